@@ -1,0 +1,25 @@
+# Every target works for an ordinary user with Podman and for root on a bare Debian; configs/host/enter knows how.
+.PHONY: help demo demo-down test test-slow bench lint
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## start the agent on the demo pods and wait until every one is Ready
+	@configs/host/enter configs/demo/up
+
+demo-down: ## stop that agent and remove its pods
+	@configs/host/enter configs/demo/down
+
+test: ## everything that is quick enough to run always
+	@tests/run
+
+test-slow: ## the long tests, and the Podman tests once more on Podman 5 (that part as root only)
+	@configs/host/enter pytest -m "slow and not bench"
+	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
+
+bench: ## pods per second beside raw libpod calls and `podman kube play`
+	@configs/host/enter pytest -m bench -s
+
+lint: ## ruff, mypy
+	@configs/host/enter sh -c 'ruff check . && mypy'

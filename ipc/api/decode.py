@@ -1,0 +1,209 @@
+"""From parsed YAML or JSON to a Pod and back to JSON. Every finding of a manifest is reported, each with its path."""
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api.base import Int64
+from ipc.api.errors import MAX_SHOWN_VALUE_CHARS, FieldError, FieldErrors, not_supported, required, shown_key
+from ipc.api.pod import Pod
+from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
+
+MAX_FIELD_ERRORS: Final = 50
+"""Most findings reported for one object; a manifest can be wrong a hundred thousand times."""
+MAX_VALUES: Final = 100_000
+"""Most values in one object. YAML aliases make a small file arbitrarily large; a real pod has some hundred values."""
+MAX_FREE_FORM_DEPTH: Final = 32
+"""Deepest nesting, in levels, where the API allows any JSON (`fieldsV1`)."""
+
+_JSON_TYPE_NAMES: Final[Mapping[str, str]] = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "dict": "object",
+    "list": "array",
+    "tuple": "array",
+    "NoneType": "null",
+    "date": "date (quote it)",
+    "datetime": "timestamp (quote it)",
+}
+
+_SAMPLES: Final[Mapping[str, object]] = {"string": "", "integer": 0, "number": 0.5, "boolean": True}
+"""One value of each JSON scalar type: what a field accepts is found by trying."""
+
+
+def decode_pod(obj: object) -> Pod:
+    """Make a Pod of parsed YAML or JSON data.
+
+    `null` means absent, as in Go. `status` is accepted and ignored. Nothing is defaulted or validated here: see
+    `default_pod` and `validate_pod`. Raises FieldErrors for a wrong apiVersion or kind, unknown or missing fields and
+    wrong types; at most MAX_FIELD_ERRORS of them.
+    """
+    if not isinstance(obj, Mapping):
+        raise FieldErrors([_wrong_type("", "object", obj)])
+    if wrong := _type_meta_errors(obj, {"apiVersion": "v1", "kind": "Pod"}):
+        raise FieldErrors(wrong)
+    walk = _Walk()
+    value = walk.run({key: item for key, item in obj.items() if key != "status"}, Pod)
+    if walk.errors:
+        raise FieldErrors(walk.errors)
+    try:
+        return msgspec.convert(value, Pod)
+    except msgspec.ValidationError as error:
+        raise FieldErrors([FieldError("", str(error))]) from error
+
+
+def encode_pod(pod: Pod) -> bytes:
+    """The pod as JSON. `decode_pod(json.loads(encode_pod(pod)))` gives it back, save for its status."""
+    return msgspec.json.encode(pod)
+
+
+def _type_meta_errors(obj: Mapping[Any, Any], wanted: Mapping[str, str]) -> list[FieldError]:
+    return [
+        not_supported(name, obj[name], [value]) if obj.get(name) else required(name, f"must be {value}")
+        for name, value in wanted.items()
+        if obj.get(name) != value
+    ]
+
+
+class _Stop(Exception):
+    """Enough was found."""
+
+
+class _Walk:
+    """One pass over parsed data beside its type: drops nulls, collects findings, ends at the maxima."""
+
+    def __init__(self) -> None:
+        self.errors: list[FieldError] = []
+        self._values_left = MAX_VALUES
+
+    def run(self, value: Mapping[Any, Any], struct: type[msgspec.Struct]) -> object:
+        """The value without its nulls; of no use once `errors` is not empty."""
+        try:
+            return self._struct(value, struct, "")
+        except _Stop:
+            return None
+
+    def _report(self, error: FieldError) -> None:
+        self.errors.append(error)
+        if len(self.errors) >= MAX_FIELD_ERRORS:
+            raise _Stop
+
+    def _count_value(self) -> None:
+        self._values_left -= 1
+        if self._values_left < 0:
+            self._report(FieldError("", f"more than {MAX_VALUES} values"))
+            raise _Stop
+
+    def _value(self, value: object, shape: Shape, path: str) -> object:
+        self._count_value()
+        match shape.kind, value:
+            case Kind.LEAF, _:
+                return self._leaf(value, shape.inner, path)
+            case Kind.FREE_FORM, _:
+                return self._free_form(value, path, MAX_FREE_FORM_DEPTH)
+            case Kind.STRUCT, Mapping():
+                return self._struct(value, shape.inner, path)
+            case Kind.MAP, Mapping():
+                return self._map(value, shape.inner, path)
+            case Kind.LIST, list() | tuple():
+                item = shape_of(shape.inner)
+                return [self._value(member, item, f"{path}[{index}]") for index, member in enumerate(value)]
+        self._report(_wrong_type(path, shape.kind.value, value))
+        return None
+
+    def _struct(self, value: Mapping[Any, Any], struct: type[msgspec.Struct], path: str) -> dict[str, object]:
+        fields = struct_fields(struct)
+        prefix = f"{path}." if path else ""
+        for name in value:
+            if name not in fields:
+                self._report(FieldError(f"{prefix}{shown_key(name)}", _unknown_field(name, fields)))
+        present = {name: field for name, field in fields.items() if value.get(name) is not None}
+        for name, field in fields.items():
+            if field.required and name not in present:
+                self._report(required(f"{prefix}{name}"))
+        return {name: self._value(value[name], field.shape, f"{prefix}{name}") for name, field in present.items()}
+
+    def _map(self, value: Mapping[Any, Any], annotation: Any, path: str) -> dict[Any, object]:
+        shape = shape_of(annotation)
+        result: dict[Any, object] = {}
+        for key, item in value.items():
+            below = f"{path}[{shown_key(key)}]"
+            # `key:` with nothing behind it: Go makes the zero value of it.
+            text_or_item = "" if item is None and annotation is str else item
+            result[self._leaf(key, str, below)] = self._value(text_or_item, shape, below)
+        return result
+
+    def _free_form(self, value: object, path: str, levels_left: int) -> object:
+        self._count_value()
+        if levels_left == 0:
+            self._report(FieldError(path, f"nested more than {MAX_FREE_FORM_DEPTH} levels deep"))
+            return None
+        if isinstance(value, Mapping):
+            return {
+                self._leaf(key, str, path): self._free_form(item, f"{path}[{shown_key(key)}]", levels_left - 1)
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._free_form(item, f"{path}[{index}]", levels_left - 1) for index, item in enumerate(value)]
+        return self._leaf(value, str | Int64 | float | bool | None, path)
+
+    def _leaf(self, value: Any, annotation: Any, path: str) -> Any:
+        try:
+            msgspec.convert(value, annotation)
+        except msgspec.ValidationError:
+            self._report(_leaf_error(path, value, annotation))
+        if isinstance(value, str) and not _is_utf8(value):
+            self._report(FieldError(path, "is not valid Unicode text"))
+        if isinstance(value, float) and not math.isfinite(value):
+            self._report(FieldError(path, "is not a finite number"))
+        return value
+
+
+def _type_name(value: object) -> str:
+    name = type(value).__name__
+    return _JSON_TYPE_NAMES.get(name, name)
+
+
+def _wrong_type(path: str, expected: str, value: object) -> FieldError:
+    return FieldError(path, f"expected {expected}, got {_type_name(value)}")
+
+
+def _unknown_field(name: object, known: Iterable[str]) -> str:
+    by_lower_name = {field.lower(): field for field in known}
+    close = difflib.get_close_matches(str(name)[:MAX_SHOWN_VALUE_CHARS].lower(), by_lower_name, n=1)
+    return f"unknown field, did you mean {by_lower_name[close[0]]}?" if close else "unknown field"
+
+
+def _leaf_error(path: str, value: object, annotation: Any) -> FieldError:
+    """Say what was expected. A value is repeated only where one of a few words was expected: others may be secret."""
+    choices = literal_values(annotation)
+    if choices and isinstance(value, str):
+        return not_supported(path, value, [choice for choice in choices if choice])
+    if choices:
+        return _wrong_type(path, "string", value)
+    if isinstance(value, int) and not isinstance(value, bool) and _accepts(annotation, 0):
+        bits = 64 if _accepts(annotation, 2**31) else 32
+        return FieldError(path, f"does not fit into {bits} bits")
+    expected = " or ".join(name for name, sample in _SAMPLES.items() if _accepts(annotation, sample))
+    return _wrong_type(path, expected, value)
+
+
+def _accepts(annotation: Any, value: object) -> bool:
+    try:
+        msgspec.convert(value, annotation)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

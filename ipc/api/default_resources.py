@@ -1,0 +1,91 @@
+"""Default requests and limits: of a container from its limits, of a pod from its containers.
+
+Source: pkg/apis/core/v1/defaults.go SetDefaults_Pod, defaultHugePagePodLimits and defaultPodRequests (Kubernetes 1.36);
+component-helpers resource/helpers.go AggregateContainerRequests. Differs on purpose: an aggregate is written in decimal
+(`67108864`), where upstream keeps the notation of its first summand; the amount is the same.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Final
+
+import msgspec.structs
+
+from ipc.api.base import ResourceList
+from ipc.api.container import Container
+from ipc.api.pod import PodSpec
+from ipc.api.quantity import QuantityError, format_quantity, parse_quantity
+from ipc.api.resources import ResourceRequirements
+
+HUGEPAGES_PREFIX: Final = "hugepages-"
+_POD_LEVEL_RESOURCES: Final = ("cpu", "memory")
+
+_Amounts = Mapping[str, Fraction]
+
+
+def requests_from_limits(resources: ResourceRequirements) -> ResourceRequirements:
+    """Every limit without a request becomes that request too."""
+    return msgspec.structs.replace(resources, requests={**resources.limits, **resources.requests})
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether `spec.resources` may name it (component-helpers resource.IsSupportedPodLevelResource)."""
+    return name in _POD_LEVEL_RESOURCES or name.startswith(HUGEPAGES_PREFIX)
+
+
+def default_pod_resources(spec: PodSpec) -> PodSpec:
+    """Complete `spec.resources` where it is partly there; a spec without it, or with a bad quantity, stays as it is."""
+    if spec.resources is None or not (spec.resources.limits or spec.resources.requests):
+        return spec
+    try:
+        limits = _aggregate(spec, lambda container: container.resources.limits)
+        requests = _aggregate(spec, lambda container: container.resources.requests)
+    except QuantityError:
+        return spec
+    with_limits = _with_huge_page_limits(spec.resources, limits)
+    return msgspec.structs.replace(spec, resources=_with_requests(with_limits, requests))
+
+
+def _with_huge_page_limits(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRequirements:
+    missing = {
+        name: format_quantity(amount)
+        for name, amount in aggregate.items()
+        if name.startswith(HUGEPAGES_PREFIX) and name not in pod.requests
+    }
+    return msgspec.structs.replace(pod, limits={**missing, **pod.limits})
+
+
+def _with_requests(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRequirements:
+    if not pod.limits:
+        return pod
+    from_containers = {name: format_quantity(aggregate[name]) for name in _POD_LEVEL_RESOURCES if name in aggregate}
+    from_limits = {name: limit for name, limit in pod.limits.items() if is_pod_level_resource(name)}
+    return msgspec.structs.replace(pod, requests={**from_limits, **from_containers, **pod.requests})
+
+
+def _aggregate(spec: PodSpec, amounts_of: Callable[[Container], ResourceList]) -> _Amounts:
+    """What the pod's containers need together: the regular ones and sidecars at once, or the largest init step."""
+    total: _Amounts = {}
+    for container in spec.containers:
+        total = _sum(total, _parsed(amounts_of(container)))
+    sidecars: _Amounts = {}
+    largest_step: _Amounts = {}
+    for container in spec.init_containers:
+        own = _parsed(amounts_of(container))
+        step = _sum(sidecars, own)
+        if container.restart_policy == "Always":
+            total, sidecars = _sum(total, own), step
+        largest_step = _max(largest_step, step)
+    return _max(total, largest_step)
+
+
+def _parsed(resources: ResourceList) -> _Amounts:
+    return {name: parse_quantity(quantity) for name, quantity in resources.items()}
+
+
+def _sum(left: _Amounts, right: _Amounts) -> _Amounts:
+    return {name: left.get(name, Fraction()) + right.get(name, Fraction()) for name in {**left, **right}}
+
+
+def _max(left: _Amounts, right: _Amounts) -> _Amounts:
+    return {name: max(left.get(name, Fraction()), right.get(name, Fraction())) for name in {**left, **right}}

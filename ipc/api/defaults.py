@@ -1,0 +1,191 @@
+"""Kubernetes' own defaults, as the API server fills them in.
+
+Source: pkg/apis/core/v1/defaults.go (each SetDefaults_ function is a row or a rule below), the `+default` markers of
+core/v1/types.go, and Convert_v1_PodSpec_To_core_PodSpec for the two service account names.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+import msgspec.structs
+
+from ipc.api.base import Quantity, ResourceList
+from ipc.api.container import Container, ContainerPort, EphemeralContainer, PullPolicy
+from ipc.api.default_resources import default_pod_resources, requests_from_limits
+from ipc.api.env import FileKeySelector, ObjectFieldSelector
+from ipc.api.image import DEFAULT_TAG, parse_image_name
+from ipc.api.pod import Pod, PodSpec
+from ipc.api.probe import GRPCAction, HTTPGetAction, Probe
+from ipc.api.projected import (
+    ConfigMapVolumeSource,
+    DownwardAPIVolumeSource,
+    ProjectedVolumeSource,
+    SecretVolumeSource,
+    ServiceAccountTokenProjection,
+)
+from ipc.api.quantity import QuantityError, round_up_to_milli
+from ipc.api.resources import ResourceRequirements
+from ipc.api.schema import struct_fields
+from ipc.api.security import PodSecurityContext
+from ipc.api.volume import (
+    EmptyDirVolumeSource,
+    HostPathVolumeSource,
+    ImageVolumeSource,
+    PersistentVolumeClaimSpec,
+    Volume,
+    VolumeResourceRequirements,
+    VolumeSource,
+)
+from ipc.api.volume_attached import AzureDiskVolumeSource, ISCSIVolumeSource, RBDVolumeSource, ScaleIOVolumeSource
+
+DEFAULT_NAMESPACE: Final = "default"
+DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS: Final = 30
+DEFAULT_TERMINATION_MESSAGE_PATH: Final = "/dev/termination-log"
+DEFAULT_FILE_MODE: Final = 0o644
+DEFAULT_TOKEN_EXPIRATION_SECONDS: Final = 3600
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+_R = TypeVar("_R", ResourceRequirements, VolumeResourceRequirements)
+
+_CONTAINER_VALUES: Final[Mapping[str, Any]] = {
+    "termination_message_path": DEFAULT_TERMINATION_MESSAGE_PATH,
+    "termination_message_policy": "File",
+}
+_VALUES: Final[Mapping[type[msgspec.Struct], Mapping[str, Any]]] = {
+    PodSpec: {
+        "dns_policy": "ClusterFirst",
+        "restart_policy": "Always",
+        "security_context": PodSecurityContext(),
+        "termination_grace_period_seconds": DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS,
+        "scheduler_name": "default-scheduler",
+        "enable_service_links": True,
+    },
+    Container: _CONTAINER_VALUES,
+    EphemeralContainer: _CONTAINER_VALUES,
+    ContainerPort: {"protocol": "TCP"},
+    Probe: {"timeout_seconds": 1, "period_seconds": 10, "success_threshold": 1, "failure_threshold": 3},
+    HTTPGetAction: {"path": "/", "scheme": "HTTP"},
+    GRPCAction: {"service": ""},
+    ObjectFieldSelector: {"api_version": "v1"},
+    FileKeySelector: {"optional": False},
+    HostPathVolumeSource: {"type": ""},
+    SecretVolumeSource: {"default_mode": DEFAULT_FILE_MODE},
+    ConfigMapVolumeSource: {"default_mode": DEFAULT_FILE_MODE},
+    DownwardAPIVolumeSource: {"default_mode": DEFAULT_FILE_MODE},
+    ProjectedVolumeSource: {"default_mode": DEFAULT_FILE_MODE},
+    ServiceAccountTokenProjection: {"expiration_seconds": DEFAULT_TOKEN_EXPIRATION_SECONDS},
+    PersistentVolumeClaimSpec: {"volume_mode": "Filesystem"},
+    ISCSIVolumeSource: {"iscsi_interface": "default"},
+    RBDVolumeSource: {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    ScaleIOVolumeSource: {"storage_mode": "ThinProvisioned", "fs_type": "xfs"},
+    AzureDiskVolumeSource: {"caching_mode": "ReadWrite", "fs_type": "ext4", "read_only": False, "kind": "Shared"},
+}
+"""What a field that was left at its zero value becomes."""
+
+
+def default_pod(pod: Pod) -> Pod:
+    """The pod with every default filled in; doing it twice changes nothing.
+
+    `metadata.namespace` becomes DEFAULT_NAMESPACE, which in a cluster the request's URL would say. Quantities that
+    cannot be parsed stay as they are, for `validate_pod` to report.
+    """
+    namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+    spec = _defaulted(pod.spec)
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, namespace=namespace), spec=spec)
+
+
+def image_pull_policy(image: str) -> PullPolicy:
+    """The policy of an image whose container names none: Always for the tag `latest`, written or implied.
+
+    A name that cannot be parsed gets IfNotPresent, as upstream.
+    """
+    name = parse_image_name(image)
+    return "Always" if name is not None and name.tag == DEFAULT_TAG else "IfNotPresent"
+
+
+def _defaulted(struct: _T) -> _T:
+    """The struct with its own and all inner defaults, inner ones first."""
+    kind = type(struct)
+    values = _VALUES.get(kind, {})
+    filled: dict[str, Any] = {}
+    for field in struct_fields(kind).values():
+        value = getattr(struct, field.attribute)
+        use_default = field.attribute in values and value == field.default
+        filled[field.attribute] = values[field.attribute] if use_default else _inner(value)
+    result = kind(**filled)
+    rule = _RULES.get(kind)
+    return rule(result) if rule else result
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_inner, value))
+    return _defaulted(value) if isinstance(value, msgspec.Struct) else value
+
+
+def _container(container: Container) -> Container:
+    policy = container.image_pull_policy or image_pull_policy(container.image)
+    return msgspec.structs.replace(container, image_pull_policy=policy)
+
+
+def _volume(volume: Volume) -> Volume:
+    sources = struct_fields(VolumeSource).values()
+    if all(getattr(volume, source.attribute) is None for source in sources):
+        return msgspec.structs.replace(volume, empty_dir=EmptyDirVolumeSource())
+    return volume
+
+
+def _image_volume(source: ImageVolumeSource) -> ImageVolumeSource:
+    return msgspec.structs.replace(source, pull_policy=source.pull_policy or image_pull_policy(source.reference))
+
+
+def _requirements(resources: _R) -> _R:
+    return msgspec.structs.replace(resources, limits=_rounded(resources.limits), requests=_rounded(resources.requests))
+
+
+def _rounded(resources: ResourceList) -> ResourceList:
+    return {name: _round_up(quantity) for name, quantity in resources.items()}
+
+
+def _round_up(quantity: Quantity) -> Quantity:
+    try:
+        return round_up_to_milli(quantity)
+    except QuantityError:
+        return quantity
+
+
+def _pod_spec(spec: PodSpec) -> PodSpec:
+    account = spec.service_account_name or spec.service_account
+    return default_pod_resources(
+        msgspec.structs.replace(
+            spec,
+            service_account_name=account,
+            service_account=account,
+            overhead=_rounded(spec.overhead),
+            containers=tuple(_in_pod(container, spec.host_network) for container in spec.containers),
+            init_containers=tuple(_in_pod(container, spec.host_network) for container in spec.init_containers),
+        )
+    )
+
+
+def _in_pod(container: Container, host_network: bool) -> Container:
+    """What a container gets from its pod: requests from limits, and its ports on the host's own network."""
+    ports = tuple(map(_host_port, container.ports)) if host_network else container.ports
+    return msgspec.structs.replace(container, resources=requests_from_limits(container.resources), ports=ports)
+
+
+def _host_port(port: ContainerPort) -> ContainerPort:
+    return msgspec.structs.replace(port, host_port=port.host_port or port.container_port)
+
+
+_RULES: Final[Mapping[type[msgspec.Struct], Callable[[Any], Any]]] = {
+    PodSpec: _pod_spec,
+    Container: _container,
+    EphemeralContainer: _container,
+    Volume: _volume,
+    ImageVolumeSource: _image_volume,
+    ResourceRequirements: _requirements,
+    VolumeResourceRequirements: _requirements,
+}
+"""Defaults that depend on more than the field itself; run on a struct whose inner ones are done."""

@@ -1,0 +1,87 @@
+"""What is wrong with a manifest: a JSON path and a sentence, in the kinds Kubernetes distinguishes.
+
+The kinds and the order of a sentence's parts follow apimachinery pkg/util/validation/field/errors.go.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+MAX_SHOWN_VALUE_CHARS: Final = 64
+"""Longest piece of a manifest that an error message repeats, in characters."""
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One finding. `path` is a JSON path such as `spec.containers[0].ports[1].containerPort`; "" is the whole."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+class FieldErrors(Exception):
+    """A manifest was refused. `errors` is never empty."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors: tuple[FieldError, ...] = tuple(errors)
+        if not self.errors:
+            raise ValueError("FieldErrors needs at least one FieldError")
+        super().__init__(self.errors)
+
+    def __str__(self) -> str:
+        return "; ".join(str(error) for error in self.errors)
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: strings quoted, everything cut at MAX_SHOWN_VALUE_CHARS."""
+    text = value if isinstance(value, str) else str(value)
+    cut = text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[:MAX_SHOWN_VALUE_CHARS] + "…"
+    return f'"{cut}"' if isinstance(value, str) else cut
+
+
+def shown_key(key: object) -> str:
+    """A key of a manifest as part of a path, cut like every shown value."""
+    return shown(str(key)).strip('"')
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """A field that must be there is absent or empty."""
+    return FieldError(path, f"Required value: {detail}" if detail else "Required value")
+
+
+def invalid(path: str, value: object, detail: str) -> FieldError:
+    """The value has the right type and is still wrong."""
+    return FieldError(path, f"Invalid value: {shown(value)}: {detail}")
+
+
+def not_supported(path: str, value: object, supported: Iterable[str]) -> FieldError:
+    """The value is none of an enumeration."""
+    return FieldError(path, f"Unsupported value: {shown(value)}: supported values: {', '.join(map(shown, supported))}")
+
+
+def duplicate(path: str, value: object) -> FieldError:
+    """The value must be unique and was seen before."""
+    return FieldError(path, f"Duplicate value: {shown(value)}")
+
+
+def not_found(path: str, value: object) -> FieldError:
+    """The value names something that the pod does not define."""
+    return FieldError(path, f"Not found: {shown(value)}")
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """The field may not be set here."""
+    return FieldError(path, f"Forbidden: {detail}")
+
+
+def too_long(path: str, maximum_bytes: int) -> FieldError:
+    """The value has more bytes than it may."""
+    return FieldError(path, f"Too long: may not be more than {maximum_bytes} bytes")
+
+
+def too_many(path: str, actual: int, maximum: int) -> FieldError:
+    """The list has more items than it may."""
+    return FieldError(path, f"Too many: {actual}: must have at most {maximum} items")

@@ -1,0 +1,233 @@
+"""What Rootlet does with every field of a v1 Pod: one table of values.
+
+A row speaks for its field and everything below it, unless a row with a longer path speaks for that. To act on a field,
+change its row, run `python -m ipc.api.support > docs/pod-fields.md`, and nothing else here.
+"""
+
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+
+class Support(Enum):
+    """What becomes of a field that is set."""
+
+    SUPPORTED = "supported"
+    SUPPORTED_WITH_NOTE = "supported, with a note"
+    WARNED = "warned"
+    """Not acted on yet: the pod is admitted with a warning event."""
+    REFUSED = "refused"
+    """Running without it would be wrong or unsafe: the pod is not admitted."""
+    NOT_APPLICABLE = "not applicable"
+    """Speaks to a cluster and asks nothing of a host: taken without a word."""
+
+
+class FieldSupport(msgspec.Struct, frozen=True):
+    """One row. `accepted` are values of a warned or refused field that are as good as acted on."""
+
+    path: str
+    support: Support
+    why: str = ""
+    accepted: tuple[Any, ...] = ()
+
+
+_YES: Final = Support.SUPPORTED
+_NOTE: Final = Support.SUPPORTED_WITH_NOTE
+_WARN: Final = Support.WARNED
+_NO: Final = Support.REFUSED
+_NA: Final = Support.NOT_APPLICABLE
+
+_ONE_NODE: Final = "there is one node and no scheduler"
+_NO_USER: Final = "the container would run as another user than asked for"
+_NOT_PROBED: Final = "nothing is probed yet"
+
+OBJECT_ROWS: Final = (
+    FieldSupport("apiVersion", _YES, "must be v1"),
+    FieldSupport("kind", _YES, "must be Pod"),
+    FieldSupport("metadata.name", _YES),
+    FieldSupport("metadata.namespace", _NOTE, "a name only: it keeps pods of one name apart, nothing else"),
+    FieldSupport("metadata.uid", _NOTE, "the pod's identity; made of source, namespace and name when not given"),
+    FieldSupport("metadata.labels", _YES),
+    FieldSupport("metadata.annotations", _YES),
+    FieldSupport("metadata.generation", _YES),
+    FieldSupport("metadata.creationTimestamp", _YES),
+    FieldSupport("metadata.generateName", _NA, "nobody generates names: metadata.name is required"),
+    FieldSupport("metadata.deletionTimestamp", _NA, "set by the API server; a pod goes when its manifest goes"),
+    FieldSupport("metadata.deletionGracePeriodSeconds", _NA, "set by the API server"),
+    FieldSupport("metadata.selfLink", _NA, "set by the API server"),
+    FieldSupport("metadata.resourceVersion", _NA, "set by the API server"),
+    FieldSupport("metadata.managedFields", _NA, "set by the API server"),
+    FieldSupport("metadata.ownerReferences", _NA, "there are no controllers"),
+    FieldSupport("metadata.finalizers", _NA, "there are no controllers"),
+    FieldSupport("status", _NA, "a manifest's status is dropped; Rootlet writes its own"),
+)
+
+POD_ROWS: Final = (
+    FieldSupport("spec.restartPolicy", _YES),
+    FieldSupport("spec.terminationGracePeriodSeconds", _YES),
+    FieldSupport("spec.hostNetwork", _NOTE, "the host's network as the agent's user sees it: no ports below 1024"),
+    FieldSupport("spec.hostname", _YES, "the pod's name when not given"),
+    FieldSupport("spec.os.name", _NO, "only Linux containers run here", ("linux",)),
+    FieldSupport("spec.initContainers", _NO, "the containers would start without their preparation"),
+    FieldSupport("spec.ephemeralContainers", _NO, "cannot be added to a running pod yet"),
+    FieldSupport(
+        "spec.volumes", _NO, "no volume is mounted yet: the data would be missing, or lost with the container"
+    ),
+    FieldSupport("spec.activeDeadlineSeconds", _NO, "the pod would run longer than it may"),
+    FieldSupport(
+        "spec.dnsPolicy",
+        _NO,
+        "the resolver is the host's, which is what these policies mean without a cluster DNS",
+        ("", "ClusterFirst", "ClusterFirstWithHostNet", "Default"),
+    ),
+    FieldSupport("spec.dnsConfig.nameservers", _NO, "names would be resolved by other servers"),
+    FieldSupport("spec.dnsConfig.searches", _NO, "short names would not be found, or be other hosts"),
+    FieldSupport("spec.dnsConfig.options", _WARN, "the resolver keeps its own options"),
+    FieldSupport("spec.hostAliases", _NO, "the names would not be found, or be other hosts"),
+    FieldSupport("spec.hostnameOverride", _WARN, "the host name stays spec.hostname or the pod's name"),
+    FieldSupport("spec.subdomain", _NA, "there is no cluster domain"),
+    FieldSupport("spec.setHostnameAsFQDN", _NA, "there is no cluster domain"),
+    FieldSupport("spec.hostPID", _NO, "the pod has a PID namespace of its own", (False,)),
+    FieldSupport("spec.hostIPC", _NO, "the pod has an IPC namespace of its own", (False,)),
+    FieldSupport("spec.shareProcessNamespace", _NO, "each container has a PID namespace of its own", (False,)),
+    FieldSupport(
+        "spec.hostUsers",
+        _WARN,
+        "every pod runs in the agent's user namespace: root in it is no root on the host, but pods share it",
+        (True,),
+    ),
+    FieldSupport("spec.runtimeClassName", _NO, "it asks for another kind of isolation than Podman's runtime gives"),
+    FieldSupport("spec.resources", _WARN, "limits are not enforced yet"),
+    FieldSupport("spec.resourceClaims", _NO, "the devices would be missing"),
+    FieldSupport("spec.overhead", _NA, "set for a runtime class"),
+    FieldSupport("spec.imagePullSecrets", _WARN, "images are pulled with the registry logins of the agent's user"),
+    FieldSupport("spec.readinessGates", _WARN, "Ready does not wait for further conditions"),
+    FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
+    FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
+    FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
+    FieldSupport("spec.preemptionPolicy", _NA, _ONE_NODE),
+    FieldSupport("spec.nodeName", _NA, "every pod of a source of this host is this host's"),
+    FieldSupport("spec.nodeSelector", _NA, _ONE_NODE),
+    FieldSupport("spec.affinity", _NA, _ONE_NODE),
+    FieldSupport("spec.tolerations", _NA, _ONE_NODE),
+    FieldSupport("spec.topologySpreadConstraints", _NA, _ONE_NODE),
+    FieldSupport("spec.schedulerName", _NA, _ONE_NODE),
+    FieldSupport("spec.schedulingGroup", _NA, _ONE_NODE),
+    FieldSupport("spec.serviceAccountName", _NA, "there is no API server to be known to"),
+    FieldSupport("spec.serviceAccount", _NA, "there is no API server to be known to"),
+    FieldSupport("spec.automountServiceAccountToken", _NA, "there is no API server to be known to"),
+    FieldSupport("spec.enableServiceLinks", _NA, "there are no services"),
+)
+
+POD_SECURITY_ROWS: Final = (
+    FieldSupport("spec.securityContext.runAsUser", _NO, _NO_USER),
+    FieldSupport("spec.securityContext.runAsGroup", _NO, _NO_USER),
+    FieldSupport("spec.securityContext.runAsNonRoot", _NO, "it would not be checked", (False,)),
+    FieldSupport("spec.securityContext.supplementalGroups", _NO, _NO_USER),
+    FieldSupport("spec.securityContext.supplementalGroupsPolicy", _NO, _NO_USER, ("Merge",)),
+    FieldSupport("spec.securityContext.fsGroup", _NO, "volumes would belong to another group"),
+    FieldSupport("spec.securityContext.fsGroupChangePolicy", _NA, "only says how fsGroup, which is refused, is done"),
+    FieldSupport("spec.securityContext.sysctls", _NO, "the kernel parameters would not be set"),
+    FieldSupport(
+        "spec.securityContext.seccompProfile.type",
+        _NO,
+        "Podman's default profile is always on; no other can be chosen yet",
+        ("RuntimeDefault",),
+    ),
+    FieldSupport("spec.securityContext.seccompProfile.localhostProfile", _NO, "the profile would not be loaded"),
+    FieldSupport(
+        "spec.securityContext.appArmorProfile.type",
+        _NO,
+        "rootless containers cannot load AppArmor profiles",
+        ("Unconfined", "RuntimeDefault"),
+    ),
+    FieldSupport("spec.securityContext.appArmorProfile.localhostProfile", _NO, "the profile would not be loaded"),
+    FieldSupport("spec.securityContext.seLinuxOptions", _NO, "the label would not be set"),
+    FieldSupport("spec.securityContext.seLinuxChangePolicy", _NA, "only says how seLinuxOptions, refused, is done"),
+    FieldSupport("spec.securityContext.windowsOptions", _NO, "only Linux containers run here"),
+)
+
+CONTAINER_ROWS: Final = (
+    FieldSupport("spec.containers[*].name", _YES),
+    FieldSupport("spec.containers[*].image", _YES),
+    FieldSupport("spec.containers[*].imagePullPolicy", _YES),
+    FieldSupport("spec.containers[*].command", _YES),
+    FieldSupport("spec.containers[*].args", _YES),
+    FieldSupport("spec.containers[*].workingDir", _YES),
+    FieldSupport("spec.containers[*].env[*].name", _YES),
+    FieldSupport("spec.containers[*].env[*].value", _YES),
+    FieldSupport("spec.containers[*].env[*].valueFrom", _NO, "the variable would be missing"),
+    FieldSupport("spec.containers[*].envFrom", _NO, "the variables would be missing"),
+    FieldSupport("spec.containers[*].ports[*].name", _YES),
+    FieldSupport("spec.containers[*].ports[*].containerPort", _NOTE, "tells, and publishes only with a hostPort"),
+    FieldSupport("spec.containers[*].ports[*].hostPort", _NOTE, "a rootless host has no ports below 1024 to give"),
+    FieldSupport("spec.containers[*].ports[*].hostIP", _YES),
+    FieldSupport(
+        "spec.containers[*].ports[*].protocol", _NO, "rootless Podman cannot forward SCTP", ("", "TCP", "UDP")
+    ),
+    FieldSupport("spec.containers[*].stdin", _YES),
+    FieldSupport("spec.containers[*].stdinOnce", _YES),
+    FieldSupport("spec.containers[*].tty", _YES),
+    FieldSupport(
+        "spec.containers[*].terminationMessagePath",
+        _WARN,
+        "termination messages are not read yet",
+        ("", "/dev/termination-log"),
+    ),
+    FieldSupport(
+        "spec.containers[*].terminationMessagePolicy", _WARN, "termination messages are not read yet", ("", "File")
+    ),
+    FieldSupport("spec.containers[*].resources", _WARN, "limits are not enforced yet"),
+    FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
+    FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
+    FieldSupport("spec.containers[*].restartPolicy", _NO, "the container would restart by the pod's policy"),
+    FieldSupport("spec.containers[*].restartPolicyRules", _NO, "the container would restart by the pod's policy"),
+    FieldSupport("spec.containers[*].volumeMounts", _NO, "no volume is mounted yet"),
+    FieldSupport("spec.containers[*].volumeDevices", _NO, "no volume is mounted yet"),
+    FieldSupport("spec.containers[*].livenessProbe", _WARN, f"{_NOT_PROBED}: only an exit restarts the container"),
+    FieldSupport("spec.containers[*].readinessProbe", _WARN, f"{_NOT_PROBED}: running counts as ready"),
+    FieldSupport("spec.containers[*].startupProbe", _WARN, f"{_NOT_PROBED}: running counts as started"),
+    FieldSupport("spec.containers[*].lifecycle.postStart", _NO, "the container would run without its preparation"),
+    FieldSupport("spec.containers[*].lifecycle.preStop", _NO, "the container would be stopped without its farewell"),
+    FieldSupport("spec.containers[*].lifecycle.stopSignal", _WARN, "the image's stop signal is used"),
+)
+
+_CONTEXT: Final = "spec.containers[*].securityContext"
+
+CONTAINER_SECURITY_ROWS: Final = (
+    FieldSupport(f"{_CONTEXT}.runAsUser", _NO, _NO_USER),
+    FieldSupport(f"{_CONTEXT}.runAsGroup", _NO, _NO_USER),
+    FieldSupport(f"{_CONTEXT}.runAsNonRoot", _NO, "it would not be checked", (False,)),
+    FieldSupport(f"{_CONTEXT}.privileged", _NO, "the container would lack the rights it asks for", (False,)),
+    FieldSupport(f"{_CONTEXT}.allowPrivilegeEscalation", _NO, "escalation would stay possible", (True,)),
+    FieldSupport(f"{_CONTEXT}.readOnlyRootFilesystem", _NO, "the file system would be writable", (False,)),
+    FieldSupport(f"{_CONTEXT}.capabilities.add", _NO, "the container would lack the rights it asks for"),
+    FieldSupport(f"{_CONTEXT}.capabilities.drop", _NO, "the container would have more rights than it asks for"),
+    FieldSupport(f"{_CONTEXT}.procMount", _NO, "the masks of /proc stay", ("Default",)),
+    FieldSupport(
+        f"{_CONTEXT}.seccompProfile.type",
+        _NO,
+        "Podman's default profile is always on; no other can be chosen yet",
+        ("RuntimeDefault",),
+    ),
+    FieldSupport(f"{_CONTEXT}.seccompProfile.localhostProfile", _NO, "the profile would not be loaded"),
+    FieldSupport(
+        f"{_CONTEXT}.appArmorProfile.type",
+        _NO,
+        "rootless containers cannot load AppArmor profiles",
+        ("Unconfined", "RuntimeDefault"),
+    ),
+    FieldSupport(f"{_CONTEXT}.appArmorProfile.localhostProfile", _NO, "the profile would not be loaded"),
+    FieldSupport(f"{_CONTEXT}.seLinuxOptions", _NO, "the label would not be set"),
+    FieldSupport(f"{_CONTEXT}.windowsOptions", _NO, "only Linux containers run here"),
+)
+
+SECTIONS: Final = (
+    ("The object", OBJECT_ROWS),
+    ("The pod", POD_ROWS),
+    ("The pod's security context", POD_SECURITY_ROWS),
+    ("Containers", CONTAINER_ROWS),
+    ("A container's security context", CONTAINER_SECURITY_ROWS),
+)
+ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)

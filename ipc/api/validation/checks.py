@@ -1,0 +1,83 @@
+"""The few checks all others are made of. Each yields FieldErrors; the words are in the kinds of `ipc.api.errors`."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from ipc.api.errors import FieldError, duplicate, forbidden, invalid, required
+from ipc.api.schema import struct_fields
+
+Errors = Iterator[FieldError]
+Problem = Callable[[str], str | None]
+"""Says what is wrong with a value, or None."""
+
+MAX_INT32: Final = 2**31 - 1
+
+_T = TypeVar("_T")
+
+
+def indexed(path: str, items: Sequence[_T]) -> Iterator[tuple[str, _T]]:
+    """Each item with its path."""
+    return ((f"{path}[{index}]", item) for index, item in enumerate(items))
+
+
+def needs(path: str, value: str, detail: str = "") -> Errors:
+    """The value must not be empty."""
+    if not value:
+        yield required(path, detail)
+
+
+def well_formed(path: str, value: str, problem: Problem) -> Errors:
+    """The value must be there and have no problem."""
+    if not value:
+        yield required(path)
+    else:
+        yield from if_set(path, value, problem)
+
+
+def if_set(path: str, value: str | None, problem: Problem) -> Errors:
+    """The value, when there is one, must have no problem."""
+    found = problem(value) if value else None
+    if value and found:
+        yield invalid(path, value, found)
+
+
+def in_range(path: str, value: int | None, minimum: int, maximum: int) -> Errors:
+    """The number, when there is one, must lie between the two, both included."""
+    if value is not None and not minimum <= value <= maximum:
+        yield invalid(path, value, f"must be between {minimum} and {maximum}, inclusive")
+
+
+def at_least(path: str, value: int | None, minimum: int) -> Errors:
+    """The number, when there is one, must not be smaller."""
+    if value is not None and value < minimum:
+        yield invalid(path, value, f"must be greater than or equal to {minimum}")
+
+
+def unique(items: Iterable[tuple[str, str]]) -> Errors:
+    """No value may come twice; given are paths and values, empty values do not count."""
+    seen: set[str] = set()
+    for path, value in items:
+        if value and value in seen:
+            yield duplicate(path, value)
+        seen.add(value)
+
+
+def chosen(value: msgspec.Struct, union: type[msgspec.Struct], but: Sequence[str] = ()) -> tuple[str, ...]:
+    """The JSON names of the members of a union that are set. Upstream's unions are structs of pointers."""
+    fields = struct_fields(union).values()
+    return tuple(f.name for f in fields if f.name not in but and getattr(value, f.attribute) is not None)
+
+
+def at_most_one(path: str, names: Sequence[str]) -> Errors:
+    """Only one member of a union may be set."""
+    for name in names[1:]:
+        yield forbidden(f"{path}.{name}", f"may not be set together with {names[0]}")
+
+
+def exactly_one(path: str, names: Sequence[str], what: str) -> Errors:
+    """One member of a union must be set."""
+    if not names:
+        yield required(path, f"must specify {what}")
+    yield from at_most_one(path, names)

@@ -1,0 +1,54 @@
+"""The whole pod."""
+
+import itertools
+
+from ipc.api.decode import MAX_FIELD_ERRORS
+from ipc.api.errors import FieldError
+from ipc.api.pod import Pod, PodSpec
+from ipc.api.validation.checks import MAX_INT32, Errors, at_least, if_set, in_range, indexed
+from ipc.api.validation.containers import validate_containers
+from ipc.api.validation.metadata import validate_metadata
+from ipc.api.validation.names import DNS_SUBDOMAIN
+from ipc.api.validation.network import validate_network
+from ipc.api.validation.resources import validate_pod_resources, validate_resource_list
+from ipc.api.validation.scheduling import validate_scheduling
+from ipc.api.validation.security import validate_host_namespaces, validate_pod_security_context
+from ipc.api.validation.volumes import validate_volumes
+
+
+def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
+    """What Kubernetes would refuse about this pod, as far as it matters on a host; () when it is valid.
+
+    Meant for a defaulted pod, and right for a plain one too. At most MAX_FIELD_ERRORS findings.
+    Source: pkg/apis/core/validation ValidatePodCreate; each module here names the functions it mirrors.
+    """
+    errors = itertools.chain(validate_metadata(pod.metadata, "metadata"), _spec(pod.spec, "spec"))
+    return tuple(itertools.islice(errors, MAX_FIELD_ERRORS))
+
+
+def _spec(spec: PodSpec, path: str) -> Errors:
+    yield from at_least(f"{path}.terminationGracePeriodSeconds", spec.termination_grace_period_seconds, 0)
+    yield from in_range(f"{path}.activeDeadlineSeconds", spec.active_deadline_seconds, 1, MAX_INT32)
+    yield from validate_volumes(spec.volumes, f"{path}.volumes")
+    yield from validate_containers(spec, path)
+    if spec.resources is not None:
+        yield from validate_pod_resources(spec.resources, f"{path}.resources")
+    yield from validate_resource_list(spec.overhead, f"{path}.overhead")
+    if spec.security_context is not None:
+        yield from validate_pod_security_context(spec.security_context, f"{path}.securityContext")
+    yield from validate_host_namespaces(spec, path)
+    yield from validate_network(spec, path)
+    yield from validate_scheduling(spec, path)
+    yield from _references(spec, path)
+
+
+def _references(spec: PodSpec, path: str) -> Errors:
+    names = {
+        "serviceAccountName": spec.service_account_name,
+        "priorityClassName": spec.priority_class_name,
+        "runtimeClassName": spec.runtime_class_name,
+    }
+    for name, value in names.items():
+        yield from if_set(f"{path}.{name}", value, DNS_SUBDOMAIN.problem)
+    for below, secret in indexed(f"{path}.imagePullSecrets", spec.image_pull_secrets):
+        yield from if_set(f"{below}.name", secret.name, DNS_SUBDOMAIN.problem)

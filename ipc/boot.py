@@ -1,0 +1,62 @@
+"""What a forked child is given at birth: who it is, its link, the board and the settings that workers need."""
+
+from __future__ import annotations
+
+import enum
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from ipc.board import Board
+
+
+class Role(enum.StrEnum):
+    """What a child of the zygote does. ``EXEC`` children become another program (the Podman service)."""
+
+    POD_WORKER = "pod-worker"
+    NODE_WORKER = "node-worker"
+    API_SERVER = "api-server"
+    EXEC = "exec"
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the configuration that children act on. Durations in seconds, sizes in bytes."""
+
+    instance: str
+    node_name: str
+    podman_socket: str
+    """Path of the libpod API socket."""
+    pod_logs_dir: str
+    runtime_request_timeout_s: float = 120.0
+    image_pull_timeout_s: float = 1800.0
+    max_mutations: int = 4
+    """Mutating Podman calls in flight of this one worker."""
+    max_reads: int = 4
+    """Reading Podman calls in flight of this one worker."""
+    relist_period_s: float = 10.0
+    heartbeat_period_s: float = 0.5
+    max_container_restart_period_s: float = 300.0
+    log_level: str = "info"
+    log_format: str = "text"
+
+
+class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Handed by the zygote to the entry point, in the child, right after fork."""
+
+    slot: int
+    incarnation: int
+    role: Role
+    settings: WorkerSettings
+    link: socket.socket
+    """Stream socket to the master; lives exactly as long as this incarnation."""
+    listen: socket.socket | None
+    """The admin socket, already listening; only for the API server."""
+    board: Board
+
+
+WorkerMain = Callable[[ChildContext], int]
+"""A child's whole life; the result is its exit code."""
+
+EXIT_BOOT_ERROR = 3
+"""Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (gunicorn's habit)."""

@@ -1,0 +1,335 @@
+"""One tagged union per link. Everything that crosses a process boundary as a message is defined here.
+
+Which message answers which:
+
+=====================  ==========================================================================
+``Spawn``              ``Spawned``, and one day ``Exited``
+``SyncPod``            exactly one ``SyncDone`` with the same uid, generation and incarnation,
+                       unless the worker dies first; any number of ``EventReport`` before it
+``CancelSync``         nothing of its own: the sync it names ends early with its ``SyncDone``
+``Observe``            ``Observed`` that contains every uid asked for, observed after the request
+``Relist``             ``Relisted``
+``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod`` and ``StopAgent``
+=====================  ==========================================================================
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from ipc.api import Event, Pod, PodStatus
+from ipc.boot import Role, WorkerSettings
+from ipc.runtime import RuntimePodStatus
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="tag", omit_defaults=True):
+    """Tagged by class name."""
+
+
+# --- master <-> zygote (packets) -------------------------------------------------------------------------------
+
+
+class Spawn(_Message):
+    """Fork a child into a slot. File descriptors ride along: its link, then the admin socket for the API server."""
+
+    slot: int
+    incarnation: int
+    role: Role
+    settings: WorkerSettings | None = None
+    argv: tuple[str, ...] = ()
+    """For ``Role.EXEC``: the program and its arguments."""
+    env: dict[str, str] = {}
+    """For ``Role.EXEC``: added to the environment."""
+
+
+class SignalChild(_Message):
+    """Send a signal to that incarnation, if it has not been reaped. ``EXEC`` children get it as a process group."""
+
+    slot: int
+    incarnation: int
+    signum: int
+
+
+class Spawned(_Message):
+    slot: int
+    incarnation: int
+    pid: int
+
+
+class Exited(_Message):
+    """Reaped: this incarnation is gone for certain."""
+
+    slot: int
+    incarnation: int
+    pid: int
+    exit_code: int
+    """As ``os.waitstatus_to_exitcode``: negative is a signal."""
+
+
+ZygoteCommand = Spawn | SignalChild
+ZygoteReport = Spawned | Exited
+
+# --- master <-> pod worker -----------------------------------------------------------------------------------
+
+
+class WorkType(enum.StrEnum):
+    """pkg/kubelet/pod_workers.go, PodWorkerState."""
+
+    SYNC = "sync"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
+
+
+class SyncAction(enum.StrEnum):
+    """pkg/kubelet/container/sync_result.go, SyncAction."""
+
+    START_CONTAINER = "StartContainer"
+    KILL_CONTAINER = "KillContainer"
+    REMOVE_CONTAINER = "RemoveContainer"
+    CREATE_SANDBOX = "CreatePodSandbox"
+    CONFIG_SANDBOX = "ConfigPodSandbox"
+    KILL_SANDBOX = "KillPodSandbox"
+    REMOVE_SANDBOX = "RemovePodSandbox"
+
+
+class SyncResult(_Message):
+    """What happened to one target. ``error`` is a reason (``CrashLoopBackOff``, ``ErrImagePull``, ...); empty is success."""
+
+    action: SyncAction
+    target: str
+    """Container name, or the pod's name for sandbox actions."""
+    error: str = ""
+    message: str = ""
+    retry_at: float = 0.0
+    """Back-off only: wall time before which trying again is useless; 0 when unknown."""
+
+
+class SyncPod(_Message):
+    """Bring one pod one step nearer to what is wanted (or down, by ``kind``)."""
+
+    uid: str
+    generation: int
+    incarnation: int
+    kind: WorkType
+    pod: Pod | None
+    """None for an orphan: a pod in the runtime that nobody wants; its labels say how to stop it."""
+    row: int
+    """Its row on the board; -1 when ``status`` travels here."""
+    min_observed_at: float
+    """The view acted on must have been observed after this (monotonic seconds)."""
+    status: RuntimePodStatus | None = None
+    """Instead of the row: too large for it, or an orphan."""
+    grace_period_s: int | None = None
+    """TERMINATING: effective grace period."""
+    remove: bool = False
+    """TERMINATED: the pod is no longer wanted, take its sandbox and containers away. Otherwise they stay for logs."""
+
+
+class CancelSync(_Message):
+    """Stop the sync of that generation at its next step (a termination waits, or a shorter grace)."""
+
+    uid: str
+    generation: int
+
+
+class Shutdown(_Message):
+    """Finish the step in hand, start nothing, exit 0."""
+
+
+class Ready(_Message):
+    """First message of every child."""
+
+    pid: int
+
+
+class SyncDone(_Message):
+    """The end of one SyncPod, always exactly one."""
+
+    uid: str
+    generation: int
+    incarnation: int
+    kind: WorkType
+    results: tuple[SyncResult, ...] = ()
+    sentence: str = ""
+    """Found, did, back when: for the log and `describe`."""
+    error: str = ""
+    """Set when the sync as a whole failed ('' otherwise): a kind such as Timeout, Unavailable, StaleView, Internal."""
+    message: str = ""
+    changed: bool = False
+    """Something in the runtime was touched, or may have been: a fresh look is due."""
+    cancelled: bool = False
+
+
+class EventReport(_Message):
+    """Something worth a v1 Event. The master stamps, counts and keeps it."""
+
+    uid: str
+    namespace: str
+    name: str
+    type: str
+    """Normal or Warning."""
+    reason: str
+    message: str
+    field_path: str = ""
+    """spec.containers{name}, as upstream."""
+    wall: float = 0.0
+
+
+PodWorkerCommand = SyncPod | CancelSync | Shutdown
+PodWorkerReport = Ready | SyncDone | EventReport
+
+# --- master <-> node worker ----------------------------------------------------------------------------------
+
+
+class Track(_Message):
+    """From now on this pod's observations go to that row of the board."""
+
+    uid: str
+    row: int
+
+
+class Untrack(_Message):
+    uid: str
+
+
+class Observe(_Message):
+    """Look at these pods afresh, soon. Requests that wait are answered together."""
+
+    uids: tuple[str, ...]
+
+
+class Relist(_Message):
+    """Full relist now (it also happens by period and after doubt)."""
+
+
+class Observation(_Message):
+    """One pod's newest view. Content is on its row, or here when it has none or does not fit."""
+
+    uid: str
+    observed_at: float
+    changed: bool
+    row: int = -1
+    status: RuntimePodStatus | None = None
+
+
+class Observed(_Message):
+    observations: tuple[Observation, ...]
+
+
+class Relisted(_Message):
+    """A full relist succeeded. Every tracked pod was seen (or seen to be absent) at ``started_at``."""
+
+    started_at: float
+    changed: tuple[Observation, ...]
+    """Pods whose view changed, and every untracked one (orphans) with its status inline."""
+
+
+class RuntimeHealth(_Message):
+    """Sent when it changes."""
+
+    healthy: bool
+    version: str = ""
+    message: str = ""
+
+
+NodeWorkerCommand = Track | Untrack | Observe | Relist | Shutdown
+NodeWorkerReport = Ready | Observed | Relisted | RuntimeHealth | EventReport
+
+# --- master <-> API server -----------------------------------------------------------------------------------
+
+
+class PodChanged(_Message):
+    """Informer feed: added or modified."""
+
+    resource_version: int
+    pod: Pod
+    status: PodStatus
+    source: str
+    deletion_timestamp: str = ""
+    next_try: dict[str, str] = {}
+    """Container name -> when the next start comes and why (for describe)."""
+    sentence: str = ""
+
+
+class PodGone(_Message):
+    resource_version: int
+    uid: str
+
+
+class EventChanged(_Message):
+    resource_version: int
+    event: Event
+
+
+class EventGone(_Message):
+    resource_version: int
+    name: str
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `get workers`; heartbeat, step and counters are read from the board by the API server itself."""
+
+    slot: int
+    role: str
+    name: str
+    pid: int
+    incarnation: int
+    state: str
+    pods: int
+    deaths: int
+
+
+class AgentChanged(_Message):
+    """The agent about itself."""
+
+    version: str
+    instance: str
+    node_name: str
+    pid: int
+    started_at: float
+    runtime_version: str
+    runtime_healthy: bool
+    runtime_message: str
+    sources_ready: bool
+    workers: tuple[WorkerInfo, ...]
+
+
+class Reply(_Message):
+    request_id: int
+    code: int
+    """HTTP status."""
+    reason: str = ""
+    message: str = ""
+    results: tuple[str, ...] = ()
+    """apply/delete: one line each as kubectl prints it, e.g. `pod/web created`."""
+
+
+class FeedSynced(_Message):
+    """Everything that existed when this API server started has been sent."""
+
+
+class ApplyManifests(_Message):
+    request_id: int
+    file: str
+    """Name for error texts."""
+    body: bytes
+
+
+class DeletePod(_Message):
+    request_id: int
+    namespace: str
+    name: str
+    grace_period_s: int | None = None
+
+
+class StopAgent(_Message):
+    """Orderly stop; with ``pods`` every pod is terminated first."""
+
+    request_id: int
+    pods: bool = False
+
+
+ApiServerFeed = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | Reply | FeedSynced | Shutdown
+ApiServerRequest = Ready | ApplyManifests | DeletePod | StopAgent

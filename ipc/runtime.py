@@ -1,0 +1,105 @@
+"""What was observed of a pod in the runtime: plain values with a date on them.
+
+These mirror the kubelet's ``kubecontainer.PodStatus`` (pkg/kubelet/container/runtime.go). All wall-clock times are
+epoch seconds, 0.0 meaning *never*; ``observed_at`` is CLOCK_MONOTONIC seconds, comparable between all processes of
+one agent.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class ContainerState(enum.StrEnum):
+    """The kubelet's four container states (pkg/kubelet/container/runtime.go, State)."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    EXITED = "exited"
+    UNKNOWN = "unknown"
+
+
+class SandboxState(enum.StrEnum):
+    """CRI's two sandbox states: ready means that the infra container runs."""
+
+    READY = "ready"
+    NOT_READY = "notready"
+
+
+class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One container of ours as Podman showed it."""
+
+    id: str
+    name: str
+    """Name within the pod, from its label."""
+    attempt: int
+    """How many containers of this name the pod had before: the restart count. From its label."""
+    state: ContainerState
+    podman_state: str = ""
+    """Podman's own word (configured, created, running, stopping, stopped, exited, paused, removing, ...)."""
+    sandbox_id: str = ""
+    """Id of the Podman pod that it is a member of."""
+    hash: str = ""
+    image: str = ""
+    image_id: str = ""
+    backoff_s: float = 0.0
+    """How long its end must lie back before its successor starts. From its label (see workers.restart)."""
+    grace_period_s: int = 30
+    """terminationGracePeriodSeconds of its pod when it was made. From its label."""
+    created_at: float = 0.0
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    exit_code: int = 0
+    oom_killed: bool = False
+    error: str = ""
+    pid: int = 0
+    """Pid of its first process in the host's pid namespace; 0 when not running."""
+
+
+class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One Podman pod of ours with its infra container."""
+
+    id: str
+    name: str
+    infra_id: str
+    attempt: int
+    state: SandboxState
+    hash: str = ""
+    created_at: float = 0.0
+    host_network: bool = False
+    ips: tuple[str, ...] = ()
+    grace_period_s: int = 30
+
+
+class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything in the runtime that carries one pod's UID."""
+
+    uid: str
+    name: str = ""
+    namespace: str = ""
+    observed_at: float = 0.0
+    """Monotonic time at which the observation *started*; nothing later than this is certain."""
+    sandboxes: tuple[SandboxStatus, ...] = ()
+    """Newest attempt first."""
+    containers: tuple[RuntimeContainerStatus, ...] = ()
+    """Per name newest attempt first."""
+
+    def is_empty(self) -> bool:
+        """Nothing of this pod is left in the runtime."""
+        return not self.sandboxes and not self.containers
+
+    def is_running(self) -> bool:
+        """Some container or sandbox may still run (an unknown one counts)."""
+        return any(s.state is SandboxState.READY for s in self.sandboxes) or any(
+            c.state in (ContainerState.RUNNING, ContainerState.UNKNOWN) for c in self.containers
+        )
+
+    def newest(self, name: str) -> RuntimeContainerStatus | None:
+        """The newest container of that name (upstream: FindContainerStatusByName)."""
+        return next((c for c in self.containers if c.name == name), None)
+
+    def same_as(self, other: RuntimePodStatus) -> bool:
+        """Equal apart from when it was observed."""
+        return msgspec.structs.replace(self, observed_at=0.0) == msgspec.structs.replace(other, observed_at=0.0)

@@ -1,0 +1,1 @@
+"""The master, the zygote and the command line."""

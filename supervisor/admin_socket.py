@@ -1,0 +1,33 @@
+"""The admin socket's listening end: made by the master before any child, so that connections wait in its backlog while
+the API server is being replaced."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+BACKLOG = 128
+MAX_PATH_BYTES = 107
+"""sockaddr_un's limit, less the closing zero."""
+
+
+def listen(path: Path) -> socket.socket:
+    """Bind and listen, mode 0600 in a 0700 directory. Only the holder of the instance lock may call this: whatever
+    socket lies there is a dead agent's.
+
+    Raises:
+        OSError: the directory or the socket cannot be made.
+    """
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+        raise OSError(f"{path}: longer than the {MAX_PATH_BYTES} bytes that a Unix socket's path may have")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    old_umask = os.umask(0o177)
+    try:
+        sock.bind(str(path))
+    finally:
+        os.umask(old_umask)
+    sock.listen(BACKLOG)
+    return sock

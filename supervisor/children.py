@@ -1,0 +1,133 @@
+"""The zygote's link and one channel per living child: the master's hands. Decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ipc.boot import Role, WorkerSettings
+from ipc.channel import Channel, ChannelFull, ProtocolError
+from ipc.messages import (
+    ApiServerFeed,
+    ApiServerRequest,
+    NodeWorkerCommand,
+    NodeWorkerReport,
+    PodWorkerCommand,
+    PodWorkerReport,
+    SignalChild,
+    Spawn,
+    ZygoteCommand,
+    ZygoteReport,
+)
+from ipc.packets import PacketLink
+from supervisor.worker_pool import KillChild, SpawnChild
+
+_LINKS: dict[Role, tuple[Any, Any]] = {
+    Role.POD_WORKER: (PodWorkerCommand, PodWorkerReport),
+    Role.NODE_WORKER: (NodeWorkerCommand, NodeWorkerReport),
+    Role.API_SERVER: (ApiServerFeed, ApiServerRequest),
+}
+"""What the master sends and receives on each role's link."""
+
+AnyChannel = Channel[Any, Any]
+
+
+class Listener(Protocol):
+    """Who is told."""
+
+    def on_zygote_report(self, report: ZygoteReport) -> None: ...
+
+    def on_zygote_gone(self) -> None: ...
+
+    def on_message(self, slot: int, incarnation: int, message: Any) -> None: ...
+
+    def on_broken_link(self, slot: int, incarnation: int, why: str) -> None: ...
+
+
+class Children:
+    """Spawns, signals, sends; reports what comes back to its listener."""
+
+    def __init__(
+        self, zygote: socket.socket, listen: socket.socket, listener: Listener, settings: Callable[[], WorkerSettings]
+    ) -> None:
+        zygote.setblocking(False)
+        self._zygote: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(zygote, ZygoteReport)
+        self._listen = listen
+        self._listener = listener
+        self._settings = settings
+        self._channels: dict[int, AnyChannel] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        asyncio.get_running_loop().add_reader(self._zygote.fileno(), self._read_zygote)
+
+    def spawn(self, command: SpawnChild) -> None:
+        """Ask the zygote for an incarnation and serve its link from now on."""
+        spec = command.spec
+        if spec.role is Role.EXEC:
+            self._zygote.send(
+                Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, argv=spec.argv, env=spec.env)
+            )
+            return
+        ours, theirs = socket.socketpair()
+        fds = [theirs.fileno()] + ([self._listen.fileno()] if spec.role is Role.API_SERVER else [])
+        spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
+        with theirs:
+            self._zygote.send(spawn, fds)
+        task = asyncio.get_running_loop().create_task(self._serve(spec.slot, command.incarnation, spec.role, ours))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def signal(self, command: KillChild) -> None:
+        with contextlib.suppress(ConnectionError):  # a zygote that is gone took its children along
+            self._zygote.send(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
+
+    def send(self, slot: int, incarnation: int, message: Any) -> None:
+        """Queue a message; a child that does not drain its link counts as broken."""
+        channel = self._channels.get(slot)
+        if channel is None or channel.closed:
+            return  # it is going: its exit will be reported
+        try:
+            channel.post(message)
+        except ChannelFull as full:
+            self._listener.on_broken_link(slot, incarnation, str(full))
+
+    async def close(self) -> None:
+        """Let go of every link; the zygote leaves when it sees its own closed."""
+        asyncio.get_running_loop().remove_reader(self._zygote.fileno())
+        for channel in list(self._channels.values()):
+            channel.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._zygote.close()
+
+    async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:
+        send_type, receive_type = _LINKS[role]
+        channel: AnyChannel = await Channel.open(sock, send_type, receive_type)
+        self._channels[slot] = channel
+        try:
+            async for message in channel:
+                self._listener.on_message(slot, incarnation, message)
+        except ProtocolError as error:
+            self._listener.on_broken_link(slot, incarnation, f"spoke nonsense: {error}")
+        finally:
+            channel.close()
+            if self._channels.get(slot) is channel:
+                del self._channels[slot]
+
+    def _read_zygote(self) -> None:
+        """Drain what is there; more than one report may wait."""
+        while True:
+            try:
+                received = self._zygote.receive()
+            except BlockingIOError:
+                return
+            if received is None:
+                asyncio.get_running_loop().remove_reader(self._zygote.fileno())
+                self._listener.on_zygote_gone()
+                return
+            self._listener.on_zygote_report(received[0])

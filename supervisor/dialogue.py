@@ -1,0 +1,124 @@
+"""Events into and commands out of the sync loop that are not messages of a link already."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.messages import (
+    AgentChanged,
+    CancelSync,
+    EventChanged,
+    EventGone,
+    EventReport,
+    FeedSynced,
+    Observation,
+    Observe,
+    PodChanged,
+    PodGone,
+    Relist,
+    RuntimeHealth,
+    SyncDone,
+    SyncPod,
+    Track,
+    Untrack,
+)
+from supervisor.settings import Settings
+from supervisor.sources import PodUpdate
+
+
+class SourcesReady(msgspec.Struct, frozen=True):
+    """Every configured source was read completely once."""
+
+
+class Views(msgspec.Struct, frozen=True):
+    """Observations with their content resolved (from the board or inline)."""
+
+    observations: tuple[Observation, ...]
+    relisted_at: float = 0.0
+    """Start of the full relist that they come from; 0.0 when they are of single pods."""
+
+
+class WorkerUp(msgspec.Struct, frozen=True):
+    """A child sent its first message."""
+
+    slot: int
+    incarnation: int
+
+
+class WorkerDown(msgspec.Struct, frozen=True):
+    """A child was reaped."""
+
+    slot: int
+
+
+class SyncTick(msgspec.Struct, frozen=True):
+    """Once a second."""
+
+
+class HousekeepingTick(msgspec.Struct, frozen=True):
+    """Every housekeepingPeriod."""
+
+
+class SettingsChanged(msgspec.Struct, frozen=True):
+    settings: Settings
+
+
+class StopPods(msgspec.Struct, frozen=True):
+    """Terminate every pod; answered by one `PodsStopped`."""
+
+
+class KillPod(msgspec.Struct, frozen=True):
+    """A removal that is on its way gets a shorter grace (`rootlet delete --grace-period`)."""
+
+    namespace: str
+    name: str
+    grace_period_s: int
+
+
+class Send(msgspec.Struct, frozen=True):
+    """A message for the child in that slot."""
+
+    slot: int
+    message: (
+        SyncPod
+        | CancelSync
+        | Track
+        | Untrack
+        | Observe
+        | Relist
+        | PodChanged
+        | PodGone
+        | EventChanged
+        | EventGone
+        | FeedSynced
+        | AgentChanged
+    )
+
+
+class PodsStopped(msgspec.Struct, frozen=True):
+    """Nothing of ours is left in the runtime."""
+
+
+class Log(msgspec.Struct, frozen=True):
+    """One line for the agent's log."""
+
+    level: str
+    text: str
+
+
+LoopEvent = (
+    PodUpdate
+    | SourcesReady
+    | Views
+    | RuntimeHealth
+    | SyncDone
+    | EventReport
+    | WorkerUp
+    | WorkerDown
+    | SyncTick
+    | HousekeepingTick
+    | SettingsChanged
+    | StopPods
+    | KillPod
+)
+LoopCommand = Send | PodsStopped | Log

@@ -1,0 +1,54 @@
+"""What the API server is told: an informer's list and watch, seen from the server's side.
+
+Keeps the last message per object, so that a new incarnation of the API server gets everything again, and drops a
+message that says nothing new.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api import Event
+from ipc.messages import EventChanged, EventGone, FeedSynced, PodChanged, PodGone
+
+FeedMessage = PodChanged | PodGone | EventChanged | EventGone | FeedSynced
+
+
+class Feed:
+    """Versions and the newest message of every pod and event."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._pods: dict[str, PodChanged] = {}
+        self._events: dict[str, EventChanged] = {}
+
+    def pod(self, message: PodChanged) -> list[FeedMessage]:
+        """``message.resource_version`` is ours to give."""
+        uid = message.pod.metadata.uid
+        old = self._pods.get(uid)
+        if old is not None and msgspec.structs.replace(message, resource_version=old.resource_version) == old:
+            return []
+        self._pods[uid] = msgspec.structs.replace(message, resource_version=self._next())
+        return [self._pods[uid]]
+
+    def pod_gone(self, uid: str) -> list[FeedMessage]:
+        if self._pods.pop(uid, None) is None:
+            return []
+        return [PodGone(resource_version=self._next(), uid=uid)]
+
+    def event(self, event: Event, gone: list[str]) -> list[FeedMessage]:
+        message = EventChanged(resource_version=self._next(), event=event)
+        self._events[event.metadata.name] = message
+        out: list[FeedMessage] = [message]
+        for name in gone:
+            if self._events.pop(name, None) is not None:
+                out.append(EventGone(resource_version=self._next(), name=name))
+        return out
+
+    def everything(self) -> list[FeedMessage]:
+        """For an API server that was just born."""
+        return [*self._pods.values(), *self._events.values(), FeedSynced()]
+
+    def _next(self) -> int:
+        self._version += 1
+        return self._version

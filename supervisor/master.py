@@ -1,0 +1,397 @@
+"""The master: an I/O shell around the sync loop and the worker pool. Never calls Podman, never forks.
+
+Everything it hears (links, sources, the zygote, timers, signals) becomes an event for one of the two cores; everything
+they answer is carried out here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import socket
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from ipc.board import Board
+from ipc.boot import Role, WorkerMain
+from ipc.clock import SystemClock
+from ipc.messages import (
+    AgentChanged,
+    ApplyManifests,
+    DeletePod,
+    EventReport,
+    Exited,
+    Observation,
+    Observed,
+    Ready,
+    Relisted,
+    Reply,
+    RuntimeHealth,
+    Shutdown,
+    Spawned,
+    StopAgent,
+    SyncDone,
+    ZygoteReport,
+)
+from ipc.prctl import set_process_name
+from ipc.runtime import RuntimePodStatus
+from supervisor import admin_socket, instance_lock, sd_notify
+from supervisor.children import Children
+from supervisor.desired import Desired
+from supervisor.dialogue import (
+    HousekeepingTick,
+    Log,
+    LoopEvent,
+    PodsStopped,
+    Send,
+    SettingsChanged,
+    SourcesReady,
+    StopPods,
+    SyncTick,
+    Views,
+    WorkerDown,
+    WorkerUp,
+)
+from supervisor.podman_service import PodmanService, choose_service
+from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
+from supervisor.sync_loop import SyncLoop
+from supervisor.worker_pool import (
+    API_SLOT,
+    FIRST_POD_SLOT,
+    NODE_SLOT,
+    PODMAN_SLOT,
+    SLOTS,
+    ChildSpec,
+    GiveUp,
+    KillChild,
+    PoolCommand,
+    SpawnChild,
+    WorkerPool,
+)
+from supervisor.zygote import start_zygote
+
+log = logging.getLogger("rootlet.master")
+
+SYNC_TICK_S = 1.0
+"""pkg/kubelet/kubelet.go, syncLoop."""
+SPARE_ROWS = 64
+"""Board rows beyond maxPods: for pods on their way out, and orphans."""
+
+
+def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | None) -> int:
+    """The agent's whole life; its exit code. Must be called before any thread or event loop exists.
+
+    Raises:
+        instance_lock.InstanceBusy: another agent of this instance runs.
+        OSError: a directory or socket cannot be made.
+    """
+    os.umask(0o077)
+    lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
+    service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
+    listening = admin_socket.listen(settings.admin_socket)
+    board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
+    zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket)
+    set_process_name("rootlet-master")
+    try:
+        master = Master(settings, config_path, board, zygote, listening, service)
+        return uvloop.run(master.run())
+    finally:
+        zygote.close()
+        os.waitpid(zygote_pid, 0)
+        settings.admin_socket.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
+    """Every child of the agent, as declared."""
+    specs = [ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"), ChildSpec(API_SLOT, Role.API_SERVER, "api")]
+    if service.argv:
+        specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
+    count = settings.worker_count
+    return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(count)]
+
+
+class Master:
+    """Wires the cores to the world."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        config_path: Path | None,
+        board: Board,
+        zygote: socket.socket,
+        listening: socket.socket,
+        service: PodmanService,
+    ) -> None:
+        self._settings = settings
+        self._config_path = config_path
+        self._board = board
+        self._service = service
+        self._clock = SystemClock()
+        self._pool = WorkerPool(
+            child_specs(settings, service),
+            heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
+            max_deaths=settings.workers.max_deaths,
+            period_s=settings.workers.death_period_s,
+        )
+        self._loop = SyncLoop(
+            settings, settings.worker_count, settings.max_pods + SPARE_ROWS, host_ip(), random.Random()
+        )
+        self._desired = Desired(settings, self._clock)
+        self._children = Children(
+            zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket))
+        )
+        self._health = RuntimeHealth(healthy=False, message="not asked yet")
+        self._started_at = self._clock.now().wall
+        self._ending = asyncio.Event()
+        self._exit_code = 0
+        self._all_gone = asyncio.Event()
+        self._requests: dict[type, Callable[[Any], None]] = {
+            ApplyManifests: lambda request: self._spawn(self._apply(request)),
+            DeletePod: lambda request: self._spawn(self._delete(request)),
+            StopAgent: self._stop_requested,
+        }
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Until somebody asks for the end, or there is no going on."""
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, self._ending.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        self._children.start()
+        self._carry_out(self._pool.start(self._clock.now().mono))
+        for update in self._desired.restore():
+            self._feed(update)
+        self._spawn(self._watch_sources())
+        self._spawn(self._every(lambda: SYNC_TICK_S, self._tick))
+        self._spawn(self._every(lambda: self._settings.housekeeping_period_s, self._housekeeping))
+        self._spawn(self._every(lambda: self._settings.node_status_update_frequency_s, self._report_agent))
+        await self._ending.wait()
+        await self._shut_down()
+        return self._exit_code
+
+    async def _shut_down(self) -> None:
+        """Workers finish the step in hand; containers stay. The Podman service goes last, it serves the others."""
+        sd_notify.notify("STOPPING=1")
+        log.info("stopping; containers keep running")
+        for task in list(self._tasks):
+            task.cancel()
+        spare = PODMAN_SLOT if self._service.argv else None
+        for slot in self._pool.slots():
+            self._children.send(slot, self._pool.incarnation(slot), Shutdown())
+        await self._end_children(signal.SIGTERM, spare, self._settings.shutdown_grace_period_s)
+        await self._end_children(signal.SIGKILL, spare, self._settings.shutdown_grace_period_s)
+        await self._end_children(signal.SIGTERM, None, self._settings.shutdown_grace_period_s)
+        await self._end_children(signal.SIGKILL, None, self._settings.shutdown_grace_period_s)
+        await self._children.close()
+
+    async def _end_children(self, signum: int, spare: int | None, grace_s: float) -> None:
+        self._all_gone.clear()
+        self._carry_out(self._pool.stop(signum, spare))
+        try:
+            async with asyncio.timeout(grace_s):
+                while not self._pool.all_gone(spare):
+                    await self._all_gone.wait()
+                    self._all_gone.clear()
+        except TimeoutError:
+            log.warning("children still there %g s after signal %d", grace_s, signum)
+
+    def _give_up(self, reason: str) -> None:
+        log.critical("giving up: %s", reason)
+        self._exit_code = 1
+        self._ending.set()
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        """A task that fails unexpectedly is a bug: say so and end, a half-dead agent is worse than none."""
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.critical("internal error", exc_info=task.exception())
+            self._give_up(f"internal error: {task.exception()!r}")
+
+    async def _every(self, period_s: Callable[[], float], act: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(period_s())
+            act()
+
+    # --- events in, commands out ---------------------------------------------------------------------------------
+
+    def _feed(self, event: LoopEvent) -> None:
+        for command in self._loop.handle(event, self._clock.now()):
+            match command:
+                case Send(slot, message):
+                    self._children.send(slot, self._pool.incarnation(slot), message)
+                case Log(level, text):
+                    log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
+                case PodsStopped():
+                    self._ending.set()
+
+    def _carry_out(self, commands: list[PoolCommand]) -> None:
+        for command in commands:
+            match command:
+                case SpawnChild():
+                    self._children.spawn(command)
+                case KillChild():
+                    log.warning("signal %d to slot %d: %s", command.signum, command.slot, command.why)
+                    self._children.signal(command)
+                case GiveUp(reason):
+                    self._give_up(reason)
+
+    def _tick(self) -> None:
+        self._feed(SyncTick())
+        rows = {slot: self._board.read_worker(slot) for slot in self._pool.slots()}
+        beats = {slot: (row.incarnation, row.heartbeat) for slot, row in rows.items() if row is not None}
+        self._carry_out(self._pool.check_heartbeats(beats, self._clock.now().mono))
+
+    def _housekeeping(self) -> None:
+        self._feed(HousekeepingTick())
+
+    # --- children (the Listener of supervisor.children) ----------------------------------------------------------
+
+    def on_zygote_report(self, report: ZygoteReport) -> None:
+        if isinstance(report, Spawned):
+            self._pool.spawned(report.slot, report.incarnation, report.pid)
+            return
+        self._on_exited(report)
+
+    def _on_exited(self, report: Exited) -> None:
+        if not self._ending.is_set():
+            log.warning("slot %d incarnation %d (pid %d) ended: %d", report.slot, report.incarnation, report.pid, report.exit_code)
+        self._feed(WorkerDown(report.slot))
+        self._carry_out(self._pool.exited(report, self._clock.now().mono))
+        self._all_gone.set()
+        self._report_agent()
+
+    def on_zygote_gone(self) -> None:
+        if not self._ending.is_set():
+            self._give_up("the zygote is gone")
+
+    def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
+        if incarnation == self._pool.incarnation(slot):
+            self._carry_out(self._pool.replace(slot, why))
+
+    def on_message(self, slot: int, incarnation: int, message: Any) -> None:
+        if incarnation != self._pool.incarnation(slot):
+            return
+        match message:
+            case Ready():
+                self._pool.ready(slot, self._clock.now().mono)
+                self._feed(WorkerUp(slot, incarnation))
+                self._report_agent()
+            case SyncDone() | EventReport():
+                self._feed(message)
+            case Observed(observations):
+                self._feed(Views(self._resolve(observations)))
+            case Relisted(started_at=started_at, changed=changed):
+                self._feed(Views(self._resolve(changed), started_at))
+            case RuntimeHealth():
+                self._health = message
+                self._feed(message)
+                self._report_agent()
+            case _:
+                self._requests[type(message)](message)
+
+    def _resolve(self, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """Put the content on: from the row, unless it came along or nothing changed."""
+        return tuple(
+            resolved for resolved in map(self._resolve_one, observations) if resolved.status is not None or not resolved.changed
+        )
+
+    def _resolve_one(self, observation: Observation) -> Observation:
+        if observation.status is not None or not observation.changed:
+            return observation
+        row = self._board.read_pod(observation.row)
+        if row is None or row.uid != observation.uid:
+            return observation  # overwritten meanwhile: its own message is on the way
+        status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
+        return msgspec.structs.replace(
+            observation, status=msgspec.structs.replace(status, observed_at=row.observed_at)
+        )
+
+    # --- desired state -------------------------------------------------------------------------------------------
+
+    async def _watch_sources(self) -> None:
+        announced = False
+        async for updates in self._desired.watch():
+            for update in updates:
+                self._feed(update)
+            if self._desired.all_ready and not announced:
+                announced = True
+                self._feed(SourcesReady())
+                sd_notify.notify("READY=1")
+
+    async def _apply(self, request: ApplyManifests) -> None:
+        self._answer(request.request_id, await self._desired.apply(request.file, request.body))
+
+    async def _delete(self, request: DeletePod) -> None:
+        self._answer(
+            request.request_id, await self._desired.delete(request.namespace, request.name, request.grace_period_s)
+        )
+
+    def _answer(self, request_id: int, answer: Reply) -> None:
+        reply = msgspec.structs.replace(answer, request_id=request_id)
+        self._children.send(API_SLOT, self._pool.incarnation(API_SLOT), reply)
+
+    def _stop_requested(self, request: StopAgent) -> None:
+        self._answer(request.request_id, Reply(request_id=0, code=202, results=("stopping",)))
+        if request.pods:
+            self._feed(StopPods())
+        else:
+            self._ending.set()
+
+    # --- the agent about itself ----------------------------------------------------------------------------------
+
+    def _reload(self) -> None:
+        """SIGHUP: take over what can change; say what cannot."""
+        if self._config_path is None:
+            return
+        sd_notify.notify("RELOADING=1")
+        try:
+            wanted = load_settings(self._config_path)
+        except SettingsError as error:
+            log.error("configuration not reloaded: %s", error)
+        else:
+            self._settings, fixed = diff_reload(self._settings, wanted)
+            self._feed(SettingsChanged(self._settings))
+            log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")
+        sd_notify.notify("READY=1")
+
+    def _report_agent(self) -> None:
+        changed = AgentChanged(
+            version=version("rootlet"),
+            instance=self._settings.instance_name,
+            node_name=self._settings.node_name,
+            pid=os.getpid(),
+            started_at=self._started_at,
+            runtime_version=self._health.version,
+            runtime_healthy=self._health.healthy,
+            runtime_message=self._health.message,
+            sources_ready=self._desired.all_ready,
+            workers=self._pool.infos(self._loop.pods_per_slot()),
+        )
+        self._children.send(API_SLOT, self._pool.incarnation(API_SLOT), changed)
+
+
+def host_ip() -> str:
+    """The address that outgoing traffic would have; no packet is sent (connect(2) on a datagram socket)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])

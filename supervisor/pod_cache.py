@@ -1,0 +1,71 @@
+"""The newest observation of every pod, with its date.
+
+Mirrors the kubelet's pod cache (pkg/kubelet/container/cache.go): an answer counts only when it is newer than the
+asker's own last act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import msgspec
+
+from ipc.runtime import RuntimePodStatus
+
+
+class CacheEntry(msgspec.Struct, frozen=True):
+    status: RuntimePodStatus
+    observed_at: float
+    """Monotonic seconds."""
+    row: int
+    """The board row that holds the same content; -1 when it did not fit."""
+
+
+class PodCache:
+    """Entries by pod UID, and the time of the last full relist (the *global* timestamp)."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, CacheEntry] = {}
+        self._relisted_at = 0.0
+
+    @property
+    def relisted_at(self) -> float:
+        """Start of the newest successful full relist, monotonic seconds; 0.0 before the first."""
+        return self._relisted_at
+
+    def set(self, status: RuntimePodStatus, row: int) -> bool:
+        """Store a view unless a newer one is there; True when the content changed."""
+        old = self._entries.get(status.uid)
+        if old is not None and old.observed_at > status.observed_at:
+            return False
+        self._entries[status.uid] = CacheEntry(status, status.observed_at, row)
+        return old is None or not old.status.same_as(status)
+
+    def touch(self, uid: str, observed_at: float) -> None:
+        """The same content was seen again."""
+        entry = self._entries.get(uid)
+        if entry is not None and entry.observed_at < observed_at:
+            self._entries[uid] = msgspec.structs.replace(entry, observed_at=observed_at)
+
+    def relisted(self, started_at: float) -> None:
+        """A full relist that began then saw every pod there was."""
+        self._relisted_at = max(self._relisted_at, started_at)
+
+    def get(self, uid: str) -> RuntimePodStatus:
+        """The newest view, however old; an empty one when there is none."""
+        entry = self._entries.get(uid)
+        return entry.status if entry is not None else RuntimePodStatus(uid=uid)
+
+    def newer_than(self, uid: str, mono: float) -> CacheEntry | None:
+        """A view observed after that time, or None. A pod that a newer relist did not contain is empty."""
+        entry = self._entries.get(uid)
+        if entry is None:
+            return None if self._relisted_at <= mono else CacheEntry(RuntimePodStatus(uid=uid), self._relisted_at, -1)
+        return entry if max(entry.observed_at, self._relisted_at) > mono else None
+
+    def orphans(self, known: Container[str]) -> list[str]:
+        """Pods in the runtime that are not among the known ones."""
+        return [uid for uid, entry in self._entries.items() if uid not in known and not entry.status.is_empty()]
+
+    def delete(self, uid: str) -> None:
+        self._entries.pop(uid, None)

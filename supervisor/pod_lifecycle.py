@@ -1,0 +1,145 @@
+"""The life of one pod: sync -> terminating -> terminated (pkg/kubelet/pod_workers.go, podSyncStatus).
+
+A machine without I/O. It answers one question, *which work comes next*, and keeps the rules that make the answer safe:
+at most one sync in flight, the latest desired pod wins, a kill is never overwritten, a grace period only shrinks.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api import Pod, PodStatus
+from ipc.messages import SyncDone, WorkType
+
+MINIMUM_GRACE_PERIOD_S = 1
+"""PW-10: what is left when every source of a grace period says zero."""
+
+
+class InFlight(msgspec.Struct, frozen=True):
+    """A SyncPod that was sent and not yet answered."""
+
+    slot: int
+    incarnation: int
+    generation: int
+    kind: WorkType
+
+
+def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | None) -> int:
+    """Seconds that the pod's containers get to stop (pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod).
+
+    The smallest of what was asked for so far wins; without any (or zero) the spec's own counts; never below one
+    second. Unlike upstream a zero that arrives late does not bring the spec's longer one back.
+    """
+    asked = [s for s in (current_s, pod.metadata.deletion_grace_period_seconds, override_s) if s is not None]
+    grace = min(asked, default=0) or pod.spec.termination_grace_period_seconds or 0
+    return max(min(grace, grace if current_s is None else current_s), MINIMUM_GRACE_PERIOD_S)
+
+
+class PodLifecycle:
+    """What the master knows of one UID beyond its desired spec and its observation."""
+
+    def __init__(self, uid: str, pod: Pod | None, source: str, row: int, acted_at: float) -> None:
+        self.uid = uid
+        self.pod = pod
+        """None for an orphan."""
+        self.source = source
+        self.row = row
+        self.acted_at = acted_at
+        """No view observed before this (monotonic) may be acted on."""
+        self.phase = WorkType.SYNC
+        self.pending = True
+        self.in_flight: InFlight | None = None
+        self.removed = False
+        """No longer wanted: nothing of it may stay."""
+        self.cleaned = False
+        """Its removal was carried out once; an empty view ends it."""
+        self.finished = False
+        self.grace_period_s: int | None = None
+        self.deletion_wall = 0.0
+        self.failure: tuple[str, str] | None = None
+        self.successor: Pod | None = None
+        """Wanted again under the same UID while it is still going down (PW-08)."""
+        self.status: PodStatus | None = None
+        self.sentence = ""
+        self._generation = 0
+
+    @property
+    def active(self) -> bool:
+        """Counts against maxPods and host ports."""
+        return self.pod is not None and not self.finished and self.failure is None and not self.removed
+
+    @property
+    def name(self) -> str:
+        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}" if self.pod is not None else self.uid
+
+    def update(self, pod: Pod) -> None:
+        """A newer desired pod. Once it goes down, only that matters."""
+        self.pod = pod
+        if self.phase is WorkType.SYNC:
+            self.pending = True
+
+    def terminate(self, grace_override_s: int | None, wall: float) -> bool:
+        """Go down, or go down sooner. True when the sync in flight is in the way."""
+        if self.phase is WorkType.TERMINATED:
+            return False
+        before = self.grace_period_s
+        if self.pod is not None:
+            self.grace_period_s = effective_grace_period(self.pod, grace_override_s, before)
+        self.deletion_wall = self.deletion_wall or wall
+        shortened = before is not None and self.grace_period_s is not None and self.grace_period_s < before
+        first = self.phase is WorkType.SYNC
+        self.phase = WorkType.TERMINATING
+        self.pending = self.pending or first or shortened
+        return self.in_flight is not None and (first or shortened)
+
+    def remove(self, grace_override_s: int | None, wall: float) -> bool:
+        """Go down and leave nothing behind. True when the sync in flight is in the way."""
+        self.removed = True
+        self.deletion_wall = self.deletion_wall or wall
+        if self.phase is WorkType.TERMINATED:
+            self.finished = False
+            self.pending = True
+            return False
+        return self.terminate(grace_override_s, wall)
+
+    def observed(self, *, running: bool) -> None:
+        """Its view changed (isSyncPodWorthy). What was down for good and runs again goes down again."""
+        if self.phase is WorkType.SYNC:
+            self.pending = True
+        elif self.finished and running:
+            self.finished, self.phase, self.pending = False, WorkType.TERMINATING, True
+
+    def wants_dispatch(self) -> bool:
+        return self.pending and self.in_flight is None and not self.finished
+
+    def dispatched(self, slot: int, incarnation: int) -> InFlight:
+        """A SyncPod goes out."""
+        assert self.in_flight is None, "two syncs of one pod"
+        self._generation += 1
+        self.pending = False
+        self.in_flight = InFlight(slot, incarnation, self._generation, self.phase)
+        return self.in_flight
+
+    def answered_by(self, done: SyncDone) -> bool:
+        """Is that the answer to what is in flight? A stale generation or incarnation is not."""
+        flight = self.in_flight
+        return flight is not None and (done.generation, done.incarnation) == (flight.generation, flight.incarnation)
+
+    def done(self, done: SyncDone, now_mono: float) -> None:
+        """The sync ended, somehow. Moves on when it did what its phase is for."""
+        flight, self.in_flight = self.in_flight, None
+        assert flight is not None
+        self.acted_at = now_mono
+        if done.error or done.cancelled or flight.kind is not self.phase:
+            return
+        if flight.kind is WorkType.TERMINATED:
+            self.cleaned = True
+            self.finished = not self.removed
+        if flight.kind is not WorkType.SYNC:
+            self.pending = True
+
+    def lost(self, now_mono: float) -> None:
+        """Its worker died and was reaped: what it did is unknown until somebody looks."""
+        self.in_flight = None
+        self.acted_at = now_mono
+        self.pending = True

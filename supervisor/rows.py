@@ -1,0 +1,20 @@
+"""Which board row belongs to which pod."""
+
+from __future__ import annotations
+
+NO_ROW = -1
+"""The board is full: the pod's views travel in messages."""
+
+
+class RowAllocator:
+    """Free rows, lowest first."""
+
+    def __init__(self, rows: int) -> None:
+        self._free = list(range(rows - 1, -1, -1))
+
+    def take(self) -> int:
+        return self._free.pop() if self._free else NO_ROW
+
+    def give_back(self, row: int) -> None:
+        if row != NO_ROW:
+            self._free.append(row)

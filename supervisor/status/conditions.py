@@ -1,0 +1,104 @@
+"""The pod conditions that the kubelet owns (pkg/kubelet/status/generate.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ipc.api import ContainerStatus, Pod, PodCondition, PodSpec
+from ipc.restart_policy import is_restartable_init
+from ipc.runtime import RuntimePodStatus, SandboxState
+
+POD_SCHEDULED = "PodScheduled"
+POD_READY_TO_START_CONTAINERS = "PodReadyToStartContainers"
+INITIALIZED = "Initialized"
+CONTAINERS_READY = "ContainersReady"
+READY = "Ready"
+
+
+def _condition(type_: str, ok: bool, reason: str = "", message: str = "") -> PodCondition:
+    return PodCondition(type=type_, status="True" if ok else "False", reason=reason, message=message)
+
+
+def containers_ready(spec: PodSpec, statuses: Sequence[ContainerStatus] | None, phase: str) -> PodCondition:
+    """GenerateContainersReadyCondition; ``statuses`` None means that nothing is known yet."""
+    if statuses is None:
+        return _condition(CONTAINERS_READY, False, "UnknownContainerStatuses")
+    by_name = {status.name: status for status in statuses}
+    wanted = [c.name for c in spec.init_containers if is_restartable_init(c)] + [c.name for c in spec.containers]
+    unknown = [name for name in wanted if name not in by_name]
+    unready = [name for name in wanted if name in by_name and not by_name[name].ready]
+    if phase == "Succeeded" and not unknown:
+        return _condition(CONTAINERS_READY, False, "PodCompleted")
+    if phase == "Failed":
+        return _condition(CONTAINERS_READY, False, "PodFailed")
+    message = _name_lists(("unknown", unknown), ("unready", unready))
+    return _condition(CONTAINERS_READY, not message, "ContainersNotReady" if message else "", message)
+
+
+def pod_ready(
+    spec: PodSpec, conditions: Sequence[PodCondition], statuses: Sequence[ContainerStatus] | None, phase: str
+) -> PodCondition:
+    """GeneratePodReadyCondition: containers ready and every readiness gate True."""
+    containers = containers_ready(spec, statuses, phase)
+    if containers.status != "True":
+        return _condition(READY, False, containers.reason, containers.message)
+    by_type = {condition.type: condition for condition in conditions}
+    faults = []
+    for gate in spec.readiness_gates:
+        condition = by_type.get(gate.condition_type)
+        if condition is None:
+            faults.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
+        elif condition.status != "True":
+            text = f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {condition.status}'
+            faults.append(text)
+    return _condition(READY, not faults, "ReadinessGatesNotReady" if faults else "", ", ".join(faults))
+
+
+def initialized(spec: PodSpec, statuses: Sequence[ContainerStatus] | None, phase: str) -> PodCondition:
+    """GeneratePodInitializedCondition."""
+    if statuses is None and spec.init_containers:
+        return _condition(INITIALIZED, False, "UnknownContainerStatuses")
+    by_name = {status.name: status for status in statuses or ()}
+    unknown = [c.name for c in spec.init_containers if c.name not in by_name]
+    incomplete = [
+        c.name
+        for c in spec.init_containers
+        if c.name in by_name
+        and not (by_name[c.name].started if is_restartable_init(c) else by_name[c.name].ready)
+    ]
+    if phase == "Succeeded" and not unknown:
+        return _condition(INITIALIZED, True, "PodCompleted")
+    if any_regular_container_started(spec, statuses or ()):
+        return _condition(INITIALIZED, True)
+    message = _name_lists(("unknown", unknown), ("incomplete", incomplete))
+    return _condition(INITIALIZED, not message, "ContainersNotInitialized" if message else "", message)
+
+
+def any_regular_container_started(spec: PodSpec, statuses: Sequence[ContainerStatus]) -> bool:
+    """Some regular container runs or ran: the pod has been initialized (kuberuntime, HasAnyRegularContainerStarted)."""
+    regular = {container.name for container in spec.containers}
+    return any(
+        status.name in regular
+        and any((status.state.running, status.state.terminated, status.last_state.terminated))
+        for status in statuses
+    )
+
+
+def ready_to_start_containers(pod: Pod, status: RuntimePodStatus) -> PodCondition:
+    """GeneratePodReadyToStartContainersCondition: exactly one ready sandbox, the newest, in the right network mode."""
+    ready = [sandbox for sandbox in status.sandboxes if sandbox.state is SandboxState.READY]
+    ok = (
+        len(ready) == 1
+        and status.sandboxes[0] is ready[0]
+        and ready[0].host_network == pod.spec.host_network
+    )
+    return _condition(POD_READY_TO_START_CONTAINERS, ok)
+
+
+def scheduled() -> PodCondition:
+    """A pod that is here was scheduled."""
+    return _condition(POD_SCHEDULED, True)
+
+
+def _name_lists(*groups: tuple[str, list[str]]) -> str:
+    return ", ".join(f"containers with {what} status: [{' '.join(names)}]" for what, names in groups if names)

@@ -1,0 +1,196 @@
+"""Which child lives in which slot, and what to do when one dies (OTP's supervisor: a child is a declared value).
+
+Sans-I/O: reports and the time go in, commands come out. A slot's next incarnation is asked for only after the exit of
+the one before it was reaped, so there is never more than one actor per slot.
+"""
+
+from __future__ import annotations
+
+import enum
+import signal
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ipc.boot import EXIT_BOOT_ERROR, Role
+from ipc.messages import Exited, WorkerInfo
+
+NODE_SLOT = 0
+API_SLOT = 1
+PODMAN_SLOT = 2
+FIRST_POD_SLOT = 3
+MAX_POD_WORKERS = 64
+SLOTS = FIRST_POD_SLOT + MAX_POD_WORKERS
+
+ABORT_WINDOW_S = 2.0
+"""Between SIGABRT (the hung child writes its stack) and SIGKILL."""
+
+
+class ChildSpec(msgspec.Struct, frozen=True):
+    """A child as declared."""
+
+    slot: int
+    role: Role
+    name: str
+    argv: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    heartbeat: bool = True
+    """Whether it writes one to its board row."""
+
+
+class SlotState(enum.StrEnum):
+    STARTING = "Starting"
+    RUNNING = "Running"
+    HUNG = "Hung"
+    STOPPING = "Stopping"
+    GONE = "Gone"
+
+
+class SpawnChild(msgspec.Struct, frozen=True):
+    spec: ChildSpec
+    incarnation: int
+
+
+class KillChild(msgspec.Struct, frozen=True):
+    slot: int
+    incarnation: int
+    signum: int
+    why: str
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """The agent must end with this reason."""
+
+    reason: str
+
+
+PoolCommand = SpawnChild | KillChild | GiveUp
+
+
+def too_many_deaths(deaths: Sequence[float], now: float, limit: int, period_s: float) -> bool:
+    """OTP's restart intensity: more than ``limit`` deaths within the last ``period_s`` seconds."""
+    return sum(1 for death in deaths if now - death <= period_s) > limit
+
+
+class _Slot:
+    def __init__(self, spec: ChildSpec) -> None:
+        self.spec = spec
+        self.incarnation = 0
+        self.pid = 0
+        self.state = SlotState.GONE
+        self.since = 0.0
+        self.deaths = 0
+
+
+class WorkerPool:
+    """All slots of the agent."""
+
+    def __init__(self, specs: Iterable[ChildSpec], *, heartbeat_timeout_s: float, max_deaths: int, period_s: float):
+        self._slots = {spec.slot: _Slot(spec) for spec in specs}
+        self._heartbeat_timeout_s = heartbeat_timeout_s
+        self._max_deaths = max_deaths
+        self._period_s = period_s
+        self._deaths: list[float] = []
+        self._stopping = False
+
+    def start(self, now: float) -> list[PoolCommand]:
+        """Ask for the first incarnation of every slot."""
+        return [self._spawn(slot, now) for slot in self._slots.values()]
+
+    def spawned(self, slot: int, incarnation: int, pid: int) -> None:
+        entry = self._slots[slot]
+        if entry.incarnation == incarnation:
+            entry.pid = pid
+            if not entry.spec.heartbeat:
+                entry.state = SlotState.RUNNING
+
+    def ready(self, slot: int, now: float) -> None:
+        """Its first message arrived."""
+        self._slots[slot].state = SlotState.RUNNING
+        self._slots[slot].since = now
+
+    def exited(self, report: Exited, now: float) -> list[PoolCommand]:
+        """Reaped. Either the next incarnation, or the end of the agent."""
+        entry = self._slots[report.slot]
+        if report.incarnation != entry.incarnation:
+            return []
+        entry.state, entry.pid = SlotState.GONE, 0
+        if self._stopping:
+            return []
+        name = entry.spec.name
+        if report.exit_code == EXIT_BOOT_ERROR:
+            return [GiveUp(f"{name} could not start; its own message says why")]
+        entry.deaths += 1
+        self._deaths = [death for death in self._deaths if now - death <= self._period_s] + [now]
+        if too_many_deaths(self._deaths, now, self._max_deaths, self._period_s):
+            return [GiveUp(f"more than {self._max_deaths} child deaths in {self._period_s:g} s, the last {name}")]
+        return [self._spawn(entry, now)]
+
+    def check_heartbeats(self, beats: dict[int, tuple[int, float]], now: float) -> list[PoolCommand]:
+        """``beats``: slot -> (incarnation, monotonic time) read from the board. Hung children are ended."""
+        commands: list[PoolCommand] = []
+        for slot, entry in self._slots.items():
+            if not entry.spec.heartbeat or entry.state in (SlotState.GONE, SlotState.STOPPING):
+                continue
+            incarnation, beat = beats.get(slot, (0, 0.0))
+            last = max(entry.since, beat) if incarnation == entry.incarnation else entry.since
+            if entry.state is SlotState.HUNG:
+                if now - entry.since > ABORT_WINDOW_S:
+                    commands.append(self._kill(entry, signal.SIGKILL, "still there after SIGABRT"))
+            elif now - last > self._heartbeat_timeout_s:
+                entry.state, entry.since = SlotState.HUNG, now
+                commands.append(self._kill(entry, signal.SIGABRT, f"no heartbeat for {now - last:.1f} s"))
+        return commands
+
+    def replace(self, slot: int, why: str) -> list[PoolCommand]:
+        """End an incarnation that broke its protocol; the next one follows its exit."""
+        entry = self._slots[slot]
+        if entry.state is SlotState.GONE:
+            return []
+        return [self._kill(entry, signal.SIGKILL, why)]
+
+    def stop(self, signum: int, spare: int | None = None) -> list[PoolCommand]:
+        """Orderly end: nobody is restarted from here on. The slot to spare outlives the others (it serves them)."""
+        self._stopping = True
+        commands: list[PoolCommand] = []
+        for slot, entry in self._slots.items():
+            if entry.state is not SlotState.GONE and slot != spare:
+                entry.state = SlotState.STOPPING
+                commands.append(self._kill(entry, signum, "the agent stops"))
+        return commands
+
+    def slots(self) -> tuple[int, ...]:
+        return tuple(self._slots)
+
+    def incarnation(self, slot: int) -> int:
+        return self._slots[slot].incarnation
+
+    def is_running(self, slot: int) -> bool:
+        return self._slots[slot].state is SlotState.RUNNING
+
+    def all_gone(self, spare: int | None = None) -> bool:
+        return all(entry.state is SlotState.GONE for slot, entry in self._slots.items() if slot != spare)
+
+    def infos(self, pods_per_slot: dict[int, int]) -> tuple[WorkerInfo, ...]:
+        """For `get workers`."""
+        return tuple(
+            WorkerInfo(
+                slot=slot,
+                role=entry.spec.role.value if entry.spec.role is not Role.EXEC else "podman-service",
+                name=entry.spec.name,
+                pid=entry.pid,
+                incarnation=entry.incarnation,
+                state=entry.state.value,
+                pods=pods_per_slot.get(slot, 0),
+                deaths=entry.deaths,
+            )
+            for slot, entry in sorted(self._slots.items())
+        )
+
+    def _spawn(self, entry: _Slot, now: float) -> SpawnChild:
+        entry.incarnation += 1
+        entry.state, entry.since = SlotState.STARTING, now
+        return SpawnChild(entry.spec, entry.incarnation)
+
+    def _kill(self, entry: _Slot, signum: int, why: str) -> KillChild:
+        return KillChild(entry.spec.slot, entry.incarnation, signum, why)

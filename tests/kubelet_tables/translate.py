@@ -1,0 +1,83 @@
+"""From the tables' JSON to our types. Translation only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ipc import clock
+from ipc.api import ObjectMeta, Pod, PodSpec
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
+from workers.hashing import container_hash, sandbox_hash
+
+Json = Mapping[str, Any]
+_T = TypeVar("_T")
+
+ANOTHER_HASH: Final = "of another definition"
+_SANDBOX_STATES: Final = {"READY": SandboxState.READY, "NOTREADY": SandboxState.NOT_READY}
+
+
+def pod(data: Json) -> Pod:
+    """A pod as a Go test built it: nothing is defaulted."""
+    return Pod(metadata=convert(data.get("metadata", {}), ObjectMeta), spec=pod_spec(data["spec"]))
+
+
+def pod_spec(data: Json) -> PodSpec:
+    return convert({"containers": [], **without_nulls(data)}, PodSpec)
+
+
+def convert(data: Json, kind: type[_T]) -> _T:
+    return msgspec.convert(without_nulls(data), kind)
+
+
+def without_nulls(data: Any) -> Any:
+    """In Go's JSON null is absence."""
+    if isinstance(data, Mapping):
+        return {key: without_nulls(value) for key, value in data.items() if value is not None}
+    return [without_nulls(value) for value in data] if isinstance(data, list) else data
+
+
+def wall(stamp: str | float | None) -> float:
+    """Epoch seconds of a time stamp; null is never."""
+    return clock.parse_rfc3339(stamp) if isinstance(stamp, str) else float(stamp or 0)
+
+
+def pod_status(data: Json, of: Pod) -> RuntimePodStatus:
+    """Every container lies in the newest sandbox: the tables do not say where."""
+    sandboxes = tuple(_sandbox(s, sandbox_hash(of)) for s in data.get("sandboxes") or ())
+    hashes = {c.name: container_hash(c) for c in of.spec.containers}
+    newest_id = sandboxes[0].id if sandboxes else ""
+    containers = tuple(_container(c, hashes, newest_id) for c in data.get("containers") or ())
+    return RuntimePodStatus(uid=of.metadata.uid, sandboxes=sandboxes, containers=containers)
+
+
+def _sandbox(data: Json, hash: str) -> SandboxStatus:
+    return SandboxStatus(
+        id=data["id"],
+        name=data["id"],
+        infra_id=f"{data['id']}-infra",
+        attempt=data["attempt"],
+        state=_SANDBOX_STATES[data["state"]],
+        hash=hash,
+        created_at=wall(data["created_at"]),
+        host_network=data["network_namespace"] == "NODE",
+        ips=(data["ip"],) if data["ip"] else (),
+    )
+
+
+def _container(data: Json, hashes: Mapping[str, str], sandbox_id: str) -> RuntimeContainerStatus:
+    own_hash = hashes.get(data["name"], "")
+    return RuntimeContainerStatus(
+        id=data["id"],
+        name=data["name"],
+        attempt=data["restart_count"],
+        state=ContainerState(data["state"].lower()),
+        sandbox_id=sandbox_id,
+        hash=own_hash if data.get("hash_matches", True) else ANOTHER_HASH,
+        created_at=wall(data["created_at"]),
+        started_at=wall(data["started_at"]),
+        finished_at=wall(data["finished_at"]),
+        exit_code=data["exit_code"],
+    )

@@ -1,0 +1,205 @@
+"""Adapters of the groups that the workers answer for: (expected, got) of one case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import structs
+
+from ipc.api import Container, Pod
+from ipc.restart_policy import container_should_restart, should_container_be_restarted
+from tests.kubelet_tables.translate import Json, convert, pod, pod_spec, pod_status, wall
+from workers.event_texts import crash_loop_message
+from workers.hashing import container_hash
+from workers.pod_actions import PodActions, compute_pod_actions
+from workers.restart import (
+    CRASH_LOOP_RESET_S,
+    BackoffEntry,
+    BackoffLimits,
+    crash_loop_limits,
+    do_backoff,
+    has_expired,
+    in_backoff,
+    next_backoff_s,
+)
+from workers.termination import KillReason, stop_window_s, termination_grace_s
+
+Result = tuple[object, object]
+"""Expected and got."""
+
+
+class Later(Exception):
+    """The case is about something that Rootlet does not have yet."""
+
+
+def _compute_pod_actions(case: Json) -> Result:
+    _refuse_later(case)
+    of = pod(case["pod"])
+    status = pod_status(case["status"], of)
+    got = compute_pod_actions(of, status, wall(case.get("now")), crash_loop_limits(300))
+    return _expected_actions(case["expected"]), _got_actions(got)
+
+
+def _refuse_later(case: Json) -> None:
+    spec = case["pod"]["spec"]
+    later = {
+        "init containers": spec.get("initContainers"),
+        "ephemeral containers": spec.get("ephemeralContainers"),
+        "in-place resize": case["actuated_container_resources"] or case.get("actuated_pod_resources"),
+        "probe verdicts": case["probes"],
+        "restart rules that restart all containers": case["restart_all_containers"],
+    }
+    for feature, present in later.items():
+        if present:
+            raise Later(feature)
+
+
+def _expected_actions(expected: Json) -> dict[str, Any]:
+    kills = sorted((k["id"], k["name"], k["reason"], k["message"]) for k in expected["containers_to_kill_detail"])
+    return {
+        "kill_pod": expected["kill_pod"],
+        "create_sandbox": expected["create_sandbox"],
+        "sandbox_id": expected["sandbox_id"] or "",
+        "attempt": expected["attempt"],
+        "containers_to_start": expected["containers_to_start"],
+        "containers_to_kill": kills,
+    }
+
+
+def _got_actions(got: PodActions) -> dict[str, Any]:
+    """Upstream's list of containers to start holds those that back off too."""
+    kills = sorted((k.id, k.name, k.reason.value, k.message) for k in got.containers_to_kill)
+    return {
+        "kill_pod": got.kill_pod,
+        "create_sandbox": got.create_sandbox,
+        "sandbox_id": got.sandbox_id,
+        "attempt": got.attempt,
+        "containers_to_start": sorted([s.name for s in got.containers_to_start] + [w.name for w in got.waiting]),
+        "containers_to_kill": kills,
+    }
+
+
+def _should_container_be_restarted(case: Json) -> Result:
+    of = pod(case["pod"])
+    container = _named(of, case["container"])
+    newest = pod_status(case["status"], of).newest(container.name)
+    deleting = of.metadata.deletion_timestamp is not None
+    return case["expected"], should_container_be_restarted(container, of.spec, newest, deleting=deleting)
+
+
+def _container_should_restart(case: Json) -> Result:
+    container = convert(case["container"], Container)
+    return case["expected"], container_should_restart(container, pod_spec(case["spec"]), case["exit_code"])
+
+
+def _container_termination_grace(case: Json) -> Result:
+    of = pod(case["pod"])
+    grace_s = termination_grace_s(of, _named(of, case["container"]), KillReason(case["reason"]))
+    return case["expected"], stop_window_s(grace_s)
+
+
+def _do_backoff(case: Json) -> Result:
+    of, now = pod(case["pod"]), wall(case["now"])
+    container, before, limits = (
+        _named(of, case["container"]),
+        case["backoff"]["entry_before_s"],
+        _limits(case["backoff"]),
+    )
+    # The entry was written at `now`; here an entry is the newest container's label.
+    seen = pod_status(case["status"], of)
+    entry = structs.replace(seen.containers[0], backoff_s=before, created_at=now)
+    status = structs.replace(seen, containers=(entry, *seen.containers[1:]))
+    decision = do_backoff(container.name, container_hash(container), status, now, limits)
+    waits = decision.retry_at > 0
+    got = {
+        "in_backoff": waits,
+        "entry_after_s": decision.backoff_s,
+        "error": "CrashLoopBackOff" if waits else None,
+        "message_go": crash_loop_message(of, container.name, decision.backoff_s) if waits else None,
+        "backoff_expires_at": decision.retry_at,
+    }
+    expected = {**case["expected"], "backoff_expires_at": wall(case["expected"].get("backoff_expires_at"))}
+    return expected, got
+
+
+def _limits(data: Json) -> BackoffLimits:
+    expires = data.get("expires_after", {"s": CRASH_LOOP_RESET_S})["s"]
+    return BackoffLimits(initial_s=data["initial_s"], max_s=data["max_s"], expires_after_s=expires)
+
+
+def _crashloop_backoff_config(case: Json) -> Result:
+    if case["feature_gates"]["ReduceDefaultCrashLoopBackOffDecay"]:
+        raise Later("the alpha gate ReduceDefaultCrashLoopBackOffDecay")
+    limits = crash_loop_limits(case["configured_max_s"])
+    return (case["expected_initial_s"], case["expected_max_s"]), (limits.initial_s, limits.max_s)
+
+
+def _flowcontrol_backoff(case: Json) -> Result:
+    store = _BackoffStore(_limits(case))
+    asked = [(op, store.do(op)) for op in case["ops"]]
+    wrong = [(op, answer) for op, answer in asked if not _as_expected(op, answer)]
+    return [], wrong
+
+
+def _as_expected(op: Json, answer: object) -> bool:
+    if "expect_min_s" in op:
+        return isinstance(answer, (int, float)) and answer >= op["expect_min_s"]
+    return answer == op.get("expect", op.get("expect_s"))
+
+
+class _BackoffStore:
+    """One key of upstream's Backoff object and its clock, over the pure functions."""
+
+    def __init__(self, limits: BackoffLimits) -> None:
+        self._limits = limits
+        self._now = 0.0
+        self._entry: BackoffEntry | None = None
+
+    def do(self, op: Json) -> object:
+        """Carry out one operation; the answer, None when it has none."""
+        return {
+            "step": lambda: self._set_time(self._now + op["s"]),
+            "set_time": lambda: self._set_time(op["s"]),
+            "next": self._next,
+            "get": lambda: self._entry.backoff_s if self._entry else 0,
+            "gc": self._gc,
+            "has_entry": lambda: self._entry is not None,
+            "reset": self._reset,
+            "in_backoff_since_update": self._in_backoff_since_update,
+        }[op["op"]]()
+
+    def _set_time(self, now: float) -> None:
+        self._now = now
+
+    def _next(self) -> None:
+        self._entry = BackoffEntry(backoff_s=next_backoff_s(self._entry, self._now, self._limits), updated_at=self._now)
+
+    def _reset(self) -> None:
+        self._entry = None
+
+    def _gc(self) -> None:
+        if self._entry is not None and has_expired(self._entry, self._now, self._limits):
+            self._entry = None
+
+    def _in_backoff_since_update(self) -> bool:
+        entry = self._entry
+        if entry is None or has_expired(entry, self._now, self._limits):
+            return False
+        return in_backoff(entry, entry.updated_at, self._now, self._limits)
+
+
+def _named(of: Pod, name: str) -> Container:
+    return next(container for container in of.spec.containers if container.name == name)
+
+
+ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
+    "compute_pod_actions": _compute_pod_actions,
+    "should_container_be_restarted": _should_container_be_restarted,
+    "container_should_restart": _container_should_restart,
+    "container_termination_grace": _container_termination_grace,
+    "do_backoff": _do_backoff,
+    "crashloop_backoff_config": _crashloop_backoff_config,
+    "flowcontrol_backoff": _flowcontrol_backoff,
+}
+"""Group -> adapter."""

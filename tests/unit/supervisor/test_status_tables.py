@@ -1,0 +1,131 @@
+"""Phase and container statuses in situations that one host meets; upstream's own tables run in tests/kubelet_tables."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ipc.api import Container, ObjectMeta, Pod, PodSpec, PodStatus
+from ipc.clock import Instant
+from ipc.messages import SyncAction, SyncResult
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
+from supervisor.status import StatusInput, generate_pod_status
+
+NOW = Instant(mono=100.0, wall=1_800_000_000.0)
+LATER = Instant(mono=200.0, wall=1_800_000_100.0)
+
+
+def pod(*names: str, policy: str = "Always") -> Pod:
+    containers = tuple(Container(name=name, image="image") for name in names)
+    return Pod(
+        metadata=ObjectMeta(name="p", namespace="default", uid="u", generation=3),
+        spec=PodSpec(containers=containers, restart_policy=policy),
+    )
+
+
+def container(name: str, state: ContainerState, attempt: int = 0, exit_code: int = 0) -> RuntimeContainerStatus:
+    return RuntimeContainerStatus(
+        id=f"{name}{attempt}",
+        name=name,
+        attempt=attempt,
+        state=state,
+        exit_code=exit_code,
+        started_at=1.0,
+        finished_at=2.0 if state is ContainerState.EXITED else 0.0,
+    )
+
+
+READY_SANDBOX = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, created_at=50.0)
+
+
+def status(wanted: Pod, *containers: RuntimeContainerStatus, previous: PodStatus | None = None, **more: object) -> PodStatus:
+    observed = RuntimePodStatus(uid="u", sandboxes=(READY_SANDBOX,), containers=containers)
+    given = StatusInput(pod=wanted, observed=observed, reasons=more.pop("reasons", {}), previous=previous, **more)  # type: ignore[arg-type]
+    return generate_pod_status(given, NOW)
+
+
+def conditions(made: PodStatus) -> dict[str, str]:
+    return {condition.type: condition.status for condition in made.conditions}
+
+
+RUNNING, EXITED = ContainerState.RUNNING, ContainerState.EXITED
+
+
+@pytest.mark.parametrize(
+    ("policy", "exit_code", "phase"),
+    [
+        ("Always", 0, "Running"),
+        ("Always", 1, "Running"),
+        ("OnFailure", 0, "Succeeded"),
+        ("OnFailure", 1, "Running"),
+        ("Never", 0, "Succeeded"),
+        ("Never", 1, "Failed"),
+    ],
+)
+def test_phase_after_the_only_container_ended(policy: str, exit_code: int, phase: str) -> None:
+    assert status(pod("a", policy=policy), container("a", EXITED, exit_code=exit_code)).phase == phase
+
+
+def test_a_running_pod_is_ready_in_every_condition() -> None:
+    made = status(pod("a", "b"), container("a", RUNNING), container("b", RUNNING))
+    assert made.phase == "Running"
+    assert set(conditions(made).values()) == {"True"}
+    assert made.observed_generation == 3
+    assert made.start_time == "1970-01-01T00:00:50Z", "when the first sandbox was made"
+
+
+def test_a_failed_start_shows_as_waiting_with_its_reason_and_the_last_end() -> None:
+    reason = SyncResult(
+        action=SyncAction.START_CONTAINER, target="a", error="CrashLoopBackOff", message="back-off 10s", retry_at=9.0
+    )
+    made = status(pod("a"), container("a", EXITED, attempt=2, exit_code=7), reasons={"a": reason})
+    [one] = made.container_statuses
+    assert one.state.waiting is not None
+    assert one.state.waiting.reason == "CrashLoopBackOff"
+    assert one.last_state.terminated is not None
+    assert one.last_state.terminated.exit_code == 7
+    assert one.restart_count == 2
+    assert conditions(made)["Ready"] == "False"
+
+
+def test_the_container_before_is_the_last_state() -> None:
+    made = status(pod("a"), container("a", RUNNING, attempt=1), container("a", EXITED, exit_code=3))
+    [one] = made.container_statuses
+    assert one.last_state.terminated is not None
+    assert one.last_state.terminated.reason == "Error"
+
+
+def test_a_restart_count_never_falls() -> None:
+    before = status(pod("a"), container("a", RUNNING, attempt=5))
+    after = status(pod("a"), container("a", RUNNING, attempt=1), previous=before)
+    assert after.container_statuses[0].restart_count == 5
+
+
+def test_a_terminal_phase_is_never_left() -> None:
+    done = status(pod("a", policy="Never"), container("a", EXITED))
+    again = status(pod("a", policy="Never"), container("a", RUNNING), previous=done)
+    assert (done.phase, again.phase) == ("Succeeded", "Succeeded")
+
+
+def test_rejection_makes_it_failed_with_the_reason() -> None:
+    made = status(pod("a"), failure=("OutOfpods", "Pod was rejected: too many"))
+    assert (made.phase, made.reason) == ("Failed", "OutOfpods")
+    assert conditions(made)["ContainersReady"] == "False"
+
+
+def test_transition_times_move_only_with_the_status() -> None:
+    wanted = pod("a")
+    observed = RuntimePodStatus(uid="u", sandboxes=(READY_SANDBOX,), containers=(container("a", RUNNING),))
+    given = StatusInput(pod=wanted, observed=observed, reasons={}, previous=None)
+    first = generate_pod_status(given, NOW)
+    same = generate_pod_status(msgspec.structs.replace(given, previous=first), LATER)
+    assert same == first
+    gone = RuntimePodStatus(uid="u", sandboxes=(READY_SANDBOX,), containers=(container("a", EXITED),))
+    changed = generate_pod_status(msgspec.structs.replace(given, previous=first, observed=gone), LATER)
+    times = {condition.type: condition.last_transition_time for condition in changed.conditions}
+    assert times["Ready"] != times["Initialized"]
+
+
+def test_a_terminated_pod_counts_what_is_down_as_final() -> None:
+    made = status(pod("a", "b"), container("a", EXITED), container("b", EXITED, exit_code=137), terminated=True, terminating=True)
+    assert made.phase == "Failed"

@@ -1,0 +1,121 @@
+"""The worker pool: incarnations, restart intensity, hang detection."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipc.boot import EXIT_BOOT_ERROR, Role
+from ipc.messages import Exited
+from supervisor.worker_pool import (
+    ABORT_WINDOW_S,
+    ChildSpec,
+    GiveUp,
+    KillChild,
+    SlotState,
+    SpawnChild,
+    WorkerPool,
+    too_many_deaths,
+)
+
+SPECS = (
+    ChildSpec(0, Role.NODE_WORKER, "node"),
+    ChildSpec(2, Role.EXEC, "podman", ("podman",), heartbeat=False),
+    ChildSpec(3, Role.POD_WORKER, "pods-0"),
+)
+
+
+def make_pool(max_deaths: int = 3) -> WorkerPool:
+    return WorkerPool(SPECS, heartbeat_timeout_s=10.0, max_deaths=max_deaths, period_s=60.0)
+
+
+def exited(slot: int, incarnation: int, code: int = -9) -> Exited:
+    return Exited(slot=slot, incarnation=incarnation, pid=100, exit_code=code)
+
+
+def started_pool(max_deaths: int = 3) -> WorkerPool:
+    pool = make_pool(max_deaths)
+    pool.start(0.0)
+    for spec in SPECS:
+        pool.spawned(spec.slot, 1, 100 + spec.slot)
+        if spec.heartbeat:
+            pool.ready(spec.slot, 0.0)
+    return pool
+
+
+def test_start_asks_for_the_first_incarnation_of_every_slot() -> None:
+    assert make_pool().start(0.0) == [SpawnChild(spec, 1) for spec in SPECS]
+
+
+def test_a_slots_next_incarnation_follows_the_reaped_exit_of_the_one_before() -> None:
+    pool = started_pool()
+    assert pool.exited(exited(3, 1), 1.0) == [SpawnChild(SPECS[2], 2)]
+    assert not pool.is_running(3)
+    assert pool.exited(exited(3, 1), 1.0) == [], "an exit told twice starts nobody"
+
+
+def test_a_child_that_cannot_boot_ends_the_agent_at_once() -> None:
+    [command] = started_pool().exited(exited(3, 1, EXIT_BOOT_ERROR), 1.0)
+    assert isinstance(command, GiveUp)
+    assert "pods-0" in command.reason
+
+
+def test_more_deaths_than_the_intensity_allows_end_the_agent() -> None:
+    pool = started_pool(max_deaths=2)
+    for incarnation in (1, 2):
+        [command] = pool.exited(exited(3, incarnation), float(incarnation))
+        assert isinstance(command, SpawnChild)
+    [command] = pool.exited(exited(3, 3), 3.0)
+    assert isinstance(command, GiveUp)
+
+
+def test_deaths_far_apart_are_forgiven() -> None:
+    pool = started_pool(max_deaths=1)
+    for incarnation in range(1, 6):
+        [command] = pool.exited(exited(3, incarnation), incarnation * 100.0)
+        assert isinstance(command, SpawnChild)
+
+
+@given(deaths=st.lists(st.floats(0, 1000)), limit=st.integers(0, 20), period=st.floats(0.1, 100))
+def test_intensity_counts_only_the_period(deaths: list[float], limit: int, period: float) -> None:
+    recent = [death for death in deaths if 1000.0 - death <= period]
+    assert too_many_deaths(deaths, 1000.0, limit, period) == (len(recent) > limit)
+
+
+def test_a_silent_child_is_aborted_for_its_stack_and_then_killed() -> None:
+    pool = started_pool()
+    beats = {0: (1, 100.0), 3: (1, 5.0)}
+    [abort] = pool.check_heartbeats(beats, 100.0)
+    assert (abort.slot, abort.signum) == (3, signal.SIGABRT)
+    assert pool.check_heartbeats(beats, 100.0 + ABORT_WINDOW_S / 2) == []
+    [kill] = pool.check_heartbeats(beats, 100.0 + ABORT_WINDOW_S * 1.5)
+    assert (kill.slot, kill.signum) == (3, signal.SIGKILL)
+
+
+def test_the_heartbeat_of_a_former_incarnation_counts_for_nothing() -> None:
+    pool = started_pool()
+    pool.exited(exited(3, 1), 1.0)
+    commands = pool.check_heartbeats({0: (1, 100.0), 3: (1, 100.0)}, 100.0)
+    assert [(c.slot, c.incarnation) for c in commands if isinstance(c, KillChild)] == [(3, 2)]
+
+
+@pytest.mark.parametrize("spare", [None, 2])
+def test_stop_spares_the_slot_that_serves_the_others_and_restarts_nobody(spare: int | None) -> None:
+    pool = started_pool()
+    signalled = {command.slot for command in pool.stop(signal.SIGTERM, spare) if isinstance(command, KillChild)}
+    assert signalled == {0, 2, 3} - {spare}
+    for slot in (0, 3):
+        assert pool.exited(exited(slot, 1), 1.0) == []
+    assert pool.all_gone(spare) == (spare == 2)
+
+
+def test_infos_tell_state_and_deaths() -> None:
+    pool = started_pool()
+    pool.exited(exited(3, 1), 1.0)
+    info = {info.name: info for info in pool.infos({3: 7})}
+    assert (info["pods-0"].deaths, info["pods-0"].incarnation, info["pods-0"].pods) == (1, 2, 7)
+    assert info["pods-0"].state == SlotState.STARTING.value
+    assert info["podman"].role == "podman-service"

@@ -1,0 +1,133 @@
+"""The master's messages as the JSON objects that clients see. Pure; each object is encoded once, however many ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from ipc.api import Event, ObjectMeta, ObjectReference, Pod
+from ipc.messages import EventChanged, PodChanged
+
+M = TypeVar("M", PodChanged, EventChanged)
+
+_POD_TYPE: Final = b'{"kind":"Pod","apiVersion":"v1",'
+_EVENT_TYPE: Final = b'{"kind":"Event","apiVersion":"v1",'
+
+
+POD_FIELDS: Final = frozenset(
+    ("metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP")
+)
+"""What a field selector for pods can ask for."""
+EVENT_FIELDS: Final = frozenset(
+    (
+        *("metadata.name", "metadata.namespace", "reason", "type", "involvedObject.kind", "involvedObject.name"),
+        *("involvedObject.namespace", "involvedObject.uid", "involvedObject.fieldPath"),
+    )
+)
+"""What a field selector for events can ask for."""
+
+
+class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """One object, ready to be sent."""
+
+    key: str
+    """What no other object of its kind has, at any time: a pod's uid, an event's name."""
+    namespace: str
+    name: str
+    resource_version: int
+    terminating: bool = False
+    labels: Mapping[str, str] = {}
+    fields: Mapping[str, str] = {}
+    """Values of POD_FIELDS or EVENT_FIELDS."""
+    observed_at: float = 0.0
+    """Monotonic seconds at which the observation began that this status tells of; 0.0 when unknown."""
+    json: bytes
+    message: M
+
+
+def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodChanged]:
+    """A v1 Pod with its status, under that resourceVersion."""
+    pod = _reported_pod(message, resource_version)
+    meta = pod.metadata
+    return StoredObject(
+        key=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=resource_version,
+        terminating=bool(meta.deletion_timestamp),
+        labels=meta.labels,
+        fields={
+            "metadata.name": meta.name,
+            "metadata.namespace": meta.namespace,
+            "spec.nodeName": pod.spec.node_name,
+            "spec.restartPolicy": pod.spec.restart_policy,
+            "status.phase": pod.status.phase,
+            "status.podIP": pod.status.pod_ip,
+        },
+        json=_POD_TYPE + msgspec.json.encode(pod)[1:],
+        message=message,
+    )
+
+
+def _reported_pod(message: PodChanged, resource_version: int) -> Pod:
+    """The pod as it is shown. One from a file has no creationTimestamp of its own: then it is as old as its status."""
+    meta, spec = message.pod.metadata, message.pod.spec
+    deleted_at = message.deletion_timestamp or meta.deletion_timestamp
+    grace_period_s = meta.deletion_grace_period_seconds
+    if deleted_at and grace_period_s is None:
+        grace_period_s = spec.termination_grace_period_seconds
+    shown = msgspec.structs.replace(
+        meta,
+        resource_version=str(resource_version),
+        creation_timestamp=meta.creation_timestamp or message.status.start_time,
+        deletion_timestamp=deleted_at or None,
+        deletion_grace_period_seconds=grace_period_s,
+    )
+    return msgspec.structs.replace(message.pod, metadata=shown, status=message.status)
+
+
+def event_object(message: EventChanged, resource_version: int) -> StoredObject[EventChanged]:
+    """A v1 Event, under that resourceVersion."""
+    event: Event = message.event
+    meta: ObjectMeta = msgspec.structs.replace(event.metadata, resource_version=str(resource_version))
+    about: ObjectReference = event.involved_object
+    return StoredObject(
+        key=meta.name,
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=resource_version,
+        labels=meta.labels,
+        fields={
+            "metadata.name": meta.name,
+            "metadata.namespace": meta.namespace,
+            "involvedObject.kind": about.kind,
+            "involvedObject.name": about.name,
+            "involvedObject.namespace": about.namespace,
+            "involvedObject.uid": about.uid,
+            "involvedObject.fieldPath": about.field_path,
+            "reason": event.reason,
+            "type": event.type,
+        },
+        json=_EVENT_TYPE + msgspec.json.encode(msgspec.structs.replace(event, metadata=meta))[1:],
+        message=message,
+    )
+
+
+def list_object(kind: str, resource_version: int, items: Iterable[StoredObject[M]]) -> bytes:
+    """A v1 list, such as PodList, of objects that are encoded already."""
+    head = f'{{"kind":"{kind}","apiVersion":"v1","metadata":{{"resourceVersion":"{resource_version}"}},"items":['
+    return b"".join((head.encode(), b",".join(item.json for item in items), b"]}"))
+
+
+def watch_line(type_: str, json: bytes, observed_at: float = 0.0) -> bytes:
+    """One meta/v1 WatchEvent, as one line. ``observedAt`` (monotonic seconds, ours) says how old the truth in it is."""
+    stamp = f',"observedAt":{observed_at!r}' if observed_at else ""
+    return b"".join((b'{"type":"', type_.encode(), b'","object":', json, stamp.encode(), b"}\n"))
+
+
+def bookmark_line(kind: str, resource_version: int) -> bytes:
+    """A BOOKMARK: nothing happened up to here."""
+    body = f'{{"kind":"{kind}","apiVersion":"v1","metadata":{{"resourceVersion":"{resource_version}"}}}}'
+    return watch_line("BOOKMARK", body.encode())

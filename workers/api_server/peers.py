@@ -1,0 +1,29 @@
+"""Who is at the other end of the admin socket (SO_PEERCRED): the agent's own user and root may speak to it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from typing import Final, Protocol
+
+_CREDENTIALS: Final = struct.Struct("3i")
+_ROOT: Final = 0
+
+
+class SocketLike(Protocol):
+    """A socket, or what an event loop shows of one."""
+
+    def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
+
+
+def peer_uid(sock: SocketLike) -> int:
+    """The uid of the process that connected, as the kernel noted it then. Raises OSError."""
+    packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    uid: int = _CREDENTIALS.unpack(packed)[1]
+    return uid
+
+
+def may_speak(uid: int) -> bool:
+    """Whether that user may administer this agent."""
+    return uid in (_ROOT, os.geteuid())

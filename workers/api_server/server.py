@@ -1,0 +1,106 @@
+"""The API server's life: takes the master's feed into the store, and serves the admin socket from it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from ipc.board import WorkerRowWriter
+from ipc.boot import ChildContext
+from ipc.channel import Channel
+from ipc.clock import Clock
+from ipc.messages import ApiServerFeed, ApiServerRequest, Reply, Shutdown
+from workers.api_server.middleware import InFlight, own_users_only, statuses
+from workers.api_server.requests import MasterRequests
+from workers.api_server.routes import route_table
+from workers.api_server.site import MAX_BODY_BYTES, Site
+from workers.api_server.store import Store
+from workers.api_server.watch import Notifier
+
+SHUTDOWN_TIMEOUT_S: Final = 1.0
+"""How long answers under way may take to finish at the end."""
+MAX_FEED_BATCH: Final = 64
+"""Most messages taken in before others get their turn, in messages."""
+
+
+async def run_api_server(
+    context: ChildContext,
+    channel: Channel[ApiServerRequest, ApiServerFeed],
+    clock: Clock,
+    row_writer: WorkerRowWriter,
+) -> None:
+    """Serve until the master says so or is gone. The listening socket stays the master's: its next child takes over.
+
+    Raises ValueError without a socket to listen on, ProtocolError when the master sends what it must not.
+    """
+    if context.listen is None:
+        raise ValueError("the API server needs a listening socket")
+    store = Store(epoch=int(clock.now().wall * 1_000_000))
+    changed, master = Notifier(), MasterRequests(channel)
+    site = Site(
+        store=store,
+        changed=changed,
+        master=master,
+        clock=clock,
+        board=context.board,
+        logs_dir=Path(context.settings.pod_logs_dir),
+    )
+    runner = web.AppRunner(
+        application(site), handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT_S
+    )
+    await runner.setup()
+    try:
+        await web.SockSite(runner, context.listen).start()
+        row_writer.step("serving the admin socket")
+        async with _beating(row_writer, clock, context.settings.heartbeat_period_s):
+            await _take_feed(channel, store, changed, master)
+    finally:
+        master.abandon()
+        await runner.cleanup()
+
+
+def application(site: Site) -> web.Application:
+    """The whole HTTP side of it, without a socket."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
+    app.add_routes(route_table(site))
+    return app
+
+
+async def _take_feed(
+    channel: Channel[ApiServerRequest, ApiServerFeed], store: Store, changed: Notifier, master: MasterRequests
+) -> None:
+    taken = 0
+    async for message in channel:
+        if isinstance(message, Shutdown):
+            return
+        if isinstance(message, Reply):
+            master.answered(message)
+        else:
+            store.take(message)
+            changed.notify()
+        taken += 1
+        if taken % MAX_FEED_BATCH == 0:
+            await asyncio.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def _beating(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> AsyncIterator[None]:
+    """Heartbeats while the body runs, from the loop that does the work."""
+
+    async def beat() -> None:
+        while True:
+            row_writer.beat(clock.now().mono)
+            await asyncio.sleep(period_s)
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

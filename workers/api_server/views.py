@@ -1,0 +1,103 @@
+"""The shapes of answers that Kubernetes has no type for. Plain values; JSON in camelCase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ipc.board import WorkerCounters
+from ipc.messages import AgentChanged, Reply
+
+_API_VERSION = "rootlet.dev/v1alpha1"
+
+
+class VersionInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The agent about itself. ``gitVersion`` is where kubectl looks for a server's version."""
+
+    git_version: str
+    instance: str
+    node_name: str
+    pid: int
+    started_at: float
+    """Epoch seconds."""
+    runtime_version: str
+    runtime_healthy: bool
+    runtime_message: str
+    sources_ready: bool
+
+
+class Resources(msgspec.Struct, frozen=True, rename="camel"):
+    """What one process takes, from /proc."""
+
+    rss_bytes: int
+    pss_bytes: int | None
+    """Its share of memory; None when the kernel does not tell us (a process in another user namespace)."""
+    cpu_seconds: float
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One row of `get workers`: what the master says, and what the worker itself wrote on the board."""
+
+    slot: int
+    role: str
+    name: str
+    pid: int
+    incarnation: int
+    state: str
+    pods: int
+    deaths: int
+    heartbeat_age_seconds: float | None = None
+    """None before the first beat, and for children that write none."""
+    step: str = ""
+    counters: WorkerCounters | None = None
+    resources: Resources | None = None
+
+
+class WorkerList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What `get workers` shows."""
+
+    kind: str = "WorkerList"
+    api_version: str = _API_VERSION
+    items: Sequence[WorkerView]
+
+
+class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What `describe pod` shows beyond the v1 Pod."""
+
+    kind: str = "PodDetails"
+    api_version: str = _API_VERSION
+    source: str
+    next_try: dict[str, str]
+    sentence: str
+
+
+class ActionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The master's reply to a change of several objects: a line for each, and whether all of it was done."""
+
+    kind: str = "ActionResult"
+    api_version: str = _API_VERSION
+    code: int
+    reason: str
+    message: str
+    results: tuple[str, ...]
+
+
+def version_info(agent: AgentChanged) -> VersionInfo:
+    """The agent's own words without its workers."""
+    return VersionInfo(
+        git_version=f"v{agent.version}",
+        instance=agent.instance,
+        node_name=agent.node_name,
+        pid=agent.pid,
+        started_at=agent.started_at,
+        runtime_version=agent.runtime_version,
+        runtime_healthy=agent.runtime_healthy,
+        runtime_message=agent.runtime_message,
+        sources_ready=agent.sources_ready,
+    )
+
+
+def action_result(reply: Reply) -> ActionResult:
+    """The reply without the number that only the link needs."""
+    return ActionResult(code=reply.code, reason=reply.reason, message=reply.message, results=reply.results)

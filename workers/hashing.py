@@ -1,0 +1,89 @@
+"""What makes a container or a sandbox another one: hashes over the fields that cannot change while it runs.
+
+Upstream hashes a container's name and image only (pkg/kubelet/container/helpers.go, HashContainer), because its API
+server forbids the other changes. Here an edited manifest is an update, so the hash covers every field that needs a new
+container. Both lists name what is covered, never what is not: a field that v1 gains later changes no hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api import Container, Pod
+
+HASH_CHARS: Final = 16
+"""Length of a hash, in hexadecimal digits (64 bits)."""
+
+CONTAINER_FIELDS: Final = frozenset(
+    {
+        "name",
+        "image",
+        "command",
+        "args",
+        "workingDir",
+        "envFrom",
+        "env",
+        "resources",
+        "volumeMounts",
+        "volumeDevices",
+        "securityContext",
+        "terminationMessagePath",
+        "stdin",
+        "stdinOnce",
+        "tty",
+    }
+)
+"""JSON names of the container fields that need a new container. Ports belong to the sandbox; policies, probes and
+hooks are read from the manifest whenever they are needed."""
+
+SANDBOX_FIELDS: Final = frozenset(
+    {
+        "hostname",
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "shareProcessNamespace",
+        "hostAliases",
+        "dnsPolicy",
+        "dnsConfig",
+    }
+)
+"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides."""
+
+
+def container_hash(container: Container) -> str:
+    """Equal for two definitions exactly when one container can serve both."""
+    return _hash({key: value for key, value in _json(container).items() if key in CONTAINER_FIELDS})
+
+
+def sandbox_hash(pod: Pod) -> str:
+    """Equal for two pods exactly when one sandbox can serve both."""
+    spec = _json(pod.spec)
+    covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS}
+    published = [port for c in spec["containers"] for port in c.get("ports", ()) if port.get("hostPort")]
+    # A port's name is for people and Services.
+    covered["ports"] = [{key: value for key, value in port.items() if key != "name"} for port in published]
+    return _hash(covered)
+
+
+def _json(struct: msgspec.Struct) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(struct)
+    return data
+
+
+def _hash(data: dict[str, Any]) -> str:
+    canonical = msgspec.json.encode(_without_empty(data), order="sorted")
+    return hashlib.sha256(canonical).hexdigest()[:HASH_CHARS]
+
+
+def _without_empty(data: Any) -> Any:
+    """An empty object or list says the same as none at all; zeros and falses stay, for they can differ from absence."""
+    if isinstance(data, dict):
+        kept = {key: _without_empty(value) for key, value in data.items()}
+        return {key: value for key, value in kept.items() if value not in ({}, [])}
+    if isinstance(data, (list, tuple)):
+        return [_without_empty(value) for value in data]
+    return data

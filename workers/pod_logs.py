@@ -1,0 +1,76 @@
+"""Where container logs lie, and when they go.
+
+``<pod_logs_dir>/<namespace>_<pod>_<uid>/<container>/<attempt>.log``, as pkg/kubelet/kuberuntime/helpers.go has it
+(BuildPodLogsDirectory, BuildContainerLogsDirectory). Podman writes them; they outlive their container, so the newest
+two attempts of each container are kept for `logs --previous`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+KEPT_ATTEMPTS: Final = 2
+"""How many attempts of one container keep their log."""
+DIRECTORY_MODE: Final = 0o755
+
+START_ERROR_SUFFIX: Final = ".start-error"
+"""Of the file beside ``<attempt>.log`` that says why that attempt did not start."""
+
+_ATTEMPT_FILE: Final = re.compile(r"(\d+)\.(log|start-error)(\..*)?")
+
+
+def pod_directory(root: str, namespace: str, name: str, uid: str) -> Path:
+    return Path(root) / f"{namespace}_{name}_{uid}"
+
+
+def log_file(directory: Path, container: str, attempt: int) -> Path:
+    return directory / container / f"{attempt}.log"
+
+
+def attempt_of(file_name: str) -> int | None:
+    """Which attempt's file that is, a rotated log included; None for another file."""
+    match = _ATTEMPT_FILE.fullmatch(file_name)
+    return int(match[1]) if match else None
+
+
+def restart_count_by_log_dir(file_names: Iterable[str]) -> int:
+    """The attempt to go on with when no container tells any more (calcRestartCountByLogDir)."""
+    attempts = [attempt for name in file_names if (attempt := attempt_of(name)) is not None]
+    return max(attempts, default=-1) + 1
+
+
+def read_restart_count(directory: Path, container: str) -> int:
+    """`restart_count_by_log_dir` of what is there; 0 without a directory. Raises OSError."""
+    return restart_count_by_log_dir(_file_names(directory / container))
+
+
+def ensure_directory(file: Path) -> None:
+    """Make the directory that Podman will open the log in. Raises OSError."""
+    file.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+
+
+def prune(directory: Path, container: str, newest_attempt: int) -> None:
+    """Remove what belongs to attempts older than the kept ones. Raises OSError."""
+    for name in _file_names(directory / container):
+        attempt = attempt_of(name)
+        if attempt is not None and attempt <= newest_attempt - KEPT_ATTEMPTS:
+            (directory / container / name).unlink(missing_ok=True)
+
+
+def remove(directory: Path) -> None:
+    """Remove everything of a pod that is gone. Raises OSError."""
+    try:
+        shutil.rmtree(directory)
+    except FileNotFoundError:
+        return
+
+
+def _file_names(directory: Path) -> list[str]:
+    try:
+        return [entry.name for entry in directory.iterdir()]
+    except FileNotFoundError:
+        return []

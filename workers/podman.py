@@ -1,0 +1,243 @@
+"""The Runtime protocol spoken to Podman: libpod calls through podman-py. The only import of it.
+
+podman-py is the transport (``PodmanClient.api``) and nothing more: its models translate docker's vocabulary, lack
+fields of the SpecGenerator, and take a failed pull from an older server for a success. The version in the path is
+always 4.0.0, which every server from 4.3 to 5.8 answers in the shapes that `workers.libpod` knows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+import orjson
+import requests
+import urllib3.exceptions
+from podman import PodmanClient
+
+from workers import labels, libpod
+from workers.libpod_client import Answer, Kind, LibpodClient, Request
+from workers.line_stream import LineStream
+from workers.pidfd import open_pidfd, wait_ended
+from workers.runtime import (
+    CallCounts,
+    ErrorKind,
+    ImageInfo,
+    InspectedContainer,
+    InspectedPod,
+    ListedContainer,
+    ListedPod,
+    RuntimeCallError,
+    RuntimeEvent,
+    SpecDict,
+)
+
+API_VERSION: Final = "4.0.0"
+MAX_PULLS: Final = 2
+"""Pulls in flight of one process."""
+MAX_EVENT_STREAMS: Final = 2
+"""Connections kept for event streams, beside those of the calls."""
+
+T = TypeVar("T")
+
+
+class PodmanRuntime:
+    """`workers.runtime.Runtime` on a libpod socket, for one event loop of one process.
+
+    To be made after fork: a client that two processes share would give each the other's answers.
+    """
+
+    def __init__(
+        self,
+        socket_path: str,
+        instance: str,
+        *,
+        max_mutations: int = 4,
+        max_reads: int = 4,
+        max_pulls: int = MAX_PULLS,
+        request_timeout_s: float = 120.0,
+        pull_timeout_s: float = 1800.0,
+    ) -> None:
+        """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight."""
+        connections = max_mutations + max_reads + max_pulls + MAX_EVENT_STREAMS
+        self._podman = PodmanClient(base_url=f"unix://{socket_path}", version=API_VERSION, max_pool_size=connections)
+        self._client = LibpodClient(
+            self._podman.api,
+            max_mutations=max_mutations,
+            max_reads=max_reads,
+            max_pulls=max_pulls,
+            request_timeout_s=request_timeout_s,
+            pull_timeout_s=pull_timeout_s,
+        )
+        self._our_label = f"{labels.INSTANCE}={instance}"
+        self._streams: set[LineStream] = set()
+        self._dropped = 0
+
+    # --- looking ---
+
+    async def version(self) -> str:
+        answer = await self._client.call(Request(call="ping", method="GET", path="_ping", kind=Kind.PING))
+        return answer.headers.get("Libpod-API-Version", "")
+
+    async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
+        more = [f"{labels.POD_UID}={uid}"] if uid else []
+        return await self._list("list pods", "pods/json", self._ours(*more), libpod.decode_pods)
+
+    async def list_empty_pods(self) -> tuple[ListedPod, ...]:
+        filters = self._ours(**{"ctr-number": ["0"]})
+        return await self._list("list empty pods", "pods/json", filters, libpod.decode_pods)
+
+    async def list_containers(self) -> tuple[ListedContainer, ...]:
+        params = {"all": "true", **self._ours()}
+        return await self._list("list containers", "containers/json", params, libpod.decode_containers)
+
+    async def inspect_pod(self, id: str) -> InspectedPod:
+        return await self._inspect("inspect pod", f"pods/{_name(id)}/json", libpod.decode_pod)
+
+    async def inspect_container(self, id: str) -> InspectedContainer:
+        return await self._inspect("inspect container", f"containers/{_name(id)}/json", libpod.decode_container)
+
+    async def inspect_image(self, reference: str) -> ImageInfo | None:
+        try:
+            return await self._inspect("inspect image", f"images/{_name(reference)}/json", libpod.decode_image)
+        except RuntimeCallError as error:
+            if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
+                raise
+            return None
+
+    # --- acting ---
+
+    async def create_pod(self, spec: SpecDict) -> str:
+        return await self._create("create pod", "pods/create", spec)
+
+    async def create_container(self, spec: SpecDict) -> str:
+        return await self._create("create container", "containers/create", spec)
+
+    async def start_container(self, id: str) -> None:
+        path = f"containers/{_name(id)}/start"
+        await self._client.call(Request(call="start container", method="POST", path=path, kind=Kind.MUTATE))
+
+    async def kill_container(self, id: str, signal: str) -> None:
+        request = Request(
+            call="kill container",
+            method="POST",
+            path=f"containers/{_name(id)}/kill",
+            kind=Kind.MUTATE,
+            params={"signal": signal},
+            accept=frozenset({404, 409}),
+        )
+        try:
+            await self._client.call(request)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.WRONG_STATE:  # Not running: a 500 before 4.6.1.
+                raise
+
+    async def remove_container(self, id: str) -> None:
+        params = {"force": "true", "volumes": "true", "timeout": "0"}
+        try:
+            await self._remove("remove container", f"containers/{_name(id)}", params)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:  # Another call was quicker.
+                raise
+
+    async def remove_pod(self, id: str) -> None:
+        await self._remove("remove pod", f"pods/{_name(id)}", {"force": "true", "timeout": "0"})
+
+    async def pull_image(self, reference: str) -> str:
+        # Quiet: one object at the end, so that the deadline is that of the whole pull.
+        params = {"reference": reference, "policy": "always", "quiet": "true"}
+        request = Request(call="pull image", method="POST", path="images/pull", kind=Kind.PULL, params=params)
+        return _read(request.call, await self._client.call(request), libpod.decode_pull)
+
+    # --- waiting ---
+
+    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
+        pid = pid or await self._pid(id)
+        pidfd = open_pidfd(pid) if pid else None
+        if pidfd is None:
+            return True
+        try:
+            # The pid may have passed to a stranger before the pidfd was opened, but not if it is the container's now.
+            return await self._pid(id) != pid or await wait_ended(pidfd, timeout_s)
+        finally:
+            os.close(pidfd)
+
+    async def _pid(self, id: str) -> int:
+        """Of the container's first process; 0 when it does not run or is gone."""
+        try:
+            return (await self.inspect_container(id)).pid
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return 0
+
+    async def events(self) -> AsyncIterator[RuntimeEvent]:
+        params = {"stream": "true", **self._ours()}
+        request = Request(call="events", method="GET", path="events", kind=Kind.STREAM, params=params)
+        stream = LineStream(lambda: self._client.open_stream(request))
+        self._streams.add(stream)
+        try:
+            while (line := await stream.next()) is not None:
+                yield _decode(request.call, line, libpod.decode_event)
+        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, f"the stream broke: {error}") from error
+        finally:
+            self._streams.discard(stream)
+            self._dropped += stream.dropped
+            await stream.close()
+
+    # --- the client itself ---
+
+    def counts(self) -> CallCounts:
+        dropped = self._dropped + sum(stream.dropped for stream in self._streams)
+        return msgspec.structs.replace(self._client.counts, events_dropped=dropped)
+
+    async def close(self) -> None:
+        for stream in tuple(self._streams):
+            await stream.close()
+        self._client.close()
+        self._podman.api.close()
+
+    def _ours(self, *more_labels: str, **filters: list[str]) -> dict[str, str]:
+        return {"filters": orjson.dumps({"label": [self._our_label, *more_labels], **filters}).decode()}
+
+    async def _list(self, call: str, path: str, params: dict[str, str], decode: Callable[[bytes], T]) -> T:
+        request = Request(call=call, method="GET", path=path, kind=Kind.LIST, params=params)
+        return _read(call, await self._client.call(request), decode)
+
+    async def _inspect(self, call: str, path: str, decode: Callable[[bytes], T]) -> T:
+        request = Request(call=call, method="GET", path=path, kind=Kind.INSPECT)
+        return _read(call, await self._client.call(request), decode)
+
+    async def _create(self, call: str, path: str, spec: SpecDict) -> str:
+        body = orjson.dumps(dict(spec))
+        request = Request(call=call, method="POST", path=path, kind=Kind.MUTATE, body=body)
+        return _read(call, await self._client.call(request), libpod.decode_created_id)
+
+    async def _remove(self, call: str, path: str, params: dict[str, str]) -> None:
+        """A 404 is a success: it is gone. A 200 carries a report for each container, which may be a failure."""
+        accept = frozenset({404})
+        request = Request(call=call, method="DELETE", path=path, kind=Kind.MUTATE, params=params, accept=accept)
+        answer = await self._client.call(request)
+        failures = _read(call, answer, libpod.decode_removal_errors) if answer.status < 400 else ()
+        if failures:
+            raise RuntimeCallError(ErrorKind.INTERNAL, call, "; ".join(failures))
+
+
+def _read(call: str, answer: Answer, decode: Callable[[bytes], T]) -> T:
+    return _decode(call, answer.body, decode)
+
+
+def _decode(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
+    try:
+        return decode(body)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of another shape: {error}") from error
+
+
+def _name(name: str) -> str:
+    """An id, a name or an image reference as part of a path."""
+    return quote(name, safe="/:@")

@@ -1,0 +1,198 @@
+"""The verbs that Rootlet needs of a container runtime, and the kinds of error that they have.
+
+`workers.podman.PodmanRuntime` speaks them to Podman, `tests.fakes.runtime.FakeRuntime` to nobody; one contract suite
+holds both to the same behaviour. Every verb has a deadline of its own; after a timeout the effect is *unknown*.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+SpecDict = Mapping[str, Any]
+"""A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
+
+
+class ErrorKind(enum.StrEnum):
+    """What a caller may decide on; the text is for people."""
+
+    NOT_FOUND = "NotFound"
+    """No such pod, container or image."""
+    NAME_IN_USE = "NameInUse"
+    IMAGE_UNKNOWN = "ImageUnknown"
+    WRONG_STATE = "WrongState"
+    """E.g. killing what does not run, removing what another call is removing."""
+    COMMAND = "Command"
+    """The OCI runtime could not run the command (not found, not executable)."""
+    INVALID = "Invalid"
+    """Podman refuses the spec."""
+    PULL = "Pull"
+    TIMEOUT = "Timeout"
+    """The deadline passed: whether it happened is unknown."""
+    UNAVAILABLE = "Unavailable"
+    """No service answers on the socket."""
+    INTERNAL = "Internal"
+
+
+class RuntimeCallError(Exception):
+    """A verb failed."""
+
+    def __init__(self, kind: ErrorKind, call: str, message: str) -> None:
+        super().__init__(f"{call}: {message}")
+        self.kind = kind
+        self.call = call
+        self.message = message
+
+
+class ListedPod(msgspec.Struct, frozen=True, kw_only=True):
+    """One Podman pod of ours, from the list."""
+
+    id: str
+    name: str
+    infra_id: str
+    labels: dict[str, str]
+    created_at: float
+    containers: tuple[tuple[str, str], ...] = ()
+    """(container id, state) of every member, whosever it is, the infra container included."""
+
+
+class ListedContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """One container of ours (infra containers too), from the list: cheap, whole seconds."""
+
+    id: str
+    name: str
+    pod_id: str
+    pod_name: str = ""
+    is_infra: bool
+    state: str
+    pid: int
+    exit_code: int
+    started_at: float
+    exited_at: float
+    image: str
+    image_id: str
+    labels: dict[str, str]
+
+
+class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """The expensive, exact view of one container. Wall times in epoch seconds, 0.0 is never."""
+
+    id: str
+    name: str
+    pod_id: str
+    is_infra: bool
+    state: str
+    pid: int
+    conmon_pid: int
+    exit_code: int
+    oom_killed: bool
+    error: str
+    created_at: float
+    started_at: float
+    finished_at: float
+    image: str
+    image_id: str
+    labels: dict[str, str]
+    ips: tuple[str, ...]
+    log_path: str
+
+
+class InspectedPod(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    infra_id: str
+    labels: dict[str, str]
+    created_at: float
+    containers: tuple[tuple[str, str], ...]
+    """(container id, state), the infra container included."""
+
+
+class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    digests: tuple[str, ...]
+    user: str
+    stop_signal: str
+
+
+class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A hint that something happened to a container or pod; may be lost, late or repeated."""
+
+    action: str
+    container_id: str
+    labels: dict[str, str]
+    time: float = 0.0
+    """Epoch seconds at which Podman wrote it down."""
+
+
+class CallCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one runtime client has done since it was made."""
+
+    calls: int = 0
+    errors: int = 0
+    """Calls that failed otherwise than with NOT_FOUND, which is an answer."""
+    events_dropped: int = 0
+    """Hints that nobody fetched in time."""
+
+
+class Runtime(Protocol):
+    """About fifteen verbs. All raise `RuntimeCallError`; removing or killing what is gone is not an error."""
+
+    async def version(self) -> str:
+        """GET _ping: the libpod API version; proves that the service answers."""
+
+    async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
+        """GET pods/json, ours only; with a uid only those that carry it, which is as cheap as an inspect."""
+
+    async def list_empty_pods(self) -> tuple[ListedPod, ...]:
+        """GET pods/json, ours only, those without a single container: what an interrupted create or remove leaves.
+
+        Every other pod shows in `list_containers` through its members, which costs half of a full `list_pods`.
+        """
+
+    async def list_containers(self) -> tuple[ListedContainer, ...]:
+        """GET containers/json?all=true, ours only."""
+
+    async def inspect_pod(self, id: str) -> InspectedPod:
+        """GET pods/{id}/json. Raises NOT_FOUND."""
+
+    async def inspect_container(self, id: str) -> InspectedContainer:
+        """GET containers/{id}/json. Raises NOT_FOUND."""
+
+    async def create_pod(self, spec: SpecDict) -> str:
+        """POST pods/create: the id. Raises NAME_IN_USE."""
+
+    async def create_container(self, spec: SpecDict) -> str:
+        """POST containers/create: the id. Raises NAME_IN_USE, IMAGE_UNKNOWN, INVALID."""
+
+    async def start_container(self, id: str) -> None:
+        """POST containers/{id}/start. Already running is success. Raises NOT_FOUND, COMMAND."""
+
+    async def kill_container(self, id: str, signal: str) -> None:
+        """POST containers/{id}/kill?signal=. Not running or gone is success."""
+
+    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
+        """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""
+
+    async def remove_container(self, id: str) -> None:
+        """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success."""
+
+    async def remove_pod(self, id: str) -> None:
+        """DELETE pods/{id}?force=true&timeout=0 with everything in it. Gone is success."""
+
+    async def inspect_image(self, reference: str) -> ImageInfo | None:
+        """GET images/{name}/json; None when absent."""
+
+    async def pull_image(self, reference: str) -> str:
+        """POST images/pull: the image id. Raises PULL with the registry's own words."""
+
+    def events(self) -> AsyncIterator[RuntimeEvent]:
+        """GET events?stream=true, ours only, from now on. Ends or raises when the stream breaks."""
+
+    async def close(self) -> None:
+        """Give up connections and threads. Calls in flight end by their own deadlines."""
+
+    def counts(self) -> CallCounts:
+        """For the board."""
