@@ -37,6 +37,8 @@ MAX_PENDING_BYTES: Final = 32 * 1024 * 1024
 """Most that may wait to be written, in bytes; ``post`` refuses what would exceed it."""
 RECEIVE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """Reading pauses while more than this was read and not yet received, in bytes."""
+FRAME_COST_BYTES: Final = 64
+"""What a frame that waits to be received counts beside its payload, in bytes: many tiny ones are not free either."""
 READ_BYTES: Final = 256 * 1024
 """Most that one turn of the loop reads from one channel, in bytes."""
 CLOSE_LINGER_S: Final = 1.0
@@ -264,7 +266,7 @@ class Channel(Generic[S, R]):
 
     def _keep(self, frames: Sequence[bytes]) -> None:
         self._frames.extend(frames)
-        self._frames_bytes += sum(map(len, frames))
+        self._frames_bytes += sum(map(len, frames)) + FRAME_COST_BYTES * len(frames)
         if self._frames_bytes > RECEIVE_HIGH_WATER_BYTES:
             self._pause_reading()
         if frames:
@@ -272,7 +274,7 @@ class Channel(Generic[S, R]):
 
     def _take(self) -> R:
         payload = self._frames.popleft()
-        self._frames_bytes -= len(payload)
+        self._frames_bytes -= len(payload) + FRAME_COST_BYTES
         if self._frames_bytes <= RECEIVE_HIGH_WATER_BYTES and not self._ended:
             self._resume_reading()
         try:

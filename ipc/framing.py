@@ -20,8 +20,9 @@ MAX_REASON_CHARS: Final = 256
 """Longest description of a protocol error, in characters: the peer chooses some of its words."""
 
 _HEADER: Final = struct.Struct(">I")
-_BROKEN_PAYLOAD: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError, MemoryError)
-"""What decoding hostile bytes raises: MsgspecError for most, ValueError for bad UTF-8, RecursionError for depth."""
+_BROKEN_PAYLOAD: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MemoryError)
+"""What decoding hostile bytes raises: UnicodeDecodeError for bad UTF-8, RecursionError for depth, MemoryError for an
+array of far more elements than there is room for, MsgspecError for all else."""
 
 R = TypeVar("R")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ipc.boot import Role, WorkerSettings
-from ipc.channel import Channel, ChannelFull, ProtocolError
+from ipc.channel import Channel, ChannelClosed, ChannelFull, ProtocolError
 from ipc.messages import (
     ApiServerFeed,
     ApiServerRequest,
@@ -68,7 +67,7 @@ class Children:
         """Ask the zygote for an incarnation and serve its link from now on."""
         spec = command.spec
         if spec.role is Role.EXEC:
-            self._zygote.send(
+            self._command(
                 Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, argv=spec.argv, env=spec.env)
             )
             return
@@ -76,14 +75,13 @@ class Children:
         fds = [theirs.fileno()] + ([self._listen.fileno()] if spec.role is Role.API_SERVER else [])
         spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
         with theirs:
-            self._zygote.send(spawn, fds)
+            self._command(spawn, fds)
         task = asyncio.get_running_loop().create_task(self._serve(spec.slot, command.incarnation, spec.role, ours))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def signal(self, command: KillChild) -> None:
-        with contextlib.suppress(ConnectionError):  # a zygote that is gone took its children along
-            self._zygote.send(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
+        self._command(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
 
     def send(self, slot: int, incarnation: int, message: Any) -> None:
         """Queue a message; a child that does not drain its link counts as broken."""
@@ -92,6 +90,8 @@ class Children:
             return  # it is going: its exit will be reported
         try:
             channel.post(message)
+        except ChannelClosed:
+            return
         except ChannelFull as full:
             self._listener.on_broken_link(slot, incarnation, str(full))
 
@@ -119,6 +119,13 @@ class Children:
             if self._channels.get(slot) is channel:
                 del self._channels[slot]
 
+    def _command(self, command: ZygoteCommand, fds: Sequence[int] = ()) -> None:
+        """A zygote that does not take a packet at once is as good as gone: its loop does nothing that takes time."""
+        try:
+            self._zygote.send(command, fds)
+        except (BlockingIOError, ConnectionError):
+            self._listener.on_zygote_gone()
+
     def _read_zygote(self) -> None:
         """Drain what is there; more than one report may wait."""
         while True:
@@ -126,6 +133,8 @@ class Children:
                 received = self._zygote.receive()
             except BlockingIOError:
                 return
+            except ProtocolError:
+                received = None
             if received is None:
                 asyncio.get_running_loop().remove_reader(self._zygote.fileno())
                 self._listener.on_zygote_gone()

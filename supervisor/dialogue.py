@@ -23,7 +23,7 @@ from ipc.messages import (
     Untrack,
 )
 from supervisor.settings import Settings
-from supervisor.sources import PodUpdate
+from supervisor.sources.types import PodUpdate
 
 
 class SourcesReady(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ _UNITS_NS: Final = {
     "ns": 1,
     "us": 1_000,
     "µs": 1_000,  # U+00B5, micro sign
-    "μs": 1_000,  # noqa: RUF001 - U+03BC, the Greek letter: Go takes both
+    "μs": 1_000,
     "ms": 1_000_000,
     "s": 1_000_000_000,
     "m": 60_000_000_000,

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import uvloop
 
+from ipc import logs
 from ipc.board import Board
 from ipc.boot import Role, WorkerMain
 from ipc.clock import SystemClock
@@ -62,6 +63,7 @@ from supervisor.dialogue import (
 )
 from supervisor.podman_service import PodmanService, choose_service
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
+from supervisor.sources.types import ManifestError
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import (
     API_SLOT,
@@ -82,6 +84,7 @@ log = logging.getLogger("rootlet.master")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
+FAILED_VALIDATION = "FailedValidation"
 SPARE_ROWS = 64
 """Board rows beyond maxPods: for pods on their way out, and orphans."""
 
@@ -94,6 +97,7 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
         OSError: a directory or socket cannot be made.
     """
     os.umask(0o077)
+    logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = admin_socket.listen(settings.admin_socket)
@@ -115,7 +119,7 @@ def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
     specs = [ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"), ChildSpec(API_SLOT, Role.API_SERVER, "api")]
     if service.argv:
         specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
-    count = settings.worker_count
+    count = settings.workers.count
     return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(count)]
 
 
@@ -143,7 +147,7 @@ class Master:
             period_s=settings.workers.death_period_s,
         )
         self._loop = SyncLoop(
-            settings, settings.worker_count, settings.max_pods + SPARE_ROWS, host_ip(), random.Random()
+            settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host_ip(), random.Random()
         )
         self._desired = Desired(settings, self._clock)
         self._children = Children(
@@ -317,7 +321,7 @@ class Master:
             return observation
         row = self._board.read_pod(observation.row)
         if row is None or row.uid != observation.uid:
-            return observation  # overwritten meanwhile: its own message is on the way
+            return observation  # overwritten, or torn by a death: another message or the next relist brings it
         status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
         return msgspec.structs.replace(
             observation, status=msgspec.structs.replace(status, observed_at=row.observed_at)
@@ -327,13 +331,25 @@ class Master:
 
     async def _watch_sources(self) -> None:
         announced = False
-        async for updates in self._desired.watch():
-            for update in updates:
+        async for change in self._desired.watch():
+            for error in change.errors:
+                self._manifest_error(error)
+            for update in change.updates:
                 self._feed(update)
+            if change.kill is not None:
+                self._feed(change.kill)
             if self._desired.all_ready and not announced:
                 announced = True
                 self._feed(SourcesReady())
                 sd_notify.notify("READY=1")
+
+    def _manifest_error(self, error: ManifestError) -> None:
+        log.warning("manifest refused: %s", error)
+        node = self._settings.node_name
+        report = EventReport(
+            uid="", namespace="", name=node, type="Warning", reason=FAILED_VALIDATION, message=str(error)
+        )
+        self._feed(report)
 
     async def _apply(self, request: ApplyManifests) -> None:
         self._answer(request.request_id, await self._desired.apply(request.file, request.body))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ipc.api import Pod
+from ipc.api import FieldFinding, Pod
 from ipc.clock import Instant
 from ipc.messages import (
     CancelSync,
@@ -54,10 +54,13 @@ from supervisor.reporter import Reporter
 from supervisor.rows import RowAllocator
 from supervisor.settings import Settings
 from supervisor.sharding import shard_of
-from supervisor.sources import PodOperation, PodUpdate
+from supervisor.sources.types import PodOperation, PodUpdate
 from supervisor.status.generate import TERMINAL_PHASES
 from supervisor.work_queue import WorkQueue
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+
+UNSUPPORTED_FIELD = "UnsupportedField"
+"""Event reason: the pod runs, without something that its manifest asks for."""
 
 
 class SyncLoop:
@@ -422,9 +425,9 @@ class SyncLoop:
         self._on_event_report(report, now)
         self._out.append(Log("warning" if type_ == "Warning" else "info", f"{life.name}: {reason}: {message}"))
 
-    def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
-        for warning in warnings:
-            self._event(life, "Warning", "UnsupportedField", warning, now)
+    def _warn(self, life: PodLifecycle, warnings: tuple[FieldFinding, ...], now: Instant) -> None:
+        for finding in warnings:
+            self._event(life, "Warning", UNSUPPORTED_FIELD, f"{finding.path}: {finding.why}", now)
 
     def _log_sync(self, life: PodLifecycle, done: SyncDone) -> None:
         failed = f" [{done.error}: {done.message}]" if done.error else ""

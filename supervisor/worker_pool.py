@@ -79,6 +79,8 @@ class _Slot:
         self.pid = 0
         self.state = SlotState.GONE
         self.since = 0.0
+        self.beat = 0.0
+        """The last heartbeat seen of this incarnation, monotonic seconds."""
         self.deaths = 0
 
 
@@ -132,8 +134,10 @@ class WorkerPool:
         for slot, entry in self._slots.items():
             if not entry.spec.heartbeat or entry.state in (SlotState.GONE, SlotState.STOPPING):
                 continue
-            incarnation, beat = beats.get(slot, (0, 0.0))
-            last = max(entry.since, beat) if incarnation == entry.incarnation else entry.since
+            incarnation, beat = beats.get(slot, (0, 0.0))  # unreadable while it is being written: the last one counts
+            if incarnation == entry.incarnation:
+                entry.beat = max(entry.beat, beat)
+            last = max(entry.since, entry.beat)
             if entry.state is SlotState.HUNG:
                 if now - entry.since > ABORT_WINDOW_S:
                     commands.append(self._kill(entry, signal.SIGKILL, "still there after SIGABRT"))
@@ -189,7 +193,7 @@ class WorkerPool:
 
     def _spawn(self, entry: _Slot, now: float) -> SpawnChild:
         entry.incarnation += 1
-        entry.state, entry.since = SlotState.STARTING, now
+        entry.state, entry.since, entry.beat = SlotState.STARTING, now, 0.0
         return SpawnChild(entry.spec, entry.incarnation)
 
     def _kill(self, entry: _Slot, signum: int, why: str) -> KillChild:

@@ -39,18 +39,7 @@ CONTAINER_FIELDS: Final = frozenset(
 """JSON names of the container fields that need a new container. Ports belong to the sandbox; policies, probes and
 hooks are read from the manifest whenever they are needed."""
 
-SANDBOX_FIELDS: Final = frozenset(
-    {
-        "hostname",
-        "hostNetwork",
-        "hostPID",
-        "hostIPC",
-        "shareProcessNamespace",
-        "hostAliases",
-        "dnsPolicy",
-        "dnsConfig",
-    }
-)
+SANDBOX_FIELDS: Final = frozenset({"hostname", "hostNetwork"})
 """JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides."""
 
 
@@ -63,10 +52,14 @@ def sandbox_hash(pod: Pod) -> str:
     """Equal for two pods exactly when one sandbox can serve both."""
     spec = _json(pod.spec)
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS}
-    published = [port for c in spec["containers"] for port in c.get("ports", ()) if port.get("hostPort")]
-    # A port's name is for people and Services.
-    covered["ports"] = [{key: value for key, value in port.items() if key != "name"} for port in published]
+    covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
     return _hash(covered)
+
+
+def _published(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ports that the host gives. A port's name is for people and Services."""
+    ports = [port for container in containers for port in container.get("ports", ()) if port.get("hostPort")]
+    return [{key: value for key, value in port.items() if key != "name"} for port in ports]
 
 
 def _json(struct: msgspec.Struct) -> dict[str, Any]:

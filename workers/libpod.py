@@ -133,6 +133,7 @@ class _Image(_Wire, frozen=True):
     id: str
     repo_digests: tuple[str, ...] | None = None
     user: str = ""
+    size: int = 0
     config: _ImageConfig | None = None
 
 
@@ -228,6 +229,7 @@ def decode_image(body: bytes) -> ImageInfo:
         digests=wire.repo_digests or (),
         user=wire.user or config.user,
         stop_signal=config.stop_signal,
+        size_bytes=wire.size,
     )
 
 
@@ -284,6 +286,8 @@ _KIND_BY_CAUSE: Final = (
     ('workdir "', ErrorKind.COMMAND),
     ("invalid argument", ErrorKind.INVALID),
     ("invalid configuration", ErrorKind.INVALID),
+    ("invalid pod spec", ErrorKind.INVALID),
+    ("invalid container config", ErrorKind.INVALID),
     ("invalid signal", ErrorKind.INVALID),
     ("json: cannot unmarshal", ErrorKind.INVALID),
 )

@@ -26,7 +26,7 @@ from ipc.restart_policy import should_container_be_restarted
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers.hashing import container_hash, sandbox_hash
 from workers.restart import BackoffLimits, do_backoff
-from workers.termination import KillReason, termination_grace_s
+from workers.termination import KillReason, stop_window_s, termination_grace_s
 
 _T = TypeVar("_T")
 
@@ -55,7 +55,8 @@ class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
     """Its stop signal is the image's."""
     reason: KillReason
     message: str
-    grace_period_s: int
+    window_s: int
+    """Between its stop signal and SIGKILL."""
     remove: bool = False
     """Nobody may find it again: remove it once it is dead."""
 
@@ -315,8 +316,38 @@ def _kill(
         image=target.image_id or target.image,
         reason=reason,
         message=message,
-        grace_period_s=termination_grace_s(given.pod, container, reason),
+        window_s=stop_window_s(termination_grace_s(given.pod, container, reason)),
     )
+
+
+# --- everything goes ---------------------------------------------------------------------------------------------
+
+
+def kill_all(pod: Pod | None, status: RuntimePodStatus, override_s: int | None = None) -> tuple[ContainerKill, ...]:
+    """Stop whatever may run of the pod (killPodWithSyncResult). Without a manifest the labels say how long it takes.
+
+    ``override_s`` replaces every grace period.
+    """
+    return tuple(
+        ContainerKill(
+            id=c.id,
+            name=c.name,
+            pid=c.pid,
+            image=c.image_id or c.image,
+            reason=KillReason.NONE,
+            message=f"Stopping container {c.name}",
+            window_s=stop_window_s(_grace_period_s(pod, c), override_s),
+        )
+        for c in status.containers
+        if c.state in ALIVE
+    )
+
+
+def _grace_period_s(pod: Pod | None, target: RuntimeContainerStatus) -> int:
+    if pod is None:
+        return target.grace_period_s
+    container = next((c for c in pod.spec.containers if c.name == target.name), None)
+    return termination_grace_s(pod, container, KillReason.NONE)
 
 
 # --- what nobody needs any more ----------------------------------------------------------------------------------

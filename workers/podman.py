@@ -165,6 +165,9 @@ class PodmanRuntime:
         finally:
             os.close(pidfd)
 
+    def open_process(self, pid: int) -> int | None:
+        return open_pidfd(pid)
+
     async def _pid(self, id: str) -> int:
         """Of the container's first process; 0 when it does not run or is gone."""
         try:

@@ -115,6 +115,7 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     digests: tuple[str, ...]
     user: str
     stop_signal: str
+    size_bytes: int = 0
 
 
 class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +176,12 @@ class Runtime(Protocol):
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
         """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""
+
+    def open_process(self, pid: int) -> int | None:
+        """A file descriptor, the caller's, that becomes readable when that process ends; None when there is none.
+
+        Raises OSError, e.g. EMFILE.
+        """
 
     async def remove_container(self, id: str) -> None:
         """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success."""

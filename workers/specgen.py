@@ -1,18 +1,18 @@
 """From a v1 pod to what Podman makes: the JSON of its PodSpecGenerator and SpecGenerator. Pure.
 
-Every field that Podman would otherwise take from an image or from containers.conf, and that would make it act on its
-own (restart, health checks, systemd integration), is set.
+What would make Podman act on its own (its restart policy, an image's health check, systemd integration) is switched
+off here for every container.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from ipc.api import Container, ContainerPort, HostAlias, Pod
+from ipc.api import Container, Pod
 from workers import labels
 from workers.hashing import container_hash, sandbox_hash
 from workers.naming import container_name, infra_name, sandbox_name
@@ -20,28 +20,146 @@ from workers.naming import container_name, infra_name, sandbox_name
 MAX_HOSTNAME_CHARS: Final = 63
 """pkg/kubelet/kubelet_pods.go, truncatePodHostnameIfNeeded."""
 DEFAULT_GRACE_PERIOD_S: Final = 30
-"""For the label of a pod that says none (pkg/apis/core/v1/defaults.go)."""
-UNSUPPORTED_DNS_POLICY_SERVERS: Final = ()
+"""In the label of a pod that does not say (pkg/apis/core/v1/defaults.go)."""
 
 
 class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
-    """One published port (pkg/kubelet/container/runtime.go)."""
+    """A container's port and where the host publishes it (pkg/kubelet/container/runtime.go, PortMapping)."""
 
     container_port: int
     host_port: int
-    protocol: str
     host_ip: str
+    protocol: str
+
+
+# --- the sandbox -------------------------------------------------------------------------------------------------
 
 
 def pod_spec(pod: Pod, instance: str, attempt: int) -> dict[str, Any]:
-    """Body of POST pods/create: the sandbox with its infra container."""
+    """Body of POST pods/create: the sandbox, whose infra container holds its namespaces."""
     return {
         "name": sandbox_name(pod, attempt),
         "infra_name": infra_name(pod, attempt),
-        "labels": sandbox_labels(pod, instance, attempt),
-        # The infra container's end must not end the pod's record: the sandbox is judged by us.
+        "labels": _sandbox_labels(pod, instance, attempt),
+        # Podman must not stop the sandbox when its last container ends: that is our decision.
         "exit_policy": "continue",
-        "shared_namespaces": _shared_namespaces(pod),
-        **_network(pod),
-        **_dns(pod),
+        **(_HOST_NETWORK if pod.spec.host_network else _own_network(pod)),
     }
+
+
+# Without a UTS namespace of its own the pod has the node's host name, as upstream.
+_HOST_NETWORK: Final = {"netns": {"nsmode": "host"}, "shared_namespaces": ["ipc", "net"]}
+
+
+def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> dict[str, str]:
+    return {
+        **_pod_labels(pod, instance),
+        labels.SANDBOX_HASH: sandbox_hash(pod),
+        labels.ATTEMPT: str(attempt),
+        labels.HOST_NETWORK: str(pod.spec.host_network).lower(),
+    }
+
+
+def _pod_labels(pod: Pod, instance: str) -> dict[str, str]:
+    grace_period_s = pod.spec.termination_grace_period_seconds
+    return {
+        labels.INSTANCE: instance,
+        labels.POD_NAME: pod.metadata.name,
+        labels.POD_NAMESPACE: pod.metadata.namespace,
+        labels.POD_UID: pod.metadata.uid,
+        labels.GRACE_PERIOD_S: str(DEFAULT_GRACE_PERIOD_S if grace_period_s is None else grace_period_s),
+    }
+
+
+def _own_network(pod: Pod) -> dict[str, Any]:
+    published = [m for c in pod.spec.containers for m in make_port_mappings(c) if m.host_port]
+    return {
+        "shared_namespaces": ["ipc", "net", "uts"],
+        "hostname": truncate_hostname(pod.spec.hostname or pod.metadata.name),
+        "portmappings": [
+            {**msgspec.to_builtins(mapping), "protocol": mapping.protocol.lower()} for mapping in published
+        ],
+    }
+
+
+def make_port_mappings(container: Container) -> tuple[PortMapping, ...]:
+    """pkg/kubelet/container/helpers.go, MakePortMappings: of two ports with one name, or else with the same address
+    family, protocol, host address and numbers, the first one counts."""
+    by_key: dict[str, PortMapping] = {}
+    for port in container.ports:
+        family = "any" if not port.host_ip else "v6" if ":" in port.host_ip else "v4"
+        key = port.name or f"{family}-{port.protocol}-{port.host_ip}:{port.container_port}:{port.host_port}"
+        mapping = PortMapping(
+            container_port=port.container_port,
+            host_port=port.host_port,
+            host_ip=port.host_ip,
+            protocol=port.protocol or "TCP",
+        )
+        by_key.setdefault(key, mapping)
+    return tuple(by_key.values())
+
+
+def truncate_hostname(name: str) -> str:
+    """At most MAX_HOSTNAME_CHARS, ending neither in a hyphen nor in a dot."""
+    return name if len(name) <= MAX_HOSTNAME_CHARS else name[:MAX_HOSTNAME_CHARS].rstrip("-.")
+
+
+# --- containers --------------------------------------------------------------------------------------------------
+
+
+class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container gets beside its definition."""
+
+    instance: str
+    sandbox_id: str
+    image: str
+    """Complete reference: Podman is not to guess what a short name means."""
+    attempt: int
+    backoff_s: float
+    log_file: Path
+
+
+def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
+    """Body of POST containers/create.
+
+    ``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
+    and command do the same.
+    """
+    return {
+        "name": container_name(pod, container.name, place.attempt),
+        "pod": place.sandbox_id,
+        "image": place.image,
+        "labels": _container_labels(pod, container, place),
+        "env": {variable.name: variable.value for variable in container.env if variable.value_from is None},
+        "terminal": container.tty,
+        "stdin": container.stdin,
+        "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},
+        **_given(entrypoint=container.command, command=container.args, work_dir=container.working_dir),
+        **_ON_ITS_OWN_NOTHING,
+    }
+
+
+_ON_ITS_OWN_NOTHING: Final = {
+    "restart_policy": "no",
+    "healthconfig": {"Test": ["NONE"]},
+    "sdnotifyMode": "ignore",
+    "systemd": "false",
+    # A VOLUME of the image is a directory in the container's own layer (as CRI-O has it): an anonymous volume would
+    # take one of Podman's 2048 locks and be left behind by a crash.
+    "image_volume_mode": "ignore",
+}
+
+
+def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, str]:
+    return {
+        **_pod_labels(pod, place.instance),
+        labels.CONTAINER_NAME: container.name,
+        labels.CONTAINER_HASH: container_hash(container),
+        labels.ATTEMPT: str(place.attempt),
+        labels.BACKOFF_S: f"{place.backoff_s:g}",
+    }
+
+
+def _given(**fields: Iterable[str]) -> dict[str, Any]:
+    """Those that are not empty; an absent one is the image's."""
+    return {name: value if isinstance(value, str) else list(value) for name, value in fields.items() if value}

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.base import Int64
-from ipc.api.errors import MAX_SHOWN_VALUE_CHARS, FieldError, FieldErrors, not_supported, required, shown_key
+from ipc.api.errors import FieldError, FieldErrors, not_supported, required, shown_key
 from ipc.api.pod import Pod
 from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
 
@@ -52,6 +52,7 @@ def decode_pod(obj: object) -> Pod:
     if walk.errors:
         raise FieldErrors(walk.errors)
     try:
+        # msgspec has the last word: it is also what reads the pod on the other side of a link.
         return msgspec.convert(value, Pod)
     except msgspec.ValidationError as error:
         raise FieldErrors([FieldError("", str(error))]) from error
@@ -63,11 +64,15 @@ def encode_pod(pod: Pod) -> bytes:
 
 
 def _type_meta_errors(obj: Mapping[Any, Any], wanted: Mapping[str, str]) -> list[FieldError]:
-    return [
-        not_supported(name, obj[name], [value]) if obj.get(name) else required(name, f"must be {value}")
-        for name, value in wanted.items()
-        if obj.get(name) != value
-    ]
+    return [error for name, value in wanted.items() for error in _type_meta_error(name, obj.get(name), value)]
+
+
+def _type_meta_error(name: str, value: object, wanted: str) -> list[FieldError]:
+    if value is None or value == "":
+        return [required(name, f"must be {wanted}")]
+    if not isinstance(value, str):
+        return [_wrong_type(name, "string", value)]
+    return [] if value == wanted else [not_supported(name, value, [wanted])]
 
 
 class _Stop(Exception):
@@ -175,7 +180,7 @@ def _wrong_type(path: str, expected: str, value: object) -> FieldError:
 
 def _unknown_field(name: object, known: Iterable[str]) -> str:
     by_lower_name = {field.lower(): field for field in known}
-    close = difflib.get_close_matches(str(name)[:MAX_SHOWN_VALUE_CHARS].lower(), by_lower_name, n=1)
+    close = difflib.get_close_matches(shown_key(name).lower(), by_lower_name, n=1)
     return f"unknown field, did you mean {by_lower_name[close[0]]}?" if close else "unknown field"
 
 

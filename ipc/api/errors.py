@@ -10,6 +10,8 @@ import msgspec
 
 MAX_SHOWN_VALUE_CHARS: Final = 64
 """Longest piece of a manifest that an error message repeats, in characters."""
+MAX_SHOWN_NUMBER: Final = 2**63
+"""Largest magnitude of a number used as a key that a path shows: printing a very large one costs, or fails."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -36,15 +38,22 @@ class FieldErrors(Exception):
 
 
 def shown(value: object) -> str:
-    """A value as an error message shows it: strings quoted, everything cut at MAX_SHOWN_VALUE_CHARS."""
-    text = value if isinstance(value, str) else str(value)
-    cut = text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[:MAX_SHOWN_VALUE_CHARS] + "…"
-    return f'"{cut}"' if isinstance(value, str) else cut
+    """A value as an error message shows it: strings quoted, on one line, cut at MAX_SHOWN_VALUE_CHARS."""
+    return f'"{_one_line(value)}"' if isinstance(value, str) else _one_line(str(value))
 
 
 def shown_key(key: object) -> str:
-    """A key of a manifest as part of a path, cut like every shown value."""
-    return shown(str(key)).strip('"')
+    """A key of a manifest as part of a path. One that is neither text nor a plain number shows as its type."""
+    if isinstance(key, str):
+        return _one_line(key)
+    is_plain_number = isinstance(key, int) and abs(key) <= MAX_SHOWN_NUMBER
+    return str(key) if is_plain_number else f"<{type(key).__name__}>"
+
+
+def _one_line(text: str) -> str:
+    """Cut, and with everything escaped that could forge a log line or not be encoded."""
+    cut = text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[:MAX_SHOWN_VALUE_CHARS] + "…"
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
 
 
 def required(path: str, detail: str = "") -> FieldError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from ipc.api import Container, Pod
 from ipc.restart_policy import container_should_restart, should_container_be_restarted
@@ -13,6 +13,7 @@ from tests.kubelet_tables.translate import Json, convert, pod, pod_spec, pod_sta
 from workers.event_texts import crash_loop_message
 from workers.hashing import container_hash
 from workers.pod_actions import PodActions, compute_pod_actions
+from workers.pod_logs import restart_count_by_log_dir
 from workers.restart import (
     CRASH_LOOP_RESET_S,
     BackoffEntry,
@@ -23,6 +24,7 @@ from workers.restart import (
     in_backoff,
     next_backoff_s,
 )
+from workers.specgen import make_port_mappings, truncate_hostname
 from workers.termination import KillReason, stop_window_s, termination_grace_s
 
 Result = tuple[object, object]
@@ -145,7 +147,7 @@ def _flowcontrol_backoff(case: Json) -> Result:
 def _as_expected(op: Json, answer: object) -> bool:
     if "expect_min_s" in op:
         return isinstance(answer, (int, float)) and answer >= op["expect_min_s"]
-    return answer == op.get("expect", op.get("expect_s"))
+    return bool(answer == op.get("expect", op.get("expect_s")))
 
 
 class _BackoffStore:
@@ -189,6 +191,19 @@ class _BackoffStore:
         return in_backoff(entry, entry.updated_at, self._now, self._limits)
 
 
+def _make_port_mappings(case: Json) -> Result:
+    mappings = make_port_mappings(convert(case["container"], Container))
+    return case["expected"], [to_builtins(mapping) for mapping in mappings]
+
+
+def _truncate_hostname(case: Json) -> Result:
+    return case["expected"], truncate_hostname(case["input"])
+
+
+def _restart_count_by_log_dir(case: Json) -> Result:
+    return case["expected"], restart_count_by_log_dir(case["files"])
+
+
 def _named(of: Pod, name: str) -> Container:
     return next(container for container in of.spec.containers if container.name == name)
 
@@ -201,5 +216,8 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "do_backoff": _do_backoff,
     "crashloop_backoff_config": _crashloop_backoff_config,
     "flowcontrol_backoff": _flowcontrol_backoff,
+    "restart_count_by_log_dir": _restart_count_by_log_dir,
+    "make_port_mappings": _make_port_mappings,
+    "truncate_hostname": _truncate_hostname,
 }
 """Group -> adapter."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from ipc.api import ContainerStatus
 from ipc.messages import PodChanged
+from workers import pod_logs
 from workers.api_server.status_errors import ApiError, bad_request
 
 _PULL_PROBLEMS: Final = {
@@ -55,17 +56,14 @@ def has_ended(pod: PodChanged | None, choice: LogChoice) -> bool:
     return status.state.running is None
 
 
-def log_path(pod_logs_dir: PurePath, pod: PodChanged, choice: LogChoice) -> PurePath:
-    """``<dir>/<namespace>_<name>_<uid>/<container>/<attempt>.log`` (pkg/kubelet/kuberuntime/helpers.go).
-
-    Raises ApiError 400 when a part of it is no plain file name: the path never leaves the directory.
-    """
+def log_path(pod_logs_dir: Path, pod: PodChanged, choice: LogChoice) -> Path:
+    """Where that life's log lies. Raises ApiError 400 when a part of it is no plain file name."""
     meta = pod.pod.metadata
-    directory = f"{meta.namespace}_{meta.name}_{meta.uid}"
-    for part in (directory, choice.container):
-        if part in ("", ".", "..") or "/" in part or "\0" in part:
-            raise bad_request(f"{part!r} cannot be part of a log's path")
-    return pod_logs_dir / directory / choice.container / f"{choice.attempt}.log"
+    directory = pod_logs.pod_directory(str(pod_logs_dir), meta.namespace, meta.name, meta.uid)
+    path = pod_logs.log_file(directory, choice.container, choice.attempt)
+    if path.parent.parent.parent != pod_logs_dir or ".." in path.parts or "\0" in str(path):
+        raise bad_request("the pod's names cannot be part of a log's path")
+    return path
 
 
 def _container_name(pod: PodChanged, asked: str) -> str:

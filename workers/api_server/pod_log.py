@@ -31,7 +31,7 @@ class PodLog:
             now = self._site.store.pods.get(pod.key)
             return has_ended(None if now is None else now.message, choice)
 
-        reader = _open(self._site.logs_dir, Path(log_path(self._site.logs_dir, pod.message, choice)))
+        reader = _open(self._site.logs_dir, log_path(self._site.logs_dir, pod.message, choice))
         try:
             if options.tail_lines is not None:
                 await reader.skip_to_tail(options.tail_lines)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+import os
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ from ipc.board import WorkerRowWriter
 from ipc.boot import ChildContext
 from ipc.channel import Channel
 from ipc.clock import Clock
-from ipc.messages import ApiServerFeed, ApiServerRequest, Reply, Shutdown
+from ipc.messages import ApiServerFeed, ApiServerRequest, Ready, Reply, Shutdown
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.requests import MasterRequests
 from workers.api_server.routes import route_table
@@ -36,7 +35,8 @@ async def run_api_server(
 ) -> None:
     """Serve until the master says so or is gone. The listening socket stays the master's: its next child takes over.
 
-    Raises ValueError without a socket to listen on, ProtocolError when the master sends what it must not.
+    Raises ValueError without a socket to listen on, ChannelClosed when the master is gone before it could be told
+    that we are here, ProtocolError when it sends what it must not.
     """
     if context.listen is None:
         raise ValueError("the API server needs a listening socket")
@@ -57,8 +57,8 @@ async def run_api_server(
     try:
         await web.SockSite(runner, context.listen).start()
         row_writer.step("serving the admin socket")
-        async with _beating(row_writer, clock, context.settings.heartbeat_period_s):
-            await _take_feed(channel, store, changed, master)
+        await channel.send(Ready(pid=os.getpid()))
+        await _take_feed(channel, store, changed, master)
     finally:
         master.abandon()
         await runner.cleanup()
@@ -86,21 +86,3 @@ async def _take_feed(
         taken += 1
         if taken % MAX_FEED_BATCH == 0:
             await asyncio.sleep(0)
-
-
-@contextlib.asynccontextmanager
-async def _beating(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> AsyncIterator[None]:
-    """Heartbeats while the body runs, from the loop that does the work."""
-
-    async def beat() -> None:
-        while True:
-            row_writer.beat(clock.now().mono)
-            await asyncio.sleep(period_s)
-
-    task = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task

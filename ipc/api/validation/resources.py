@@ -41,7 +41,7 @@ def validate_container_resources(resources: ResourceRequirements, claims: Collec
     yield from _requirements(resources, path)
     for name in {**resources.limits, **resources.requests}:
         if not _is_container_resource(name):
-            kind = "requests" if name in resources.requests else "limits"
+            kind = "limits" if name in resources.limits else "requests"
             detail = "must be cpu, memory, ephemeral-storage, hugepages-<size>, or carry a domain of its own"
             yield invalid(f"{path}.{kind}[{shown_key(name)}]", name, detail)
     yield from unique(
@@ -61,7 +61,7 @@ def validate_pod_resources(resources: ResourceRequirements, path: str) -> Errors
     yield from _requirements(resources, path)
     for name in {**resources.limits, **resources.requests}:
         if not is_pod_level_resource(name):
-            kind = "requests" if name in resources.requests else "limits"
+            kind = "limits" if name in resources.limits else "requests"
             yield not_supported(f"{path}.{kind}[{shown_key(name)}]", name, ["cpu", "memory", "hugepages-<size>"])
 
 
@@ -78,15 +78,20 @@ def validate_resource_list(resources: ResourceList, path: str) -> Errors:
 
 
 def _requirements(resources: ResourceRequirements, path: str) -> Errors:
-    yield from validate_resource_list(resources.limits, f"{path}.limits")
-    yield from validate_resource_list(resources.requests, f"{path}.requests")
-    for name, quantity in resources.requests.items():
+    limits, requests = resources.limits, resources.requests
+    # A request that equals its limit was likely copied from it: what is wrong with it is said of the limit.
+    own_requests = {name: quantity for name, quantity in requests.items() if quantity != limits.get(name)}
+    yield from validate_resource_list(limits, f"{path}.limits")
+    yield from validate_resource_list(own_requests, f"{path}.requests")
+    for name, quantity in own_requests.items():
+        request, limit = _value(quantity), _value(limits.get(name))
+        if request is None:
+            continue
         below = f"{path}.requests[{shown_key(name)}]"
-        request, limit = _value(quantity), _value(resources.limits.get(name))
-        if request is not None and limit is not None and request > limit:
-            yield invalid(below, quantity, f"must be less than or equal to {name} limit of {resources.limits[name]}")
+        if limit is not None and request > limit:
+            yield invalid(below, quantity, f"must be less than or equal to the {shown_key(name)} limit")
         elif not _may_overcommit(name) and request != limit:
-            yield invalid(below, quantity, f"must be equal to the {name} limit: it cannot be overcommitted")
+            yield invalid(below, quantity, f"must be equal to the {shown_key(name)} limit: it cannot be overcommitted")
 
 
 def _value(quantity: Quantity | None) -> Fraction | None:

@@ -404,6 +404,28 @@ def test_any_part_of_the_stored_bytes_never_mixes(name: str, sequence: int, data
     assert read_pod(row) in [*torn.values(), None]
 
 
+class FailingMemory(RecordingMemory):
+    def __setitem__(self, key: slice, value: bytes) -> None:
+        super().__setitem__(key, value)
+        raise KeyboardInterrupt
+
+
+def test_writer_that_was_interrupted_has_nothing_to_touch() -> None:
+    row = bytearray(ROW_BYTES)
+    writer = pod_writer(row)
+    first_write(writer)
+    memory = writer._cell._memory
+    writer._cell._memory = FailingMemory(row, [])  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        writer.write("uid-b", 2.0, b"second content")
+    writer._cell._memory = memory
+    assert read_pod(row) is None
+    assert not writer.touch(3.0)
+    assert read_pod(row) is None
+    assert writer.write("uid-b", 4.0, b"second content")
+    assert read_pod(row) == PodRow("uid-b", 4.0, b"second content")
+
+
 def test_worker_that_died_in_the_middle_is_taken_over(board: Board) -> None:
     first = board.worker_writer(1)
     first.begin(10, 1)

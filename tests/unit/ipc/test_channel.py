@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ipc import channel as channel_module
 from ipc.channel import (
     CLOSE_LINGER_S,
+    FRAME_COST_BYTES,
     MAX_PENDING_BYTES,
     READ_BYTES,
     RECEIVE_HIGH_WATER_BYTES,
@@ -326,6 +327,23 @@ def test_cancelled_send_sends_nothing_and_blocks_nobody(run: Run[None]) -> None:
     run(conversation())
 
 
+def test_newcomer_does_not_overtake_waiting_senders(run: Run[None]) -> None:
+    async def conversation() -> None:
+        async with channel_and_raw() as (master, raw):
+            count = await fill(master)
+            waiting = [asyncio.create_task(master.send(Cancel(number))) for number in range(3)]
+            await turns()
+            draining = asyncio.create_task(read_messages(raw, count + 4))
+            # The moment between "there is room" and the first waiter's wake-up.
+            await until(master._room.is_set)
+            await master.send(Cancel(3))
+            received = await draining
+            await asyncio.gather(*waiting)
+            assert received[count:] == [Cancel(number) for number in range(4)]
+
+    run(conversation())
+
+
 def test_post_is_bounded(run: Run[None]) -> None:
     async def conversation() -> None:
         async with channel_and_raw() as (master, raw):
@@ -354,10 +372,25 @@ def test_reading_pauses_while_nobody_receives(run: Run[None]) -> None:
             said = asyncio.create_task(say(raw, stream))
             await turns(2000)
             assert not said.done()
-            assert master._frames_bytes <= RECEIVE_HIGH_WATER_BYTES + READ_BYTES + 5100
+            assert sum(map(len, master._frames)) <= RECEIVE_HIGH_WATER_BYTES + READ_BYTES + 5100
             received = [await master.receive() for _ in range(count)]
             await said
             assert [msg.number for msg in received if msg is not None] == list(range(count))
+
+    run(conversation())
+
+
+def test_tiny_frames_are_not_free(run: Run[None]) -> None:
+    async def conversation() -> None:
+        async with channel_and_raw() as (master, raw):
+            tiny = encode_frame(b"\x01")
+            said = asyncio.create_task(say(raw, tiny * 1_000_000))
+            await turns(500)
+            assert not said.done()
+            assert len(master._frames) <= RECEIVE_HIGH_WATER_BYTES // FRAME_COST_BYTES + READ_BYTES // len(tiny) + 1
+            with pytest.raises(ProtocolError):
+                await master.receive()
+            await asyncio.gather(said, return_exceptions=True)
 
     run(conversation())
 

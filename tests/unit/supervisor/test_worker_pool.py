@@ -102,6 +102,12 @@ def test_the_heartbeat_of_a_former_incarnation_counts_for_nothing() -> None:
     assert [(c.slot, c.incarnation) for c in commands if isinstance(c, KillChild)] == [(3, 2)]
 
 
+def test_a_row_that_cannot_be_read_is_not_a_missing_heartbeat() -> None:
+    pool = started_pool()
+    assert pool.check_heartbeats({0: (1, 100.0), 3: (1, 100.0)}, 100.0) == []
+    assert pool.check_heartbeats({}, 105.0) == []
+
+
 @pytest.mark.parametrize("spare", [None, 2])
 def test_stop_spares_the_slot_that_serves_the_others_and_restarts_nobody(spare: int | None) -> None:
     pool = started_pool()

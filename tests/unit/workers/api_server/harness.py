@@ -1,4 +1,4 @@
-"""A real API server on a real Unix socket in the test's own loop; the test plays the master at the other end of its link."""
+"""A real API server on a real Unix socket in the test's own loop; the test plays the master at its link's other end."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from ipc.api import ObjectMeta, PodStatus, decode_pod
 from ipc.api import Event as V1Event
-from ipc.api import ObjectReference
+from ipc.api import ObjectMeta, ObjectReference, PodStatus, decode_pod
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.channel import Channel
@@ -28,6 +27,7 @@ from ipc.messages import (
     FeedSynced,
     PodChanged,
     PodGone,
+    Ready,
     Reply,
     Shutdown,
     WorkerInfo,
@@ -153,6 +153,8 @@ class Master:
     async def serve(self) -> None:
         """Note every request and answer it."""
         async for request in self._channel:
+            if isinstance(request, Ready):
+                continue
             self.requests.append(request)
             reply = self.answer(request)
             if reply is not None:
@@ -208,7 +210,8 @@ async def api_server(directory: Path, listen: socket.socket | None = None) -> As
     ours, theirs = socket.socketpair()
     master = Master(directory, await Channel.open(ours, ApiServerFeed, ApiServerRequest), board)
     master.logs_dir.mkdir(exist_ok=True)
-    listening = listen or listen_at(master.socket_path)
+    # A forked child has a descriptor of its own, which it closes when it stops serving.
+    listening = listen.dup() if listen else listen_at(master.socket_path)
     context = ChildContext(
         slot=SLOT,
         incarnation=1,
@@ -222,6 +225,7 @@ async def api_server(directory: Path, listen: socket.socket | None = None) -> As
     )
     writer = board.worker_writer(SLOT)
     writer.begin(1234, 1)
+    writer.beat(monotonic())
     link = await Channel.open(theirs, ApiServerRequest, ApiServerFeed)
     server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer))
     served = asyncio.create_task(master.serve())
@@ -236,8 +240,7 @@ async def api_server(directory: Path, listen: socket.socket | None = None) -> As
         await asyncio.gather(server, served, return_exceptions=True)
         await master.close()
         link.close()
-        if listen is None:
-            listening.close()
+        listening.close()
 
 
 def listen_at(path: Path) -> socket.socket:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from ipc.clock import monotonic
 from ipc.messages import (
@@ -329,7 +330,8 @@ async def test_those_who_wait_are_told_when_the_master_goes(master: Master) -> N
 
 async def test_garbage_on_the_socket_hurts_nobody(master: Master) -> None:
     master.ready(pod_changed(1, "web"))
-    for garbage in (b"\0" * 4096, b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n\r\n", os.urandom(4096), b"POST /x HTTP/9.9\r\n"):
+    long_line = b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n\r\n"
+    for garbage in (b"\0" * 4096, long_line, os.urandom(4096), b"POST /x HTTP/9.9\r\n"):
         reader, writer = await asyncio.open_unix_connection(str(master.socket_path))
         writer.write(garbage)
         writer.write_eof()
@@ -458,3 +460,24 @@ async def test_a_foreign_user_is_refused(master: Master) -> None:
     )
     out, _ = await process.communicate()
     assert b" 403 " in out
+
+
+# --- the loop of the real process ----------------------------------------------------------------------------------
+
+
+def test_on_uvloop(tmp_path: Path) -> None:
+    """Its transports and servers are other ones: the same conversation must work there."""
+
+    async def conversation() -> None:
+        async with api_server(tmp_path) as master:
+            master.ready(pod_changed(1, "web"))
+            async with watching(master) as watch:
+                await watch.take(1)
+                master.gone(2, "web")
+                assert await watch.take(1) == [("DELETED", "web")]
+            code, _ = await post(master, "/rootlet/v1/apply", b"x" * (MAX_BODY_BYTES + 1))
+            assert code == 413
+        assert master.socket_path.exists(), "the master's socket is not the API server's to remove"
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(conversation())

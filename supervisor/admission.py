@@ -1,0 +1,127 @@
+"""Whether a pod may run here. Pure.
+
+The checks, their order, reasons and words follow pkg/kubelet/lifecycle/predicate.go and the scheduler filters that it
+calls; the first rejection wins. Node labels, selectors, affinity and taints speak to a scheduler, which a single host
+does not have; they are not looked at. Added: a field that Rootlet knows but would be wrong or unsafe to ignore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from ipc.api import FieldFinding, Pod, Support, unsupported_fields
+from supervisor.settings import Settings
+from supervisor.sources.types import pod_key
+
+HOST_OS: Final = "linux"
+OS_LABEL: Final = "kubernetes.io/os"
+ANY_ADDRESS: Final = "0.0.0.0"
+MAX_NAMED_FIELDS: Final = 10
+"""Most refused fields that one message names."""
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """The pod may run. Each warning is a field that is set and not acted on: one Warning event."""
+
+    warnings: tuple[FieldFinding, ...] = ()
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """The pod fails with this reason, for good: phase Failed, ``Pod was rejected: <message>`` (upstream: rejectPod)."""
+
+    reason: str
+    message: str
+
+
+class HostPort(msgspec.Struct, frozen=True):
+    """A port of the host that a pod takes."""
+
+    ip: str
+    protocol: str
+    port: int
+
+    def conflicts_with(self, other: HostPort) -> bool:
+        """Upstream: HostPortInfo.CheckConflict. Any address takes the port on all of them."""
+        same_ip = ANY_ADDRESS in (self.ip, other.ip) or self.ip == other.ip
+        return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
+
+    def __str__(self) -> str:
+        return f"{self.ip}:{self.port}/{self.protocol}"
+
+
+Check = Callable[[Pod, Sequence[Pod], Settings], Rejected | None]
+
+
+def admit(pod: Pod, active_pods: Iterable[Pod], settings: Settings) -> Admitted | Rejected:
+    """Decide on one pod, given the other active pods (admitted and not terminated; the pod itself is passed over)."""
+    others = [other for other in active_pods if other.metadata.uid != pod.metadata.uid]
+    for check in _CHECKS:
+        if rejected := check(pod, others, settings):
+            return rejected
+    return Admitted(tuple(finding for finding in unsupported_fields(pod) if finding.support is Support.WARNED))
+
+
+def host_ports(pod: Pod) -> Iterator[HostPort]:
+    """The host ports of the containers that keep running: regular ones and sidecars (nodeports, getContainerPorts)."""
+    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
+    for container in (*pod.spec.containers, *sidecars):
+        for port in container.ports:
+            if port.host_port > 0:
+                yield HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
+
+
+def _os_label(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    if pod.metadata.labels.get(OS_LABEL, HOST_OS) == HOST_OS:
+        return None
+    message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
+    return Rejected("PodOSSelectorNodeLabelDoesNotMatch", message)
+
+
+def _os_field(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    if pod.spec.os is None or pod.spec.os.name == HOST_OS:
+        return None
+    return Rejected("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+
+
+def _number_of_pods(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    if len(others) < settings.max_pods:
+        return None
+    numbers = f"requested: 1, used: {len(others)}, capacity: {settings.max_pods}"
+    return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
+
+
+def _node_name(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    if pod.spec.node_name in ("", settings.node_name):
+        return None
+    what = f"this is {settings.node_name}, spec.nodeName is {pod.spec.node_name}"
+    return _predicate_failed("NodeName", f"node(s) didn't match the requested node name ({what})")
+
+
+def _ports(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    wanted = tuple(host_ports(pod))
+    taken = ((other, port) for other in others for port in host_ports(other)) if wanted else ()
+    for other, port in taken:
+        if any(port.conflicts_with(mine) for mine in wanted):
+            holder = "/".join(pod_key(other))
+            what = f"node(s) didn't have free ports for the requested pod ports ({port} is held by {holder})"
+            return _predicate_failed("NodePorts", what)
+    return None
+
+
+def _features(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    refused = [finding for finding in unsupported_fields(pod) if finding.support is Support.REFUSED]
+    if not refused:
+        return None
+    named = "; ".join(f"{finding.path}: {finding.why}" for finding in refused[:MAX_NAMED_FIELDS])
+    more = f"; and {len(refused) - MAX_NAMED_FIELDS} more" if len(refused) > MAX_NAMED_FIELDS else ""
+    return Rejected("PodFeatureUnsupported", f"not supported: {named}{more}")
+
+
+def _predicate_failed(predicate: str, why: str) -> Rejected:
+    return Rejected(predicate, f"Predicate {predicate} failed: {why}")
+
+
+_CHECKS: Final[tuple[Check, ...]] = (_os_label, _os_field, _number_of_pods, _node_name, _ports, _features)

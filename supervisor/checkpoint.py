@@ -1,0 +1,113 @@
+"""The last accepted desired set on disk, so that running pods stay supervised while a source cannot be read.
+
+Format: one JSON object ``{"version", "checksum", "payload"}``; the checksum is the SHA-256 of the payload's bytes as
+they stand (pkg/kubelet/checkpointmanager has the same idea). Upstream checkpoints no desired set any more, because its
+API server has it; here there is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api import FieldErrors, decode_pod, encode_pod
+from supervisor.atomic_file import ensure_private_directory, write_atomically
+from supervisor.sources.types import DesiredPod
+
+VERSION: Final = 1
+"""Of the format. Another version is not trusted, whatever it says."""
+MAX_CHECKPOINT_BYTES: Final = 64 << 20
+"""Largest checkpoint that is read: some 10,000 pods."""
+
+logger = logging.getLogger(__name__)
+
+
+class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    checksum: str
+    payload: msgspec.Raw
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    source: str
+    file: str
+    document: int
+    pod: msgspec.Raw
+
+
+class _RefusedError(Exception):
+    """Why a checkpoint is not trusted."""
+
+
+def save(path: Path, desired: Iterable[DesiredPod]) -> None:
+    """Replace the checkpoint: 0600, atomic, durable. Raises OSError; the previous checkpoint is whole then."""
+    entries = [_Entry(item.source, item.file, item.document, msgspec.Raw(encode_pod(item.pod))) for item in desired]
+    payload = msgspec.json.encode(entries)
+    envelope = _Envelope(VERSION, _checksum(payload), msgspec.Raw(payload))
+    ensure_private_directory(path.parent)
+    write_atomically(path, msgspec.json.encode(envelope))
+
+
+def load(path: Path) -> tuple[DesiredPod, ...] | None:
+    """The desired set as it was saved; None when there is no checkpoint or it cannot be trusted.
+
+    One that cannot be trusted (damaged, of another version, with a pod that does not decode) is reported and moved
+    aside to ``<name>.refused``, for people to look at. Never raises: an agent starts without its checkpoint.
+    """
+    try:
+        return _decode(_read(path))
+    except FileNotFoundError:
+        return None
+    except (_RefusedError, msgspec.MsgspecError, FieldErrors) as error:
+        _move_aside(path, error)
+    except OSError as error:
+        logger.warning("cannot read the checkpoint %s, starting without it: %s", path, error)
+    return None
+
+
+def _read(path: Path) -> bytes:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise _RefusedError("it is not a regular file")
+        if status.st_size > MAX_CHECKPOINT_BYTES:
+            raise _RefusedError(f"it is larger than {MAX_CHECKPOINT_BYTES} bytes")
+        return file.read(MAX_CHECKPOINT_BYTES)
+
+
+def _decode(data: bytes) -> tuple[DesiredPod, ...]:
+    envelope = msgspec.json.decode(data, type=_Envelope)
+    if envelope.version != VERSION:
+        raise _RefusedError(f"it is of version {envelope.version}, not {VERSION}")
+    if envelope.checksum != _checksum(bytes(envelope.payload)):
+        raise _RefusedError("its checksum is wrong")
+    entries = msgspec.json.decode(envelope.payload, type=tuple[_Entry, ...])
+    return tuple(
+        DesiredPod(source=entry.source, file=entry.file, document=entry.document, pod=decode_pod(_plain(entry.pod)))
+        for entry in entries
+    )
+
+
+def _plain(raw: msgspec.Raw) -> Any:
+    return msgspec.json.decode(raw)
+
+
+def _move_aside(path: Path, why: Exception) -> None:
+    aside = path.with_name(f"{path.name}.refused")
+    logger.warning("the checkpoint %s is not trusted and moved to %s: %s", path, aside.name, why)
+    try:
+        path.replace(aside)
+    except OSError as error:
+        logger.warning("cannot move the checkpoint %s aside: %s", path, error)
+
+
+def _checksum(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()

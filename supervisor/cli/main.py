@@ -1,0 +1,85 @@
+"""The command group, loaded piece by piece, and what becomes of errors."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from supervisor.cli.options import Failure, agent_options
+
+if TYPE_CHECKING:
+    from ipc.boot import WorkerMain
+
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+_COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
+    "run": ("supervisor.cli.agent", "Run the agent."),
+    "get": ("supervisor.cli.get", "Show pods, events or workers."),
+    "describe": ("supervisor.cli.describe", "Show everything about a pod."),
+    "logs": ("supervisor.cli.logs", "Print the log of a container."),
+    "wait": ("supervisor.cli.wait", "Wait until pods are ready, gone, or in another condition."),
+    "apply": ("supervisor.cli.apply", "Create or change the pods of a manifest."),
+    "delete": ("supervisor.cli.delete", "Delete pods."),
+    "stop": ("supervisor.cli.agent", "Stop the agent."),
+    "version": ("supervisor.cli.agent", "Show the versions of this command and of the agent."),
+    "config": ("supervisor.cli.agent", "Work with configuration files."),
+    "load-test": ("supervisor.cli.load_test", "Measure the running agent with many pods."),
+}
+"""Where each command is, and its line in the help: asking for a list of pods must not import the whole agent."""
+
+
+class _LazyGroup(click.Group):
+    """Imports a command's module when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(_COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@agent_options
+def rootlet() -> None:
+    """Rootlet keeps the pods of your manifests running on rootless Podman."""
+
+
+def run_cli(arguments: Sequence[str], load_worker_main: Callable[[], WorkerMain]) -> int:
+    """Run one command; its exit code. Errors are told on stderr in one line, without a traceback."""
+    try:
+        code = rootlet.main(list(arguments), "rootlet", standalone_mode=False, obj=load_worker_main)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except Failure as error:
+        click.echo(str(error), err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            raise
+        _silence_stdout()
+        return EXIT_BROKEN_PIPE
+
+
+def _silence_stdout() -> None:
+    """Nobody reads any more: the interpreter's last flush must not complain either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,119 @@
+"""Options that many commands have, and the way from them to the agent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from supervisor.durations import parse_duration
+from supervisor.socket_path import admin_socket_path
+
+if TYPE_CHECKING:
+    from supervisor.client import AgentClient
+
+DEFAULT_NAMESPACE: Final = "default"
+_INSTANCE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62})")
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def agent_options(command: F) -> F:
+    """``--socket`` and ``--instance``: which agent is meant. They may stand before or after the command's name."""
+    socket = click.option(
+        "--socket",
+        type=click.Path(path_type=Path),
+        envvar="ROOTLET_SOCKET",
+        expose_value=False,
+        callback=_remember,
+        help="Admin socket of the agent.  [env: ROOTLET_SOCKET]",
+    )
+    instance = click.option(
+        "--instance",
+        envvar="ROOTLET_INSTANCE",
+        expose_value=False,
+        callback=_remember,
+        help="Name of the agent's instance, instead of its socket.  [env: ROOTLET_INSTANCE]",
+    )
+    return socket(instance(command))
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """What is said explicitly counts more than the environment, and what is said later more than what came before."""
+    if value is None or param.name is None:
+        return
+    if param.name == "instance" and not _INSTANCE.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is not an instance's name", ctx, param)
+    source = ctx.get_parameter_source(param.name)
+    rank = 1 if source is click.core.ParameterSource.COMMANDLINE else 0
+    chosen = ctx.meta.setdefault("rootlet.agent", {})
+    if rank >= chosen.get(param.name, (0, None))[0]:
+        chosen[param.name] = (rank, value)
+
+
+def chosen_socket(ctx: click.Context) -> Path:
+    """The socket that was named. Explicit options outrank the environment; among equals, a socket an instance."""
+    chosen = ctx.meta.get("rootlet.agent", {})
+    ranked = sorted(chosen.items(), key=lambda item: (item[1][0], item[0] == "socket"))
+    if not ranked:
+        return admin_socket_path()
+    name, (_, value) = ranked[-1]
+    return Path(value) if name == "socket" else admin_socket_path(value)
+
+
+@contextmanager
+def agent(ctx: click.Context) -> Iterator[AgentClient]:
+    """A client of the chosen agent. What it fails of becomes one line on stderr and exit code 1."""
+    from supervisor.client import AgentClient, AgentError
+
+    with AgentClient(chosen_socket(ctx)) as client:
+        try:
+            yield client
+        except AgentError as error:
+            raise Failure(str(error)) from None
+
+
+class Failure(Exception):
+    """The command did not succeed; the text says why."""
+
+    def __init__(self, message: str, exit_code: int = 1, *, prefix: str = "rootlet: ") -> None:
+        """``prefix`` comes before the text, unless the agent itself has said it."""
+        super().__init__(message if message.startswith("Error from server") else prefix + message)
+        self.exit_code = exit_code
+
+
+namespace_option: Final = click.option(
+    "-n", "--namespace", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the pods."
+)
+all_namespaces_option: Final = click.option("-A", "--all-namespaces", is_flag=True, help="Look at all namespaces.")
+selector_option: Final = click.option(
+    "-l", "--selector", default="", metavar="LABELS", help="Only what these labels select: app=web,tier!=db."
+)
+
+
+def duration_s(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """An option's callback: ``30s``, ``1m30s``; a bare number is seconds, as in kubectl."""
+    if value is None:
+        return None
+    try:
+        return parse_duration(f"{value}s" if _NUMBER.fullmatch(value) else value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def split_pod_name(text: str) -> str:
+    """``web``, ``pod/web`` or ``pods/web``. Raises click.UsageError for another resource."""
+    resource, slash, name = text.rpartition("/")
+    if slash and resource not in POD_ALIASES:
+        raise click.UsageError(f"{text!r} is not a pod: the resource must be one of {', '.join(sorted(POD_ALIASES))}")
+    if not name:
+        raise click.UsageError(f"{text!r} names no pod")
+    return name
+
+
+POD_ALIASES: Final = frozenset(("pod", "pods", "po"))

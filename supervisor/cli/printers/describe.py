@@ -1,0 +1,190 @@
+"""`describe pod` (kubectl pkg/describe, describePod), with what only Rootlet knows before the events.
+
+Functions yield lines; a tab in them ends a cell of a column, and becomes spaces at the very end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from supervisor.cli.printers.describe_container import describe_container
+from supervisor.cli.printers.describe_volume import describe_volume
+from supervisor.cli.printers.events import last_seen, last_time, source_of
+from supervisor.cli.printers.human import NONE, local_time, since
+from supervisor.cli.printers.tables import align_tabs, printable
+
+Json = Mapping[str, Any]
+
+MAX_ANNOTATION_CHARS: Final = 140
+"""A longer annotation gets lines of its own, cut there (describe.go, maxAnnotationLen)."""
+_HIDDEN_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_CONTAINER_KINDS: Final = (
+    ("Init Containers", "initContainers", "initContainerStatuses"),
+    ("Containers", "containers", "containerStatuses"),
+    ("Ephemeral Containers", "ephemeralContainers", "ephemeralContainerStatuses"),
+)
+
+
+def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float) -> str:
+    """Everything about one pod for people; ``now`` in epoch seconds."""
+    parts = (
+        _head(pod, now),
+        _addresses(pod.get("status", {})),
+        _containers(pod),
+        _readiness_gates(pod),
+        _conditions(pod.get("status", {})),
+        _volumes(pod.get("spec", {})),
+        _placement(pod),
+        _rootlet(details),
+        _events(events, now),
+    )
+    lines = (_safe(line) for part in parts for line in part)
+    return align_tabs("\n".join(lines)) + "\n"
+
+
+def _safe(line: str) -> str:
+    return "\t".join(map(printable, line.split("\t")))
+
+
+def _head(pod: Json, now: float) -> Iterator[str]:
+    meta, spec, status = pod["metadata"], pod.get("spec", {}), pod.get("status", {})
+    yield f"Name:\t{meta['name']}"
+    yield f"Namespace:\t{meta.get('namespace', '')}"
+    if spec.get("priority") is not None:
+        yield f"Priority:\t{spec['priority']}"
+    yield from _if_set("Priority Class Name", spec.get("priorityClassName"))
+    yield from _if_set("Runtime Class Name", spec.get("runtimeClassName"))
+    yield from _if_set("Service Account", spec.get("serviceAccountName"))
+    yield f"Node:\t{spec['nodeName']}/{status.get('hostIP', '')}" if spec.get("nodeName") else f"Node:\t{NONE}"
+    if status.get("startTime"):
+        yield f"Start Time:\t{local_time(status['startTime'])}"
+    yield from _pairs("Labels", meta.get("labels", {}))
+    yield from _annotations(meta.get("annotations", {}))
+    yield from _state(meta, status, now)
+    yield from _if_set("Reason", status.get("reason"))
+    yield from _if_set("Message", status.get("message"))
+    yield from _if_set("SeccompProfile", spec.get("securityContext", {}).get("seccompProfile", {}).get("type"))
+
+
+def _state(meta: Json, status: Json, now: float) -> Iterator[str]:
+    if meta.get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed"):
+        yield f"Status:\tTerminating (lasts {since(meta['deletionTimestamp'], now)})"
+        yield f"Termination Grace Period:\t{meta.get('deletionGracePeriodSeconds', 0)}s"
+    else:
+        yield f"Status:\t{status.get('phase', '')}"
+
+
+def _if_set(title: str, value: object) -> Iterator[str]:
+    if value:
+        yield f"{title}:\t{value}"
+
+
+def _pairs(title: str, pairs: Mapping[str, str]) -> Iterator[str]:
+    yield from _titled(title, [f"{key}={pairs[key]}" for key in sorted(pairs)])
+
+
+def _titled(title: str, values: list[str]) -> Iterator[str]:
+    """The title before the first value, nothing before the others."""
+    head, *tail = values or [NONE]
+    yield f"{title}:\t{head}"
+    yield from (f"\t{value}" for value in tail)
+
+
+def _annotations(annotations: Mapping[str, str]) -> Iterator[str]:
+    lines = [line for key in sorted(annotations) for line in _annotation(key, annotations[key])]
+    yield from _titled("Annotations", lines)
+
+
+def _annotation(key: str, text: str) -> list[str]:
+    if key == _HIDDEN_ANNOTATION:
+        return []
+    value = text.removesuffix("\n")
+    if len(value) + len(key) + 2 <= MAX_ANNOTATION_CHARS and "\n" not in value:
+        return [f"{key}: {value}"]
+    width = MAX_ANNOTATION_CHARS - 2
+    return [f"{key}:", *(f"  {line[:width]}{'...' if len(line) > width else ''}" for line in value.split("\n"))]
+
+
+def _addresses(status: Json) -> Iterator[str]:
+    yield f"IP:\t{status.get('podIP', '')}"
+    ips = status.get("podIPs", ())
+    if not ips:
+        yield f"IPs:\t{NONE}"
+        return
+    yield "IPs:"
+    yield from (f"  IP:\t{entry.get('ip', '')}" for entry in ips)
+
+
+def _containers(pod: Json) -> Iterator[str]:
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    for title, kind, status_kind in _CONTAINER_KINDS:
+        statuses = {s["name"]: s for s in status.get(status_kind, ())}
+        if spec.get(kind):
+            yield f"{title}:"
+        for container in spec.get(kind, ()):
+            yield from describe_container(container, statuses.get(container["name"]), pod)
+
+
+def _readiness_gates(pod: Json) -> Iterator[str]:
+    gates = [gate["conditionType"] for gate in pod.get("spec", {}).get("readinessGates", ())]
+    if not gates:
+        return
+    known = {c["type"]: c["status"] for c in pod.get("status", {}).get("conditions", ())}
+    yield from ("Readiness Gates:", "  Type\tStatus")
+    yield from (f"  {gate} \t{known.get(gate, NONE)} " for gate in gates)
+
+
+def _conditions(status: Json) -> Iterator[str]:
+    conditions = status.get("conditions", ())
+    if conditions:
+        yield from ("Conditions:", "  Type\tStatus")
+    yield from (f"  {c['type']} \t{c['status']} " for c in conditions)
+
+
+def _volumes(spec: Json) -> Iterator[str]:
+    volumes = spec.get("volumes", ())
+    yield "Volumes:" if volumes else f"Volumes:\t{NONE}"
+    for volume in volumes:
+        yield from describe_volume(volume)
+
+
+def _placement(pod: Json) -> Iterator[str]:
+    spec = pod.get("spec", {})
+    yield f"QoS Class:\t{pod.get('status', {}).get('qosClass', '')}"
+    yield from _pairs("Node-Selectors", spec.get("nodeSelector", {}))
+    tolerations = sorted(spec.get("tolerations", ()), key=lambda t: str(t.get("key", "")))
+    yield from _titled("Tolerations", [_toleration(t) for t in tolerations])
+
+
+def _toleration(toleration: Json) -> str:
+    key, value = toleration.get("key", ""), toleration.get("value", "")
+    text = key + (f"={value}" if value else "")
+    text += f":{toleration['effect']}" if toleration.get("effect") else ""
+    if toleration.get("operator") == "Exists" and not value:
+        text += " op=Exists" if text else "op=Exists"
+    limit_s = toleration.get("tolerationSeconds")
+    return text if limit_s is None else f"{text} for {limit_s}s"
+
+
+def _rootlet(details: Json) -> Iterator[str]:
+    """Where it comes from, what the last sync did, and what is waited for."""
+    yield f"Source:\t{details.get('source') or NONE}"
+    yield f"Last Sync:\t{details.get('sentence') or NONE}"
+    waits = details.get("nextTry", {})
+    if waits:
+        yield "Next Try:"
+    yield from (f"  {name}:\t{waits[name]}" for name in sorted(waits))
+
+
+def _events(events: Iterable[Json], now: float) -> Iterator[str]:
+    found = sorted(events, key=last_time)
+    if not found:
+        yield f"Events:\t{NONE}"
+        return
+    yield from ("Events:", "  Type\tReason\tAge\tFrom\tMessage", "  ----\t------\t----\t----\t-------")
+    for event in found:
+        message, field = event.get("message", "").strip(), event.get("involvedObject", {}).get("fieldPath", "")
+        text = f"{field}: {message}" if field else message
+        cells = (event.get("type", ""), event.get("reason", ""), last_seen(event, now), source_of(event), text)
+        yield "  " + "\t".join(map(printable, cells))

@@ -1,0 +1,60 @@
+"""One volume of `describe pod` (kubectl pkg/describe, describeVolumes)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from supervisor.cli.printers.human import NONE
+
+Json = Mapping[str, Any]
+
+_FACTS: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
+    "hostPath": (("Path", "path", ""), ("HostPathType", "type", NONE)),
+    "emptyDir": (("Medium", "medium", ""), ("SizeLimit", "sizeLimit", "<unset>")),
+    "secret": (("SecretName", "secretName", ""), ("Optional", "optional", False)),
+    "configMap": (("Name", "name", ""), ("Optional", "optional", False)),
+    "persistentVolumeClaim": (("ClaimName", "claimName", ""), ("ReadOnly", "readOnly", False)),
+    "image": (("Reference", "reference", ""), ("PullPolicy", "pullPolicy", "")),
+    "projected": (),
+    "downwardAPI": (),
+}
+"""Per type: the title, the field and what stands for an absent one. A type that is missing here is only named."""
+_PROJECTED: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
+    "secret": (("SecretName", "name", ""), ("Optional", "optional", False)),
+    "configMap": (("ConfigMapName", "name", ""), ("Optional", "optional", False)),
+    "serviceAccountToken": (("TokenExpirationSeconds", "expirationSeconds", 3600),),
+}
+
+
+def describe_volume(volume: Json) -> Iterator[str]:
+    """Its lines."""
+    kind = next((key for key in volume if key != "name"), "emptyDir")
+    source = volume.get(kind) or {}
+    yield f"  {volume['name']}:"
+    yield f"    Type:\t{kind[:1].upper()}{kind[1:]}"
+    yield from _facts(_FACTS.get(kind, ()), source)
+    if kind == "downwardAPI":
+        yield from _items(source)
+    for part in source.get("sources", ()) if kind == "projected" else ():
+        yield from _projection(part)
+
+
+def _facts(table: tuple[tuple[str, str, object], ...], source: Json) -> Iterator[str]:
+    for title, field, absent in table:
+        value = source.get(field, absent)
+        yield f"    {title}:\t{str(value).lower() if isinstance(value, bool) else value}"
+
+
+def _items(source: Json) -> Iterator[str]:
+    yield "    Items:"
+    for item in source.get("items", ()):
+        what = item.get("fieldRef", {}).get("fieldPath") or item.get("resourceFieldRef", {}).get("resource", "")
+        yield f"      {what} -> {item.get('path', '')}"
+
+
+def _projection(part: Json) -> Iterator[str]:
+    for kind, source in part.items():
+        yield from _facts(_PROJECTED.get(kind, ()), source)
+        if kind == "downwardAPI":
+            yield "    DownwardAPI:\ttrue"

@@ -1,0 +1,52 @@
+"""The event table (kubectl pkg/cmd/events, event_printer.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from supervisor.cli.printers.human import since
+
+HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
+WIDE_HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "SUBOBJECT", "SOURCE", "MESSAGE", "COUNT", "NAME")
+
+Json = Mapping[str, Any]
+
+
+def event_row(event: Json, now: float, *, wide: bool = False) -> tuple[str, ...]:
+    """One row under HEADER or WIDE_HEADER; ``now`` in epoch seconds."""
+    about = event.get("involvedObject", {})
+    what = f"{about.get('kind', '')}/{about.get('name', '')}"
+    head = (last_seen(event, now), event.get("type", ""), event.get("reason", ""), what)
+    message = event.get("message", "").strip()
+    if not wide:
+        return (*head, message)
+    source = ", ".join(filter(None, (source_of(event), event.get("source", {}).get("host"))))
+    return (*head, about.get("fieldPath", ""), source, message, str(count_of(event)), event["metadata"]["name"])
+
+
+def last_seen(event: Json, now: float) -> str:
+    """``10s``, or ``10s (x3 over 5m)`` for one that was seen again."""
+    first = since(event.get("eventTime") or event.get("firstTimestamp"), now)
+    count = count_of(event)
+    if count <= 1:
+        return first
+    last = (event.get("series") or {}).get("lastObservedTime") or event.get("lastTimestamp")
+    return f"{since(last, now)} (x{count} over {first})"
+
+
+def count_of(event: Json) -> int:
+    """How often it was seen."""
+    return int((event.get("series") or {}).get("count") or event.get("count") or 1)
+
+
+def source_of(event: Json) -> str:
+    """The component that reported it."""
+    return str(event.get("source", {}).get("component") or event.get("reportingComponent") or "")
+
+
+def last_time(event: Json) -> str:
+    """What events are sorted by: RFC 3339, newest is greatest."""
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return next(filter(None, times), "")

@@ -1,0 +1,144 @@
+"""The desired pods: sources read, merged in one order, checkpointed. All file access happens in threads.
+
+Everything that changes the set passes one queue, so that the sync loop sees updates in the order in which they were
+merged (upstream: one writer of the updates channel, pkg/kubelet/config/config.go).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+
+import msgspec
+
+from ipc.clock import Clock
+from ipc.messages import Reply
+from supervisor import checkpoint
+from supervisor.dialogue import KillPod
+from supervisor.settings import Settings
+from supervisor.sources.applied import AppliedPods
+from supervisor.sources.directory import ManifestReader
+from supervisor.sources.identity import Origin
+from supervisor.sources.merge import PodConfig
+from supervisor.sources.types import APPLY_SOURCE, FILE_SOURCE, ManifestError, PodUpdate, SourceSnapshot
+from supervisor.sources.watch import watch_manifests
+
+log = logging.getLogger("rootlet.sources")
+
+CHECKPOINT_FILE = "desired.json"
+APPLIED_DIRECTORY = "applied"
+SHORTEST_GRACE_S = 1
+"""kubectl sends 1 for ``--grace-period=0`` too."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What one merge brought."""
+
+    updates: tuple[PodUpdate, ...] = ()
+    errors: tuple[ManifestError, ...] = ()
+    """Those that were not told before."""
+    kill: KillPod | None = None
+
+
+class Desired:
+    """Owns the sources and the merged set."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        def origin(source: str) -> Origin:
+            return Origin(instance=settings.instance_name, node_name=settings.node_name, source=source)
+
+        self._settings = settings
+        self._clock = clock
+        self._config = PodConfig((FILE_SOURCE, APPLY_SOURCE))
+        self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
+        self._applied = AppliedPods(
+            settings.state_dir / APPLIED_DIRECTORY, origin(APPLY_SOURCE), settings.max_manifest_bytes
+        )
+        self._checkpoint = settings.state_dir / CHECKPOINT_FILE
+        self._changes: asyncio.Queue[Change] = asyncio.Queue()
+        self._applying = asyncio.Lock()
+        self._told: dict[str, frozenset[ManifestError]] = {}
+
+    @property
+    def all_ready(self) -> bool:
+        """Every source was read completely once."""
+        return self._config.all_ready()
+
+    def restore(self) -> tuple[PodUpdate, ...]:
+        """The last accepted set, so that running pods stay supervised while a source cannot be read."""
+        return self._config.restore(checkpoint.load(self._checkpoint) or ())
+
+    async def watch(self) -> AsyncIterator[Change]:
+        """Every change from now on. Ends only by being closed."""
+        reading = asyncio.create_task(self._read_sources(), name="sources")
+        try:
+            while not reading.done():
+                getting = asyncio.create_task(self._changes.get())
+                await asyncio.wait({reading, getting}, return_when=asyncio.FIRST_COMPLETED)
+                if getting.done():
+                    yield getting.result()
+                else:
+                    getting.cancel()
+            reading.result()
+        finally:
+            reading.cancel()
+
+    async def apply(self, file: str, body: bytes) -> Reply:
+        """`rootlet apply`: all pods of the body or none."""
+        async with self._applying:
+            elsewhere = self._config.stated_elsewhere(APPLY_SOURCE)
+            try:
+                result = await asyncio.to_thread(self._applied.apply, file, body, elsewhere)
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
+            if result.errors:
+                text = "; ".join(map(str, result.errors))
+                return Reply(request_id=0, code=422, reason="Invalid", message=text)
+            self._merge(await asyncio.to_thread(self._applied.read))
+            await self._save()
+        return Reply(request_id=0, code=200, results=result.lines)
+
+    async def delete(self, namespace: str, name: str, grace_period_s: int | None) -> Reply:
+        """`rootlet delete`: only what was applied; a manifest's pod goes with its manifest."""
+        holder = self._config.holder((namespace, name))
+        if holder is None:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f'pods "{name}" not found')
+        if holder.source != APPLY_SOURCE:
+            text = f'pods "{name}" is stated by the manifest {holder.file}: remove it there'
+            return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        kill = None
+        if grace_period_s is not None:
+            kill = KillPod(namespace, name, max(grace_period_s, SHORTEST_GRACE_S))
+        async with self._applying:
+            try:
+                await asyncio.to_thread(self._applied.delete, namespace, name)
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
+            self._merge(await asyncio.to_thread(self._applied.read), kill)
+            await self._save()
+        return Reply(request_id=0, code=200, results=(f'pod "{name}" deleted',))
+
+    async def _read_sources(self) -> None:
+        async with self._applying:
+            self._merge(await asyncio.to_thread(self._applied.read))
+        async for snapshot in watch_manifests(self._reader, self._settings.file_check_frequency_s):
+            self._merge(snapshot)
+            await self._save()
+
+    def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
+        updates = self._config.merge(snapshot, self._clock.now())
+        errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
+        self._changes.put_nowait(Change(updates, errors, kill))
+
+    def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
+        before = self._told.get(source, frozenset())
+        self._told[source] = frozenset(errors)
+        return tuple(error for error in errors if error not in before)
+
+    async def _save(self) -> None:
+        """A checkpoint that cannot be written costs only what it is for: say so and go on."""
+        try:
+            await asyncio.to_thread(checkpoint.save, self._checkpoint, self._config.desired())
+        except OSError as error:
+            log.error("checkpoint not written: %s", error)

@@ -1,0 +1,13 @@
+"""Where desired pods come from, and how several sources become one set.
+
+``documents`` and ``decode`` (pure) make pods of bytes; ``directory`` reads a manifest directory or a single file,
+``watch`` notices changes, ``applied`` keeps what `rootlet apply` was given; ``merge`` turns each source's whole set
+into ADD / UPDATE / REMOVE / RECONCILE / DELETE. The rules that all of them keep:
+
+- Nothing is deleted on partial knowledge. A directory that cannot be listed makes a snapshot that is not *complete*: it
+  removes nothing and does not make its source ready. A file with any error is *held*: its good documents count, and the
+  pods that it stated before and does not state readably now stay as they are.
+- A document is taken whole or not at all, and a bad one changes nothing but itself.
+- To take the pods of a file away, remove the file (or state an empty ``PodList``); emptying it is an error, because a
+  half-written file looks the same.
+"""

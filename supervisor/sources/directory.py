@@ -1,0 +1,195 @@
+"""Reads a manifest directory, or a single manifest file, as it is at one moment.
+
+Mirrors pkg/kubelet/config/file.go, listConfig and extractFromDir. What counts as a manifest: a name that ends in
+``.yaml``, ``.yml`` or ``.json`` and does not begin with a dot, which leaves editors' temporary files out (``x.yaml~``,
+``.x.yaml.swp``, ``#x.yaml#``, ``4913``, ``x.yaml.tmp``). A symbolic link to a regular file counts as that file. A FIFO,
+socket, device or directory of such a name is an error and is never opened. Other sub-directories are ignored.
+
+On purpose different: a missing directory is not an empty one. Upstream sends an empty set, which takes every pod down
+when a mount is late or somebody moves the directory; here nothing is deleted on partial knowledge.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from supervisor.sources.decode import decode_manifest
+from supervisor.sources.identity import Origin
+from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
+
+MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
+MAX_FILES: Final = 4_096
+"""Most manifests in one directory; with more, the directory counts as not read."""
+DEFAULT_MAX_MANIFEST_BYTES: Final = 1 << 20
+_READ_CHUNK_BYTES: Final = 1 << 18
+_OPEN_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_BEING_WRITTEN: Final = "is being written; read again when it holds still"
+
+_KINDS: Final[tuple[tuple[int, str], ...]] = (
+    (stat.S_IFDIR, "a directory"),
+    (stat.S_IFIFO, "a FIFO"),
+    (stat.S_IFSOCK, "a socket"),
+    (stat.S_IFCHR, "a device"),
+    (stat.S_IFBLK, "a device"),
+)
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """Which file this is and which content it has: while it is the same, so is the content.
+
+    ctime is part of it, because a copy may keep size and mtime, and nothing but time moves ctime back.
+    """
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """The manifests of a directory, not yet read: name to signature, or to why it cannot be read."""
+
+    directory: Path = Path()
+    files: Mapping[str, Signature | ManifestError] = {}
+    errors: tuple[ManifestError, ...] = ()
+    """About the directory itself. Empty exactly when all names are known."""
+
+
+def list_manifests(path: Path) -> Listing:
+    """What there is at ``path``, a directory or a single file, without opening anything. Never raises."""
+    try:
+        if stat.S_ISDIR(path.stat().st_mode):
+            return _list_directory(path)
+        return Listing(directory=path.parent, files={path.name: _look_at(path)})
+    except OSError as error:
+        return _unlisted(path, _reason(error))
+
+
+def changed_files(before: Listing, now: Listing) -> frozenset[str]:
+    """Names that came, went or have another signature."""
+    names = before.files.keys() | now.files.keys()
+    return frozenset(name for name in names if before.files.get(name) != now.files.get(name))
+
+
+class ManifestReader:
+    """Reads listings into snapshots and decodes a file only when its signature is new. One thread at a time."""
+
+    def __init__(self, path: Path, origin: Origin, max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES) -> None:
+        self.path = path
+        self._origin = origin
+        self._max_bytes = max_bytes
+        self._decoded: dict[str, tuple[Signature, DecodedFile]] = {}
+
+    def read(self, listing: Listing, changing: frozenset[str] = frozenset()) -> SourceSnapshot:
+        """Everything that the listed files state. Files in ``changing`` are held and not opened. Never raises."""
+        files = [self._read_file(listing, name) for name in sorted(listing.files.keys() - changing)]
+        self._decoded = {name: entry for name, entry in self._decoded.items() if name in listing.files}
+        held = tuple(_error(name, _BEING_WRITTEN, ManifestErrorKind.CHANGING) for name in sorted(changing))
+        return SourceSnapshot(
+            source=self._origin.source,
+            pods=tuple(pod for file in files for pod in file.pods),
+            errors=(*listing.errors, *(error for file in files for error in file.errors), *held),
+            complete=not listing.errors,
+        )
+
+    def _read_file(self, listing: Listing, name: str) -> DecodedFile:
+        found = listing.files[name]
+        if isinstance(found, ManifestError):
+            return DecodedFile(errors=(found,))
+        signature, decoded = self._decoded.get(name, (None, DecodedFile()))
+        if signature == found:
+            return decoded
+        content = _read_content(listing.directory / name, found, self._max_bytes)
+        if isinstance(content, ManifestError):
+            return DecodedFile(errors=(content,))
+        decoded = decode_manifest(content, shown_name(name), self._origin)
+        self._decoded[name] = (found, decoded)
+        return decoded
+
+
+def shown_name(name: str) -> str:
+    """A file name as text of one line: it may hold any bytes."""
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _list_directory(path: Path) -> Listing:
+    files: dict[str, Signature | ManifestError] = {}
+    for name in _manifest_names(path):
+        if len(files) >= MAX_FILES:
+            return _unlisted(path, f"more than {MAX_FILES} manifests")
+        files[name] = _look_at(path / name)
+    return Listing(directory=path, files=files)
+
+
+def _manifest_names(path: Path) -> Iterator[str]:
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name.endswith(MANIFEST_SUFFIXES) and not entry.name.startswith("."):
+                yield entry.name
+
+
+def _look_at(path: Path) -> Signature | ManifestError:
+    try:
+        found = path.stat()
+    except OSError as error:
+        return _error(path.name, _reason(error))
+    return _signature(found) if stat.S_ISREG(found.st_mode) else _error(path.name, _not_regular(found.st_mode))
+
+
+def _read_content(path: Path, expected: Signature, max_bytes: int) -> bytes | ManifestError:
+    """The bytes of the file with the expected signature, or why there are none."""
+    name = path.name
+    if expected.size > max_bytes:
+        return _error(name, f"{expected.size} bytes, more than the maximum of {max_bytes}")
+    try:
+        descriptor = os.open(path, _OPEN_FLAGS)
+        try:
+            content = _read_regular(descriptor, max_bytes)
+            unchanged = _signature(os.fstat(descriptor)) == expected and len(content) == expected.size
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        return _error(name, _reason(error))
+    return content if unchanged else _error(name, _BEING_WRITTEN, ManifestErrorKind.CHANGING)
+
+
+def _read_regular(descriptor: int, max_bytes: int) -> bytes:
+    """At most one byte more than the maximum. Raises OSError, also when it is no regular file any more."""
+    if not stat.S_ISREG(mode := os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, _not_regular(mode))
+    chunks: list[bytes] = []
+    missing = max_bytes + 1
+    while missing > 0 and (chunk := os.read(descriptor, min(missing, _READ_CHUNK_BYTES))):
+        chunks.append(chunk)
+        missing -= len(chunk)
+    return b"".join(chunks)
+
+
+def _signature(found: os.stat_result) -> Signature:
+    return Signature(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _not_regular(mode: int) -> str:
+    kind = next((text for kind, text in _KINDS if stat.S_IFMT(mode) == kind), "something else")
+    return f"is {kind}, not a regular file"
+
+
+def _unlisted(path: Path, reason: str) -> Listing:
+    return Listing(errors=(_error(str(path), reason),))
+
+
+def _error(file: str, message: str, kind: ManifestErrorKind = ManifestErrorKind.UNREADABLE) -> ManifestError:
+    return ManifestError(kind=kind, file=shown_name(file), message=message)
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

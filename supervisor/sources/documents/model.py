@@ -1,0 +1,45 @@
+"""What reading gives, and the maxima of one file. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+MAX_DOCUMENTS: Final = 1_000
+"""Most documents in one file."""
+MAX_VALUES: Final = 200_000
+"""Most values in one document, aliases expanded. Also bounds what merge keys copy."""
+MAX_DEPTH: Final = 64
+"""Deepest nesting of one document, in levels, aliases expanded."""
+MAX_SHOWN_CHARS: Final = 64
+"""Longest piece of a manifest that an error repeats, in characters."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One readable document; ``value`` is what JSON can say, never None."""
+
+    number: int
+    """Counted from 1, empty documents included."""
+    value: Any
+
+
+class DocumentError(msgspec.Struct, frozen=True):
+    """Why a document, or what follows it, cannot be read."""
+
+    number: int
+    """The document, counted from 1; 0 is the file as a whole."""
+    field: str
+    message: str
+
+
+class DocumentsRead(msgspec.Struct, frozen=True):
+    """What could be read of a file, and what could not. Empty documents are left out."""
+
+    documents: tuple[Document, ...] = ()
+    errors: tuple[DocumentError, ...] = ()
+
+
+def cut(text: str) -> str:
+    """A piece of a manifest as an error may repeat it."""
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"

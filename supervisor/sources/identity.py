@@ -1,0 +1,91 @@
+"""Who a pod of a manifest is: UID, namespace, node, annotations. Pure.
+
+Mirrors pkg/kubelet/config/common.go, applyDefaults. On purpose different: the UID does not depend on the content, so
+that an edit is an UPDATE of the same pod; ``config.hash`` is the hash of the content (upstream's is the UID, which
+there is the same thing); the name gets no node suffix and the pod no toleration, because no scheduler's pods are near.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+import msgspec
+
+from ipc.api import FieldError, Pod
+from ipc.api.defaults import DEFAULT_NAMESPACE
+
+CONFIG_SOURCE: Final = "kubernetes.io/config.source"
+CONFIG_HASH: Final = "kubernetes.io/config.hash"
+CONFIG_SEEN: Final = "kubernetes.io/config.seen"
+CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
+LOCAL_ANNOTATIONS: Final = frozenset({CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR})
+"""Added on this host; never a difference (pkg/kubelet/config/config.go, localAnnotations)."""
+
+_UID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_VERSION_8: Final = 0x8 << 76
+_VARIANT: Final = 0x2 << 62
+_UUID_FREE_BITS: Final = (1 << 128) - 1 ^ (0xF << 76) ^ (0x3 << 62)
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Which agent reads which source."""
+
+    instance: str
+    node_name: str
+    source: str
+
+
+def pod_uid(instance: str, source: str, namespace: str, name: str) -> str:
+    """The UID of a pod that states none: the same at every start, on every host, for every content.
+
+    A version 8 UUID (RFC 9562) of the first 128 bits of a SHA-256.
+    """
+    digest = hashlib.sha256("\0".join((instance, source, namespace, name)).encode()).digest()
+    bits = int.from_bytes(digest[:16], "big") & _UUID_FREE_BITS | _VERSION_8 | _VARIANT
+    text = f"{bits:032x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def identify(pod: Pod, origin: Origin) -> Pod:
+    """Give the pod its namespace, UID, node and annotations, and take away what a cluster wrote into its metadata.
+
+    A stated UID, namespace or node stays. A manifest that was exported from a cluster is a new pod here
+    (apiserver pkg/registry/rest/create.go, BeforeCreate).
+    """
+    metadata = pod.metadata
+    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    annotations = {**metadata.annotations, CONFIG_SOURCE: origin.source, CONFIG_HASH: content_hash(pod)}
+    return msgspec.structs.replace(
+        pod,
+        metadata=msgspec.structs.replace(
+            metadata,
+            namespace=namespace,
+            uid=metadata.uid or pod_uid(origin.instance, origin.source, namespace, metadata.name),
+            annotations=annotations,
+            generation=0,
+            self_link="",
+            resource_version="",
+            managed_fields=(),
+            creation_timestamp=None,
+            deletion_timestamp=None,
+            deletion_grace_period_seconds=None,
+        ),
+        spec=msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or origin.node_name),
+    )
+
+
+def validate_identity(pod: Pod) -> tuple[FieldError, ...]:
+    """A stated UID becomes part of labels and file names on this host, so it must look like one."""
+    if _UID.fullmatch(pod.metadata.uid):
+        return ()
+    return (FieldError("metadata.uid", "must be at most 63 letters, digits and inner dashes"),)
+
+
+def content_hash(pod: Pod) -> str:
+    """128 bits, hex, of all that makes a difference: spec, labels and the annotations that are not our own."""
+    ours = LOCAL_ANNOTATIONS | {CONFIG_HASH}
+    stated = {key: value for key, value in pod.metadata.annotations.items() if key not in ours}
+    content = msgspec.json.encode((pod.spec, pod.metadata.labels, stated), order="deterministic")
+    return hashlib.sha256(content).hexdigest()[:32]

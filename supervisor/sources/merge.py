@@ -1,0 +1,249 @@
+"""Several sources, one set of desired pods, and the differences in the order in which they must be acted on.
+
+Mirrors pkg/kubelet/config/config.go (podStorage.Merge, merge, checkAndUpdatePod). Holds state in memory, no I/O; time
+is an argument. On purpose different:
+
+- A name can be claimed by two files and by two sources. The first keeps it, also over a restart; the others are
+  reported and take over at the merge in which it is given up. (Upstream drops duplicates within a source only.)
+- A snapshot that is not complete removes nothing, and neither does a file with errors.
+- RESTORE exists: the checkpointed set is supervised until its source was read, and makes no source ready.
+- UPDATE increments ``metadata.generation``; ADD sets ``creationTimestamp``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api import ObjectMeta, Pod
+from ipc.clock import Instant, rfc3339, rfc3339_micro
+from supervisor.sources.identity import CONFIG_SEEN, LOCAL_ANNOTATIONS
+from supervisor.sources.types import (
+    DesiredPod,
+    ManifestError,
+    ManifestErrorKind,
+    ManifestPod,
+    PodKey,
+    PodOperation,
+    PodUpdate,
+    SourceSnapshot,
+    pod_key,
+)
+
+_BEFORE_READY: Final = (PodOperation.REMOVE, PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE)
+"""Order of delivery (podStorage.Merge); then an empty ADD if there was nothing to say, then RECONCILE."""
+_SAYS_READY: Final = frozenset({PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE})
+
+Accepted = Mapping[str, DesiredPod]
+"""UID to accepted pod, in the order of acceptance."""
+
+Changes = Mapping[PodOperation, list[Pod]]
+
+
+class PodConfig:
+    """The mux: the accepted pods of every source and what waits because another claim came first."""
+
+    def __init__(self, sources: Iterable[str]) -> None:
+        self._accepted: dict[str, Accepted] = {source: {} for source in sources}
+        self._stated: dict[str, SourceSnapshot] = {}
+        self._conflicts: dict[str, tuple[ManifestError, ...]] = {}
+        self._seen: set[str] = set()
+
+    def restore(self, desired: Iterable[DesiredPod]) -> tuple[PodUpdate, ...]:
+        """Take the checkpointed set as accepted, with the claims that its pods held. One RESTORE per source.
+
+        Pods of sources that are not configured any more are left out. Raises ValueError once any source was merged:
+        what a source states is newer than any checkpoint.
+        """
+        if self._stated:
+            raise ValueError("RESTORE after a source was merged")
+        for item in desired:
+            if item.source in self._accepted:
+                self._accepted[item.source] = {**self._accepted[item.source], item.pod.metadata.uid: item}
+        return tuple(
+            _update(PodOperation.RESTORE, source, (item.pod for item in accepted.values()))
+            for source, accepted in self._accepted.items()
+            if accepted
+        )
+
+    def merge(self, snapshot: SourceSnapshot, now: Instant) -> tuple[PodUpdate, ...]:
+        """What changes because of everything that one source states. Raises ValueError for an unknown source.
+
+        Claims of other sources that waited for a name given up here are accepted in the same merge, after the updates
+        of the snapshot's own source.
+        """
+        source = snapshot.source
+        if source not in self._accepted:
+            raise ValueError(f"unknown source {source!r}")
+        first_set = snapshot.complete and source not in self._seen
+        if snapshot.complete:
+            self._seen.add(source)
+        self._stated[source] = snapshot
+        updates = self._merge_source(source, now, first_set=first_set)
+        waiting = [other for other in self._accepted if other != source and self._conflicts.get(other)]
+        return (*updates, *(update for other in waiting for update in self._merge_source(other, now, first_set=False)))
+
+    def desired(self) -> tuple[DesiredPod, ...]:
+        """Every accepted pod: what is worth a checkpoint."""
+        return tuple(item for accepted in self._accepted.values() for item in accepted.values())
+
+    def holder(self, key: PodKey) -> DesiredPod | None:
+        """Who holds the claim to a namespace and name."""
+        return next((item for item in self.desired() if pod_key(item.pod) == key), None)
+
+    def stated_elsewhere(self, source: str) -> dict[PodKey, str]:
+        """The names that other sources hold, and where, for people."""
+        return {pod_key(item.pod): _place(item) for item in self.desired() if item.source != source}
+
+    def conflicts(self) -> tuple[ManifestError, ...]:
+        """Claims that wait, as of the last merges. A claim that waits still is the same value again."""
+        return tuple(error for errors in self._conflicts.values() for error in errors)
+
+    def seen_sources(self) -> frozenset[str]:
+        """Sources that were read completely once (upstream: sourcesSeen)."""
+        return frozenset(self._seen)
+
+    def all_ready(self) -> bool:
+        """Every configured source was read completely once."""
+        return self._seen == self._accepted.keys()
+
+    def _merge_source(self, source: str, now: Instant, *, first_set: bool) -> tuple[PodUpdate, ...]:
+        old = self._accepted[source]
+        others = [item for item in self.desired() if item.source != source]
+        claims, self._conflicts[source] = arbitrate(self._stated[source], old, others)
+        new, changes = compare(old, claims, now)
+        self._accepted[source] = new
+        return _in_order(source, changes, first_set=first_set)
+
+
+def arbitrate(
+    snapshot: SourceSnapshot, old: Accepted, others: Iterable[DesiredPod]
+) -> tuple[tuple[DesiredPod, ...], tuple[ManifestError, ...]]:
+    """Who gets which name and UID of one source: the claims that hold, and those that wait.
+
+    First the accepted pods that the snapshot cannot speak for, then the documents that held a name before (by file: a
+    document may move within its file), then the others as they come. ``others`` are the pods of the other sources.
+    """
+    kept = _kept(snapshot, old)
+    held_before = {(item.file, pod_key(item.pod)) for item in old.values()}
+    stated = sorted(snapshot.pods, key=lambda item: (item.file, pod_key(item.pod)) not in held_before)
+    claims = list(kept)
+    conflicts = []
+    by_name = {pod_key(item.pod): item for item in (*others, *kept)}
+    by_uid = {item.pod.metadata.uid: item for item in by_name.values()}
+    for item in stated:
+        key, uid = pod_key(item.pod), item.pod.metadata.uid
+        if holder := by_name.get(key) or by_uid.get(uid):
+            conflicts.append(_conflict(item, holder))
+            continue
+        claim = DesiredPod(source=snapshot.source, pod=item.pod, file=item.file, document=item.document)
+        by_name[key] = by_uid[uid] = claim
+        claims.append(claim)
+    return tuple(claims), tuple(conflicts)
+
+
+def compare(old: Accepted, claims: Iterable[DesiredPod], now: Instant) -> tuple[Accepted, Changes]:
+    """The new accepted set and, per operation, the pods that differ from the old one."""
+    new: dict[str, DesiredPod] = {}
+    changes: dict[PodOperation, list[Pod]] = {}
+    for claim in claims:
+        uid = claim.pod.metadata.uid
+        existing = old.get(uid)
+        same_pod = existing is not None and pod_key(existing.pod) == pod_key(claim.pod)
+        op, pod = _changed(existing.pod, claim.pod) if existing and same_pod else _added(claim.pod, now)
+        new[uid] = msgspec.structs.replace(claim, pod=pod)
+        if op is not None:
+            changes.setdefault(op, []).append(pod)
+    changes[PodOperation.REMOVE] = [
+        item.pod for uid, item in old.items() if uid not in new or pod_key(new[uid].pod) != pod_key(item.pod)
+    ]
+    return new, changes
+
+
+def _kept(snapshot: SourceSnapshot, old: Accepted) -> tuple[DesiredPod, ...]:
+    """Accepted pods that are not stated now, by a file or listing of which not everything is known."""
+    stated = {(item.file, pod_key(item.pod)) for item in snapshot.pods}
+    held = snapshot.held_files()
+    return tuple(
+        item
+        for item in old.values()
+        if (not snapshot.complete or item.file in held) and (item.file, pod_key(item.pod)) not in stated
+    )
+
+
+def _added(pod: Pod, now: Instant) -> tuple[PodOperation, Pod]:
+    """A pod that is new here gets its first-seen time (recordFirstSeenTime) and what an API server would set."""
+    metadata = pod.metadata
+    return PodOperation.ADD, msgspec.structs.replace(
+        pod,
+        metadata=msgspec.structs.replace(
+            metadata,
+            annotations={**metadata.annotations, CONFIG_SEEN: rfc3339_micro(now.wall)},
+            creation_timestamp=metadata.creation_timestamp or rfc3339(now.wall),
+            generation=metadata.generation or 1,
+        ),
+    )
+
+
+def _changed(existing: Pod, stated: Pod) -> tuple[PodOperation | None, Pod]:
+    """What became of a pod and what it is now (checkAndUpdatePod)."""
+    if not pods_differ_semantically(existing, stated):
+        if existing.status == stated.status:
+            return None, existing
+        return PodOperation.RECONCILE, msgspec.structs.replace(existing, status=stated.status)
+    local = {key: value for key, value in existing.metadata.annotations.items() if key in LOCAL_ANNOTATIONS}
+    metadata = msgspec.structs.replace(
+        stated.metadata,
+        annotations={**stated.metadata.annotations, **local},
+        creation_timestamp=stated.metadata.creation_timestamp or existing.metadata.creation_timestamp,
+        generation=stated.metadata.generation or existing.metadata.generation + 1,
+    )
+    op = PodOperation.UPDATE if metadata.deletion_timestamp is None else PodOperation.DELETE
+    return op, msgspec.structs.replace(stated, metadata=metadata)
+
+
+def pods_differ_semantically(existing: Pod, stated: Pod) -> bool:
+    """Whether anything differs that a user can mean (podsDifferSemantically): not status, not what this host adds."""
+    return existing.spec != stated.spec or _meant(existing.metadata) != _meant(stated.metadata)
+
+
+def _meant(metadata: ObjectMeta) -> tuple[object, ...]:
+    annotations = {key: value for key, value in metadata.annotations.items() if key not in LOCAL_ANNOTATIONS}
+    return metadata.labels, annotations, metadata.deletion_timestamp, metadata.deletion_grace_period_seconds
+
+
+def _conflict(item: ManifestPod, holder: DesiredPod) -> ManifestError:
+    """As upstream's event FailedValidation, with who came first (filterInvalidPods)."""
+    namespace, name = key = pod_key(item.pod)
+    is_name = key == pod_key(holder.pod)
+    claimed = f"pod {namespace}/{name}" if is_name else f"UID {item.pod.metadata.uid}"
+    return ManifestError(
+        kind=ManifestErrorKind.CONFLICT,
+        file=item.file,
+        document=item.document,
+        field="metadata.name" if is_name else "metadata.uid",
+        message=f"{claimed} is already stated by {_place(holder)}, which keeps it",
+        namespace=namespace,
+        name=name,
+    )
+
+
+def _place(item: DesiredPod) -> str:
+    document = f" document {item.document}" if item.document > 1 else ""
+    return f"{item.source}: {item.file}{document}"
+
+
+def _update(op: PodOperation, source: str, pods: Iterable[Pod]) -> PodUpdate:
+    return PodUpdate(op=op, source=source, pods=tuple(pods))
+
+
+def _in_order(source: str, changes: Changes, *, first_set: bool) -> tuple[PodUpdate, ...]:
+    """podStorage.Merge: an empty ADD says that a source is ready which has nothing else to say."""
+    updates = [_update(op, source, changes[op]) for op in _BEFORE_READY if changes.get(op)]
+    if first_set and not any(changes.get(op) for op in _SAYS_READY):
+        updates.append(_update(PodOperation.ADD, source, ()))
+    if reconciled := changes.get(PodOperation.RECONCILE):
+        updates.append(_update(PodOperation.RECONCILE, source, reconciled))
+    return tuple(updates)

@@ -1,0 +1,123 @@
+"""The values that the sources hand on. Pure."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from ipc.api import Pod
+
+FILE_SOURCE = "file"
+"""The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""
+APPLY_SOURCE = "apply"
+"""What `rootlet apply` was given."""
+
+PodKey = tuple[str, str]
+"""Namespace and name: what one pod at a time may claim."""
+
+
+def pod_key(pod: Pod) -> PodKey:
+    """Namespace and name (upstream: GetPodFullName)."""
+    return pod.metadata.namespace, pod.metadata.name
+
+
+class ManifestErrorKind(enum.StrEnum):
+    """What a caller may decide on; the text is for people."""
+
+    UNREADABLE = "Unreadable"
+    """The file or directory cannot be read, is no regular file, or is too large."""
+    CHANGING = "Changing"
+    """The file is being written; it is read again when it holds still."""
+    SYNTAX = "Syntax"
+    """Not YAML or JSON, or above one of the maxima of `documents`."""
+    INVALID = "Invalid"
+    """Not a Pod, PodList or List of Pods, or one with a wrong field."""
+    CONFLICT = "Conflict"
+    """Another document claimed the pod first (upstream: FailedValidation, duplicate pod name)."""
+
+
+class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a source states and that does not count."""
+
+    kind: ManifestErrorKind
+    file: str
+    """Name of the file within its directory; the directory itself when it cannot be listed."""
+    document: int = 0
+    """Counted from 1; 0 is the file as a whole."""
+    field: str = ""
+    """JSON path within the document."""
+    message: str
+    namespace: str = ""
+    name: str = ""
+    """The pod that the document is about, where it says so readably: for the event."""
+
+    def __str__(self) -> str:
+        document = f"document {self.document}" if self.document else ""
+        return ": ".join(part for part in (self.file, document, self.field, self.message) if part)
+
+
+class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod, decoded, defaulted, valid and identified, and where it stands."""
+
+    pod: Pod
+    file: str = ""
+    document: int = 0
+
+
+class DecodedFile(msgspec.Struct, frozen=True):
+    """What one file states, in the order of its documents."""
+
+    pods: tuple[ManifestPod, ...] = ()
+    errors: tuple[ManifestError, ...] = ()
+
+
+class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a source states at one moment."""
+
+    source: str
+    pods: tuple[ManifestPod, ...] = ()
+    errors: tuple[ManifestError, ...] = ()
+    complete: bool
+    """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
+
+    def held_files(self) -> frozenset[str]:
+        """Files with an error: what they state is only partly known."""
+        return frozenset(error.file for error in self.errors)
+
+
+class DesiredPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod that was accepted, and which document holds the claim to its name."""
+
+    source: str
+    pod: Pod
+    file: str = ""
+    document: int = 0
+
+
+class PodOperation(enum.StrEnum):
+    """pkg/kubelet/types/pod_update.go, PodOperation; RESTORE and SET as its documents describe them."""
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    REMOVE = "REMOVE"
+    RECONCILE = "RECONCILE"
+    """Only the status differs from what was reported."""
+    DELETE = "DELETE"
+    """Its deletionTimestamp was set."""
+    RESTORE = "RESTORE"
+    """Of the checkpoint: supervise it, but its source was not read yet."""
+    SET = "SET"
+    """Everything at once. Refused: a set without its differences cannot be acted on one pod at a time."""
+
+
+class PodUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation on some pods of one source. Raises ValueError for SET."""
+
+    op: PodOperation
+    source: str
+    pods: tuple[Pod, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.op is PodOperation.SET:
+            raise ValueError("SET is not supported: a source's whole set is given to PodConfig.merge")

@@ -1,0 +1,129 @@
+"""Follows a manifest directory or file: reads it at once, when something stirs, and every ``fileCheckFrequency``.
+
+Notifications (inotify) only say that it is time to look; the listing is the truth. So a lost notification, a full
+inotify queue, a network file system without any, or a link whose target changed elsewhere cost at most one period.
+
+Mirrors pkg/kubelet/config/file.go and file_linux.go. On purpose different: a look that finds changes is repeated until
+the files hold still, so that a file that is being written is not taken half; and what was read is handed on only when
+it differs from the last time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from watchfiles import awatch
+
+from supervisor.sources.directory import Listing, ManifestReader, changed_files, list_manifests
+from supervisor.sources.types import ManifestErrorKind, SourceSnapshot
+
+SETTLE_S: Final = 0.2
+"""How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""
+MAX_SETTLE_LOOKS: Final = 10
+"""After so many looks the files that hold still are read and the others are held."""
+RETRY_S: Final = 1.0
+MAX_RETRY_S: Final = 20.0
+"""Pauses between attempts to watch, in seconds, doubling (pkg/kubelet/config/file_linux.go, retryPeriod)."""
+_QUIET_MS: Final = 100
+_TARGET_CHECK_MS: Final = 5_000
+"""How often an idle watch looks whether its directory is still the same one; its parent is watched for that too."""
+
+_WATCH_ERRORS: Final = (OSError, RuntimeError)
+"""What watchfiles raises: OSError for missing paths and limits, its internal error is a RuntimeError."""
+
+logger = logging.getLogger(__name__)
+
+Target = tuple[str, int, int]
+"""A watched directory: path, device, inode."""
+
+
+async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncIterator[SourceSnapshot]:
+    """A snapshot now, and one whenever what is stated or what is wrong changes. Ends only by being closed.
+
+    All file access happens in threads. A directory that goes away gives a snapshot that is not complete; when it comes
+    back it is read and watched again.
+    """
+    stirred = asyncio.Event()
+    notifier = asyncio.create_task(_notify(reader.path, stirred), name=f"watch {reader.path}")
+    listing = Listing()
+    last: SourceSnapshot | None = None
+    try:
+        while not notifier.done():
+            stirred.clear()
+            listing, snapshot = await _read_settled(reader, listing)
+            if snapshot != last:
+                last = snapshot
+                yield snapshot
+            unsettled = any(error.kind is ManifestErrorKind.CHANGING for error in snapshot.errors)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stirred.wait(), SETTLE_S if unsettled else period_s)
+        notifier.result()
+    finally:
+        notifier.cancel()
+        await asyncio.gather(notifier, return_exceptions=True)
+
+
+async def _read_settled(reader: ManifestReader, last: Listing) -> tuple[Listing, SourceSnapshot]:
+    """Look until two looks agree, then read; files that do not come to rest in time are held."""
+    now = await asyncio.to_thread(list_manifests, reader.path)
+    changing = changed_files(last, now)
+    for _ in range(MAX_SETTLE_LOOKS):
+        if not changing:
+            break
+        await asyncio.sleep(SETTLE_S)
+        before, now = now, await asyncio.to_thread(list_manifests, reader.path)
+        changing = changed_files(before, now)
+    return now, await asyncio.to_thread(reader.read, now, changing)
+
+
+async def _notify(path: Path, stirred: asyncio.Event) -> None:
+    """Set ``stirred`` whenever something happens near ``path``, for ever."""
+    retry_s = RETRY_S
+    while True:
+        targets = await asyncio.to_thread(watch_targets, path)
+        try:
+            if targets:
+                await _notify_while_same(path, targets, stirred)
+                retry_s = RETRY_S
+                continue
+        except _WATCH_ERRORS as error:
+            logger.warning("cannot watch %s, reading it periodically instead: %s", path, error)
+        await asyncio.sleep(retry_s)
+        retry_s = min(retry_s * 2, MAX_RETRY_S)
+
+
+async def _notify_while_same(path: Path, targets: tuple[Target, ...], stirred: asyncio.Event) -> None:
+    """Watch until one of the directories is another one than it was. Raises _WATCH_ERRORS."""
+    events = awatch(
+        *(target[0] for target in targets),
+        watch_filter=None,
+        step=_QUIET_MS,
+        rust_timeout=_TARGET_CHECK_MS,
+        yield_on_timeout=True,
+        recursive=False,
+    )
+    async with contextlib.aclosing(events):
+        # What happened between the last look and the start of the watch is found by looking once more.
+        stirred.set()
+        async for changes in events:
+            same = await asyncio.to_thread(watch_targets, path) == targets
+            if changes or not same:
+                stirred.set()
+            if not same:
+                return
+
+
+def watch_targets(path: Path) -> tuple[Target, ...]:
+    """The directories to watch for ``path``: itself when it is one, and its parent, which sees it come and go."""
+    found = []
+    for candidate in (path, path.parent):
+        with contextlib.suppress(OSError):
+            status = candidate.stat()
+            if candidate.is_dir():
+                found.append((str(candidate), status.st_dev, status.st_ino))
+    return tuple(found)

@@ -1,0 +1,117 @@
+"""Pods made by bare libpod calls: what Podman itself costs, with nothing of Rootlet in between but the bodies."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import queue
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ipc.api import Container, ObjectMeta, Pod, PodSpec, default_pod
+from ipc.clock import monotonic
+from workers.specgen import ContainerPlace, container_spec, pod_spec
+
+CALL_DEADLINE_S = 120.0
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("d", timeout=CALL_DEADLINE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(CALL_DEADLINE_S)
+        self.sock.connect(self._path)
+
+
+class Libpod:
+    """One connection; not shared between threads."""
+
+    def __init__(self, path: str) -> None:
+        self._connection = _UnixConnection(path)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        data = json.dumps(body) if body is not None else None
+        self._connection.request(method, f"/v4.0.0/libpod/{path}", data, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        content = answer.read()
+        assert answer.status < 400, f"{method} {path}: {answer.status} {content!r}"
+        return json.loads(content) if content.strip() else None
+
+
+def make_pods(count: int, prefix: str, image: str) -> list[Pod]:
+    """The pods that `rootlet load-test` makes: one container that sleeps."""
+    container = Container(name="c0", image=image, command=("sleep", "1000000"), image_pull_policy="IfNotPresent")
+    return [
+        default_pod(
+            Pod(
+                metadata=ObjectMeta(name=f"{prefix}-{n}", namespace="default", uid=f"{prefix}-{n:08x}"),
+                spec=PodSpec(containers=(container,), termination_grace_period_seconds=1),
+            )
+        )
+        for n in range(count)
+    ]
+
+
+def in_flight(jobs: Sequence[Callable[[Libpod], None]], threads: int, path: str) -> float:
+    """Seconds that the jobs take with so many of them at a time."""
+    waiting: queue.SimpleQueue[Callable[[Libpod], None]] = queue.SimpleQueue()
+    for job in jobs:
+        waiting.put(job)
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        libpod = Libpod(path)
+        while True:
+            try:
+                job = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                job(libpod)
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+    started = monotonic()
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not errors, errors
+    return monotonic() - started
+
+
+def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
+    """pods/create, start the infra container, containers/create, start: the four calls of one pod."""
+
+    def job(libpod: Libpod) -> None:
+        made = libpod.call("POST", "pods/create", pod_spec(pod, instance, 0))["Id"]
+        infra = libpod.call("GET", f"pods/{made}/json")["InfraContainerID"]
+        libpod.call("POST", f"containers/{infra}/start")
+        for container in pod.spec.containers:
+            place = ContainerPlace(
+                instance=instance, sandbox_id=made, attempt=0, backoff_s=0.0, log_file=logs / f"{made}.log"
+            )
+            created = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
+            libpod.call("POST", f"containers/{created}/start")
+
+    return job
+
+
+def remove_pod(id: str) -> Callable[[Libpod], None]:
+    def job(libpod: Libpod) -> None:
+        libpod.call("DELETE", f"pods/{id}?force=true&timeout=0")
+
+    return job
+
+
+def pods_of(path: str, instance: str) -> list[str]:
+    listed = Libpod(path).call("GET", "pods/json")
+    return [pod["Id"] for pod in listed if pod["Labels"].get("rootlet.dev/instance") == instance]

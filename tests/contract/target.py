@@ -1,0 +1,125 @@
+"""What the contract suite runs against, and the little that it needs around the verbs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
+
+from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.podman_service import PodmanService
+from workers import labels
+from workers.podman import PodmanRuntime
+from workers.runtime import InspectedContainer, Runtime
+
+FAKE_IMAGE = "localhost/rootlet-test:latest"
+FOREVER = ("sleep", "1000")
+DEADLINE_S = 20.0
+"""For Podman to show what a verb has done."""
+
+
+class Target(Protocol):
+    """One runtime with an instance name of its own."""
+
+    runtime: Runtime
+    image: str
+    instance: str
+
+    def stranger(self) -> Runtime:
+        """A runtime of another instance name on the same Podman."""
+
+    async def clean(self) -> None:
+        """Remove everything and close."""
+
+
+class _Base:
+    def __init__(self, runtime: Runtime, image: str, instance: str) -> None:
+        self.runtime, self.image, self.instance = runtime, image, instance
+        self._closing = [runtime]
+
+    async def clean(self) -> None:
+        for pod in await self.runtime.list_pods():
+            await self.runtime.remove_pod(pod.id)
+        for container in await self.runtime.list_containers():
+            await self.runtime.remove_container(container.id)
+        for runtime in self._closing:
+            await runtime.close()
+
+
+class FakeTarget(_Base):
+    def __init__(self, podman: FakePodman) -> None:
+        super().__init__(FakeRuntime(podman, "one"), FAKE_IMAGE, "one")
+        self._podman = podman
+
+    def stranger(self) -> Runtime:
+        return FakeRuntime(self._podman, "two")
+
+
+class PodmanTarget(_Base):
+    def __init__(self, service: PodmanService) -> None:
+        instance = service.new_instance()
+        super().__init__(PodmanRuntime(service.socket, instance), service.image, instance)
+        self._service = service
+
+    def stranger(self) -> Runtime:
+        made = PodmanRuntime(self._service.socket, self._service.new_instance())
+        self._closing.append(made)
+        return made
+
+
+_numbers = itertools.count()
+
+
+def unique(word: str, target: Target) -> str:
+    return f"{word}-{target.instance}-{next(_numbers)}"
+
+
+def pod_spec(target: Target, uid: str = "u1", **more: Any) -> dict[str, Any]:
+    return {
+        "name": unique("pod", target),
+        "labels": {labels.INSTANCE: target.instance, labels.POD_UID: uid, labels.ATTEMPT: "0"},
+        "exit_policy": "continue",
+        "shared_namespaces": ["ipc", "net", "uts"],
+        **more,
+    }
+
+
+def container_spec(
+    target: Target, pod_id: str, command: Sequence[str] = FOREVER, uid: str = "u1", **more: Any
+) -> dict[str, Any]:
+    return {
+        "name": unique("container", target),
+        "image": target.image,
+        "pod": pod_id,
+        "command": list(command),
+        "labels": {labels.INSTANCE: target.instance, labels.POD_UID: uid, labels.CONTAINER_NAME: "main"},
+        "healthconfig": {"Test": ["NONE"]},
+        "restart_policy": "no",
+        **more,
+    }
+
+
+async def running(target: Target, command: Sequence[str] = FOREVER) -> InspectedContainer:
+    """A container of a new pod, started."""
+    pod = await target.runtime.create_pod(pod_spec(target))
+    id = await target.runtime.create_container(container_spec(target, pod, command))
+    await target.runtime.start_container(id)
+    return await target.runtime.inspect_container(id)
+
+
+async def eventually(
+    look: Callable[[], Awaitable[InspectedContainer]], holds: Callable[[InspectedContainer], bool]
+) -> InspectedContainer:
+    """Look until the condition holds; fails at DEADLINE_S."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not holds(found := await look()):  # noqa: ASYNC110 - another program's state
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def exited(target: Target, id: str) -> InspectedContainer:
+    """The container when Podman shows its end."""
+    return await eventually(
+        lambda: target.runtime.inspect_container(id), lambda found: found.state in ("stopped", "exited")
+    )

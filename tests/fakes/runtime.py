@@ -1,0 +1,508 @@
+"""A container runtime in memory: the verbs of `workers.runtime.Runtime` with Podman's behaviour, and faults at will.
+
+Time comes from the clock that is given in and from the loop's timers, so that on a SimLoop every run is the same. The
+contract suite holds it to what Podman does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import hashlib
+import math
+import os
+import re
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeVar
+
+import msgspec
+
+from ipc.clock import Clock
+from workers import labels
+from workers.runtime import (
+    CallCounts,
+    ErrorKind,
+    ImageInfo,
+    InspectedContainer,
+    InspectedPod,
+    ListedContainer,
+    ListedPod,
+    RuntimeCallError,
+    RuntimeEvent,
+    SpecDict,
+)
+
+PAUSE_IMAGE = "localhost/podman-pause:fake"
+VERSION = "4.3.1"
+NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+FIRST_PID = 10_000
+KILLED = 128 + signal.SIGKILL
+
+T = TypeVar("T")
+
+
+class Flavour(enum.Enum):
+    """How an injected fault looks to the caller, and what it did."""
+
+    FAILED = "an error, without effect"
+    TIMED_OUT = "a timeout, without effect"
+    TIMED_OUT_WITH_EFFECT = "a timeout, and yet it happened"
+
+
+class Program(msgspec.Struct, frozen=True):
+    """What a container's command does."""
+
+    runs_s: float = math.inf
+    exit_code: int = 0
+    term_exit_code: int | None = None
+    """How it ends on SIGTERM; None ignores it, as a process 1 without a handler does."""
+
+
+def program_of(command: Sequence[str]) -> Program | None:
+    """A little of busybox: ``sleep N``, ``true``, ``false``, ``sh -c`` with sleep, exit and trap. None: not found."""
+    match list(command):
+        case ["sleep", seconds]:
+            return Program(runs_s=float(seconds))
+        case ["true"]:
+            return Program(runs_s=0.0)
+        case ["false"]:
+            return Program(runs_s=0.0, exit_code=1)
+        case ["sh", "-c", script]:
+            return _script(script)
+        case _:
+            return None
+
+
+def _script(script: str) -> Program:
+    trap = re.search(r"""trap ['"]exit (\d+)['"] TERM""", script)
+    rest = script.replace(trap[0], "") if trap else script
+    sleep, end = re.search(r"sleep (\d+(?:\.\d+)?)", rest), re.search(r"exit (\d+)", rest)
+    return Program(
+        runs_s=float(sleep[1]) if sleep else 0.0,
+        exit_code=int(end[1]) if end else 0,
+        term_exit_code=int(trap[1]) if trap else None,
+    )
+
+
+@dataclass
+class FakePod:
+    id: str
+    name: str
+    labels: dict[str, str]
+    created_at: float
+    infra_id: str = ""
+
+
+@dataclass
+class FakeContainer:
+    id: str
+    name: str
+    pod_id: str
+    image: str
+    image_id: str
+    labels: dict[str, str]
+    program: Program | None
+    created_at: float
+    is_infra: bool = False
+    state: str = "created"
+    pid: int = 0
+    exit_code: int = 0
+    oom_killed: bool = False
+    error: str = ""
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    end: asyncio.TimerHandle | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    pipes: list[int] = field(default_factory=list)
+    """Ends of pipes that are closed when the process ends: its pidfds."""
+
+
+class FakePodman:
+    """One user's Podman: what all runtimes on it share. Its public methods are what happens behind the agent's back."""
+
+    def __init__(self, clock: Clock, *, images: Iterable[str] = (), registry: Iterable[str] = ()) -> None:
+        """``images`` are there, ``registry`` can be pulled."""
+        self.clock = clock
+        self.pods: dict[str, FakePod] = {}
+        self.containers: dict[str, FakeContainer] = {}
+        self.images = {reference: _image(reference) for reference in images}
+        self.registry = set(registry)
+        self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
+        self.mute = False
+        """Events are lost."""
+        self._ids = 0
+        self._pids = FIRST_PID
+
+    def exit(self, id: str, exit_code: int = 0, *, oom_killed: bool = False) -> None:
+        """A container's process ends by itself."""
+        container = self.container(id)
+        if container.state != "running":
+            return
+        if container.end is not None:
+            container.end.cancel()
+        container.state, container.pid = "exited", 0
+        container.exit_code, container.oom_killed = exit_code, oom_killed
+        container.finished_at = self.clock.now().wall
+        container.ended.set()
+        self._close_pipes(container)
+        self._tell("died", container)
+
+    def break_events(self) -> None:
+        """Every event stream ends."""
+        for listener in self.listeners:
+            listener.put_nowait(None)
+
+    def close(self) -> None:
+        """Give back file descriptors."""
+        for container in self.containers.values():
+            self._close_pipes(container)
+
+    # --- what the verbs do ---
+
+    def pod(self, id: str) -> FakePod:
+        found = next((pod for pod in self.pods.values() if id in (pod.id, pod.name)), None)
+        return found or _refuse(ErrorKind.NOT_FOUND, f"no such pod {id}")
+
+    def container(self, id: str) -> FakeContainer:
+        found = next((c for c in self.containers.values() if id in (c.id, c.name)), None)
+        return found or _refuse(ErrorKind.NOT_FOUND, f"no such container {id}")
+
+    def members(self, pod: FakePod) -> list[FakeContainer]:
+        return [c for c in self.containers.values() if c.pod_id == pod.id]
+
+    def create_pod(self, spec: SpecDict) -> str:
+        name, now = spec["name"], self.clock.now().wall
+        self._refuse_name(name)
+        pod = FakePod(id=self._new_id(), name=name, labels=dict(spec.get("labels", {})), created_at=now)
+        self.pods[pod.id] = pod
+        if not spec.get("no_infra"):
+            infra = self._add(pod, f"{pod.id[:12]}-infra", PAUSE_IMAGE, pod.labels, Program(term_exit_code=0))
+            infra.is_infra, pod.infra_id = True, infra.id
+        return pod.id
+
+    def create_container(self, spec: SpecDict) -> str:
+        pod = self.pod(spec["pod"]) if spec.get("pod") else None
+        image, name = spec["image"], spec["name"]
+        if image not in self.images:
+            _refuse(ErrorKind.IMAGE_UNKNOWN, f"{image}: image not known")
+        self._refuse_name(name)
+        return self._add(pod, name, image, spec.get("labels", {}), program_of(spec.get("command", ()))).id
+
+    def start_container(self, id: str) -> None:
+        container = self.container(id)
+        if container.state == "running":
+            return
+        pod = self.pods.get(container.pod_id)
+        if pod is not None and pod.infra_id and not container.is_infra:
+            self.start_container(pod.infra_id)
+        if container.program is None:
+            _refuse(ErrorKind.COMMAND, "OCI runtime attempted to invoke a command that was not found")
+        self._run(container, container.program)
+
+    def kill_container(self, id: str, signal_name: str) -> None:
+        if signal_name.removeprefix("SIG") not in {s.name.removeprefix("SIG") for s in signal.Signals}:
+            _refuse(ErrorKind.INVALID, f"invalid signal: {signal_name}")
+        container = self.containers.get(id)
+        if container is None or container.state != "running" or container.program is None:
+            return
+        if signal_name.removeprefix("SIG") == "KILL":
+            self.exit(id, KILLED)
+        elif signal_name.removeprefix("SIG") == "TERM" and container.program.term_exit_code is not None:
+            self.exit(id, container.program.term_exit_code)
+
+    def remove_container(self, id: str) -> None:
+        container = self.containers.get(id)
+        if container is None:
+            return
+        if container.is_infra:
+            _refuse(ErrorKind.INTERNAL, "an infra container cannot be removed without removing the pod")
+        self._remove(container)
+
+    def remove_pod(self, id: str) -> None:
+        pod = self.pods.get(id)
+        if pod is None:
+            return
+        for container in sorted(self.members(pod), key=lambda c: c.is_infra):
+            self._remove(container)
+        del self.pods[id]
+
+    def open_process(self, pid: int) -> int | None:
+        container = next((c for c in self.containers.values() if c.pid == pid), None)
+        if container is None:
+            return None
+        reader, writer = os.pipe()
+        container.pipes.append(writer)
+        return reader
+
+    def _close_pipes(self, container: FakeContainer) -> None:
+        for pipe in container.pipes:
+            os.close(pipe)
+        container.pipes.clear()
+
+    def pull_image(self, reference: str) -> str:
+        if reference not in self.registry:
+            _refuse(ErrorKind.PULL, f"reading manifest of {reference}: manifest unknown")
+        self.images[reference] = _image(reference)
+        return self.images[reference].id
+
+    def _add(
+        self, pod: FakePod | None, name: str, image: str, own: Mapping[str, str], program: Program | None
+    ) -> FakeContainer:
+        container = FakeContainer(
+            id=self._new_id(),
+            name=name,
+            pod_id=pod.id if pod else "",
+            image=image,
+            image_id=_image(image).id,
+            labels=dict(own),
+            program=program,
+            created_at=self.clock.now().wall,
+        )
+        self.containers[container.id] = container
+        self._tell("create", container)
+        return container
+
+    def _run(self, container: FakeContainer, program: Program) -> None:
+        self._pids += 1
+        container.state, container.pid = "running", self._pids
+        container.started_at = self.clock.now().wall
+        container.ended.clear()
+        self._tell("start", container)
+        if program.runs_s < math.inf:
+            loop = asyncio.get_running_loop()
+            container.end = loop.call_later(program.runs_s, self.exit, container.id, program.exit_code)
+
+    def _remove(self, container: FakeContainer) -> None:
+        self.exit(container.id, KILLED)
+        del self.containers[container.id]
+        self._tell("remove", container)
+
+    def _refuse_name(self, name: str) -> None:
+        if not NAME.fullmatch(name):
+            _refuse(ErrorKind.INVALID, f"names must match {NAME.pattern}: invalid argument")
+        if name in {pod.name for pod in self.pods.values()} | {c.name for c in self.containers.values()}:
+            _refuse(ErrorKind.NAME_IN_USE, f"name {name} is in use")
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return hashlib.sha256(str(self._ids).encode()).hexdigest()
+
+    def _tell(self, action: str, container: FakeContainer) -> None:
+        event = RuntimeEvent(
+            action=action, container_id=container.id, labels=dict(container.labels), time=self.clock.now().wall
+        )
+        for listener in () if self.mute else self.listeners:
+            listener.put_nowait(event)
+
+
+class FakeRuntime:
+    """`workers.runtime.Runtime` on a FakePodman."""
+
+    def __init__(self, podman: FakePodman, instance: str, *, latency_s: float = 0.0) -> None:
+        """Every verb takes ``latency_s`` and then happens at once."""
+        self.podman = podman
+        self.down = False
+        """No service answers."""
+        self.calls: deque[str] = deque(maxlen=10_000)
+        """The verbs called, newest last."""
+        self._instance = instance
+        self._latency_s = latency_s
+        self._faults: list[tuple[str, int, Flavour]] = []
+        self._counts = CallCounts()
+
+    def fail(self, nth: int, flavour: Flavour, verb: str = "") -> None:
+        """The ``nth`` call from now on (1 is the next), of one verb or of any, goes wrong."""
+        self._faults.append((verb, nth, flavour))
+
+    # --- Runtime ---
+
+    async def version(self) -> str:
+        return await self._call("version", lambda: VERSION)
+
+    async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
+        def listed() -> tuple[ListedPod, ...]:
+            pods = (pod for pod in self.podman.pods.values() if self._is_ours(pod.labels))
+            return tuple(self._listed_pod(pod) for pod in pods if not uid or pod.labels.get(labels.POD_UID) == uid)
+
+        return await self._call("list_pods", listed)
+
+    async def list_empty_pods(self) -> tuple[ListedPod, ...]:
+        def listed() -> tuple[ListedPod, ...]:
+            pods = (pod for pod in self.podman.pods.values() if self._is_ours(pod.labels))
+            return tuple(self._listed_pod(pod) for pod in pods if not self.podman.members(pod))
+
+        return await self._call("list_empty_pods", listed)
+
+    async def list_containers(self) -> tuple[ListedContainer, ...]:
+        def listed() -> tuple[ListedContainer, ...]:
+            containers = (c for c in self.podman.containers.values() if self._is_ours(c.labels))
+            return tuple(self._listed_container(container) for container in containers)
+
+        return await self._call("list_containers", listed)
+
+    async def inspect_pod(self, id: str) -> InspectedPod:
+        def inspected() -> InspectedPod:
+            pod = self._listed_pod(self.podman.pod(id))
+            return msgspec.convert(pod, InspectedPod, from_attributes=True)
+
+        return await self._call("inspect_pod", inspected)
+
+    async def inspect_container(self, id: str) -> InspectedContainer:
+        return await self._call("inspect_container", lambda: _inspected(self.podman.container(id)))
+
+    async def inspect_image(self, reference: str) -> ImageInfo | None:
+        return await self._call("inspect_image", lambda: self.podman.images.get(reference))
+
+    async def create_pod(self, spec: SpecDict) -> str:
+        return await self._call("create_pod", lambda: self.podman.create_pod(spec))
+
+    async def create_container(self, spec: SpecDict) -> str:
+        return await self._call("create_container", lambda: self.podman.create_container(spec))
+
+    async def start_container(self, id: str) -> None:
+        await self._call("start_container", lambda: self.podman.start_container(id))
+
+    async def kill_container(self, id: str, signal: str) -> None:
+        await self._call("kill_container", lambda: self.podman.kill_container(id, signal))
+
+    async def remove_container(self, id: str) -> None:
+        await self._call("remove_container", lambda: self.podman.remove_container(id))
+
+    async def remove_pod(self, id: str) -> None:
+        await self._call("remove_pod", lambda: self.podman.remove_pod(id))
+
+    async def pull_image(self, reference: str) -> str:
+        return await self._call("pull_image", lambda: self.podman.pull_image(reference))
+
+    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
+        container = await self._call("wait_exit", lambda: self.podman.containers.get(id))
+        if container is None or container.pid == 0 or (pid and container.pid != pid):
+            return True
+        try:
+            async with asyncio.timeout(timeout_s):
+                await container.ended.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def open_process(self, pid: int) -> int | None:
+        return self.podman.open_process(pid)
+
+    async def events(self) -> AsyncIterator[RuntimeEvent]:
+        await self._call("events", lambda: None)
+        mine: asyncio.Queue[RuntimeEvent | None] = asyncio.Queue()
+        self.podman.listeners.append(mine)
+        try:
+            while (event := await mine.get()) is not None:
+                if self._is_ours(event.labels):
+                    yield event
+        finally:
+            self.podman.listeners.remove(mine)
+
+    def counts(self) -> CallCounts:
+        return self._counts
+
+    async def close(self) -> None:
+        self.podman.break_events()
+        self.podman.close()
+
+    # --- faults ---
+
+    async def _call(self, verb: str, effect: Callable[[], T]) -> T:
+        self.calls.append(verb)
+        self._count(calls=1)
+        await asyncio.sleep(self._latency_s)
+        try:
+            return self._perform(verb, self._due_fault(verb), effect)
+        except RuntimeCallError as error:
+            self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
+            raise
+
+    def _perform(self, verb: str, fault: Flavour | None, effect: Callable[[], T]) -> T:
+        if self.down:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "nobody answers")
+        if fault is Flavour.FAILED:
+            raise RuntimeCallError(ErrorKind.INTERNAL, verb, "an injected failure")
+        if fault is Flavour.TIMED_OUT:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected timeout")
+        result = effect()
+        if fault is Flavour.TIMED_OUT_WITH_EFFECT:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected timeout")
+        return result
+
+    def _due_fault(self, verb: str) -> Flavour | None:
+        counted = [(v, n - 1 if v in ("", verb) else n, flavour) for v, n, flavour in self._faults]
+        self._faults = [fault for fault in counted if fault[1] > 0]
+        return next((flavour for _, n, flavour in counted if n == 0), None)
+
+    def _count(self, *, calls: int = 0, errors: int = 0) -> None:
+        old = self._counts
+        self._counts = msgspec.structs.replace(old, calls=old.calls + calls, errors=old.errors + errors)
+
+    # --- what is shown ---
+
+    def _is_ours(self, found: Mapping[str, str]) -> bool:
+        return found.get(labels.INSTANCE) == self._instance
+
+    def _listed_pod(self, pod: FakePod) -> ListedPod:
+        return ListedPod(
+            id=pod.id,
+            name=pod.name,
+            infra_id=pod.infra_id,
+            labels=dict(pod.labels),
+            created_at=pod.created_at,
+            containers=tuple((c.id, c.state) for c in self.podman.members(pod)),
+        )
+
+    def _listed_container(self, container: FakeContainer) -> ListedContainer:
+        pod = self.podman.pods.get(container.pod_id)
+        return ListedContainer(
+            id=container.id,
+            name=container.name,
+            pod_id=container.pod_id,
+            pod_name=pod.name if pod else "",
+            is_infra=container.is_infra,
+            state=container.state,
+            pid=container.pid,
+            exit_code=container.exit_code,
+            started_at=float(int(container.started_at)),
+            exited_at=float(int(container.finished_at)),
+            image=container.image,
+            image_id=container.image_id,
+            labels=dict(container.labels),
+        )
+
+
+def _inspected(container: FakeContainer) -> InspectedContainer:
+    return InspectedContainer(
+        id=container.id,
+        name=container.name,
+        pod_id=container.pod_id,
+        is_infra=container.is_infra,
+        state=container.state,
+        pid=container.pid,
+        conmon_pid=container.pid,
+        exit_code=container.exit_code,
+        oom_killed=container.oom_killed,
+        error=container.error,
+        created_at=container.created_at,
+        started_at=container.started_at,
+        finished_at=container.finished_at,
+        image=container.image,
+        image_id=container.image_id,
+        labels=dict(container.labels),
+        ips=(),
+        log_path="",
+    )
+
+
+def _image(reference: str) -> ImageInfo:
+    digest = hashlib.sha256(reference.encode()).hexdigest()
+    return ImageInfo(id=digest, digests=(f"{reference}@sha256:{digest}",), user="", stop_signal="")
+
+
+def _refuse(kind: ErrorKind, message: str) -> NoReturn:
+    raise RuntimeCallError(kind, "fake", message)

@@ -1,0 +1,176 @@
+"""A real ``podman system service`` for tests: a child of the test session on a socket of its own.
+
+It shares the user's Podman storage. What a test makes carries a label with an instance name that no other run has, and
+only that is ever removed: at the end, also after Ctrl-C, and at the next start what a killed run has left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tarfile
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import sleep
+from typing import Any, Final
+
+import pytest
+import tomli_w
+
+from ipc.clock import monotonic, wall
+from workers.labels import INSTANCE
+
+IMAGE: Final = "localhost/rootlet-test:latest"
+"""A static busybox with its applets, and nothing else."""
+START_DEADLINE_S: Final = 30.0
+COMMAND_DEADLINE_S: Final = 120.0
+APPLETS: Final = (
+    "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
+)
+CONF_FILES: Final = (
+    Path("/usr/share/containers/containers.conf"),
+    Path("/etc/containers/containers.conf"),
+    Path("~/.config/containers/containers.conf"),
+)
+
+
+class PodmanService:
+    """The running service. ``new_instance`` gives every test its own name."""
+
+    def __init__(self, socket: Path, run_name: str) -> None:
+        self.socket = str(socket)
+        self.run_name = run_name
+        self.image = IMAGE
+        self._numbers = itertools.count()
+
+    def new_instance(self) -> str:
+        return f"{self.run_name}-{next(self._numbers)}"
+
+
+@pytest.fixture(scope="session")
+def podman_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PodmanService]:
+    """The service, or a skip that says why there cannot be one."""
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    remove_of_dead_runs()
+    ensure_image(tmp_path_factory.mktemp("image"))
+    directory = tmp_path_factory.mktemp("podman")
+    run_name = f"test-{os.getpid()}-{int(wall())}"
+    with running_service(directory) as socket:
+        try:
+            yield PodmanService(socket, run_name)
+        finally:
+            remove_objects(lambda instance: instance.startswith(run_name))
+
+
+def why_not() -> str:
+    """Why rootless Podman cannot be used here; empty when it can."""
+    if os.geteuid() == 0:
+        return "needs a rootless user: run it as `configs/host/enter pytest ...`"
+    if shutil.which("podman") is None:
+        return "needs podman on PATH"
+    if "XDG_RUNTIME_DIR" not in os.environ:
+        return "needs XDG_RUNTIME_DIR"
+    return ""
+
+
+@contextlib.contextmanager
+def running_service(directory: Path) -> Iterator[Path]:
+    """A service on a socket in ``directory``. It dies with this process, whatever ends that."""
+    conf, socket, log = directory / "containers.conf", directory / "podman.sock", directory / "service.log"
+    conf.write_text(tomli_w.dumps(merged_conf()))
+    command = ["setpriv", "--pdeathsig", "TERM", "podman", "system", "service", "-t", "0", f"unix://{socket}"]
+    with log.open("wb") as output:
+        # In a session of its own: Ctrl-C must not take it away before the clean-up.
+        service = subprocess.Popen(
+            command,
+            env={**os.environ, "CONTAINERS_CONF": str(conf)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: socket.exists() or service.poll() is not None, START_DEADLINE_S)
+        assert service.poll() is None, f"podman system service ended: {log.read_text()}"
+        yield socket
+    finally:
+        service.send_signal(signal.SIGTERM)
+        service.wait(COMMAND_DEADLINE_S)
+
+
+def merged_conf() -> dict[str, Any]:
+    """The user's containers.conf (``CONTAINERS_CONF`` replaces its files) without a kernel key per container."""
+    conf: dict[str, Any] = {}
+    for file in (path.expanduser() for path in CONF_FILES):
+        if file.exists():
+            for table, values in tomllib.loads(file.read_text()).items():
+                conf[table] = {**conf.get(table, {}), **values}
+    conf["containers"] = {**conf.get("containers", {}), "keyring": False}
+    return conf
+
+
+def ensure_image(directory: Path) -> None:
+    """Import the test image unless it is there."""
+    if subprocess.run(["podman", "image", "exists", IMAGE], timeout=COMMAND_DEADLINE_S, check=False).returncode == 0:
+        return
+    busybox = shutil.which("busybox")
+    if busybox is None:
+        pytest.skip("needs a static busybox for the test image")
+    archive = directory / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(os.path.realpath(busybox), "bin/busybox")
+        for applet in APPLETS.split():
+            link = tarfile.TarInfo(f"bin/{applet}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(link)
+        passwd = b"root:x:0:0:root:/:/bin/sh\n"
+        entry = tarfile.TarInfo("etc/passwd")
+        entry.size = len(passwd)
+        tar.addfile(entry, io.BytesIO(passwd))
+    podman("import", "--quiet", "--change", "ENV=PATH=/bin", str(archive), IMAGE)
+
+
+def remove_of_dead_runs() -> None:
+    """What test runs have left whose process is gone. Nothing else carries such a name."""
+
+    def is_dead(instance: str) -> bool:
+        kind, _, rest = instance.partition("-")
+        pid = rest.partition("-")[0]
+        return kind == "test" and pid.isdigit() and not Path("/proc", pid).exists()
+
+    remove_objects(is_dead)
+
+
+def remove_objects(is_ours: Callable[[str], bool]) -> None:
+    """Remove pods, then containers, whose instance label the predicate accepts."""
+    for lister, remover in ((("pod", "ps"), ("pod", "rm")), (("ps", "--all"), ("rm", "--volumes"))):
+        found = json.loads(podman(*lister, "--format", "json", "--filter", f"label={INSTANCE}"))
+        ids = [thing["Id"] for thing in found if is_ours((thing["Labels"] or {}).get(INSTANCE, ""))]
+        if ids:
+            podman(*remover, "--force", "--time", "0", *ids)
+
+
+def podman(*arguments: str) -> str:
+    """Standard output of a podman command; raises when it fails."""
+    done = subprocess.run(
+        ["podman", *arguments], timeout=COMMAND_DEADLINE_S, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"podman {' '.join(arguments)}: {done.stderr}"
+    return done.stdout
+
+
+def wait_until(condition: Callable[[], bool], deadline_s: float, poll_s: float = 0.02) -> None:
+    """Wait for a condition; fails the test at the deadline."""
+    end = monotonic() + deadline_s
+    while not condition():
+        assert monotonic() < end, f"not within {deadline_s} s: {condition}"
+        sleep(poll_s)

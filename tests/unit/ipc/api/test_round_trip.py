@@ -1,0 +1,142 @@
+"""Pods through JSON and through msgpack, and the guarantees that hold for every pod the decoder accepts."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+import ipc.api
+from ipc.api import (
+    ApiStruct,
+    Event,
+    EventList,
+    ObjectMeta,
+    ObjectReference,
+    Pod,
+    PodCondition,
+    PodList,
+    PodStatus,
+    decode_pod,
+    default_pod,
+    encode_pod,
+    unsupported_fields,
+    validate_pod,
+)
+from tests.unit.ipc.api.manifests import manifest, pods
+
+EXPORTED = [value for value in vars(ipc.api).values() if inspect.isclass(value) and issubclass(value, ApiStruct)]
+
+
+@given(pods())
+def test_json_gives_the_same_pod_back(pod: Pod) -> None:
+    assert decode_pod(json.loads(encode_pod(pod))) == pod
+
+
+@given(pods())
+def test_msgpack_needs_no_hooks(pod: Pod) -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(pod), type=Pod) == pod
+
+
+@given(pods())
+@settings(max_examples=300)
+def test_every_decoded_pod_can_be_defaulted_validated_and_judged(pod: Pod) -> None:
+    defaulted = default_pod(pod)
+    assert default_pod(defaulted) == defaulted
+    validate_pod(pod)
+    validate_pod(defaulted)
+    assert set(unsupported_fields(pod)) <= set(unsupported_fields(defaulted))
+    assert decode_pod(json.loads(encode_pod(defaulted))) == defaulted
+
+
+@pytest.mark.parametrize("struct", EXPORTED, ids=lambda struct: struct.__name__)
+def test_types_are_frozen_keyword_only_and_strict(struct: type[ApiStruct]) -> None:
+    config = struct.__struct_config__
+    assert (config.frozen, config.forbid_unknown_fields, config.omit_defaults) == (True, True, True)
+    with pytest.raises(TypeError):
+        struct("positional")
+
+
+def test_every_type_is_exported() -> None:
+    modules = [importlib.import_module(f"ipc.api.{module.name}") for module in pkgutil.iter_modules(ipc.api.__path__)]
+    defined = {
+        name
+        for module in modules
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and issubclass(value, ApiStruct)
+    }
+    assert {"Pod", "EventList", "ContainerStateTerminated"} <= defined
+    assert defined - set(ipc.api.__all__) == set()
+
+
+def test_json_leaves_out_what_go_leaves_out_and_writes_what_kubectl_shows() -> None:
+    pod = decode_pod(manifest(container={"workingDir": "", "env": [], "tty": False}))
+    assert json.loads(encode_pod(pod)) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web"},
+        "spec": {"containers": [{"name": "main", "image": "busybox:1.36", "resources": {}}]},
+        "status": {},
+    }
+
+
+def test_initialisms_are_written_as_go_writes_them() -> None:
+    fields = {"hostPID": True, "hostIPC": True, "setHostnameAsFQDN": True}
+    ports = [{"containerPort": 1, "hostIP": "::1"}]
+    pod = decode_pod(manifest(spec=fields, container={"ports": ports}))
+    assert (pod.spec.host_pid, pod.spec.host_ipc, pod.spec.set_hostname_as_fqdn) == (True, True, True)
+    assert pod.spec.containers[0].ports[0].host_ip == "::1"
+
+
+def test_pod_list_has_kubectls_shape() -> None:
+    status = PodStatus(phase="Running", conditions=(PodCondition(type="Ready", status="True"),), pod_ip="10.0.0.1")
+    pod = msgspec.structs.replace(decode_pod(manifest()), status=status)
+    listed = json.loads(msgspec.json.encode(PodList(items=(pod,))))
+    assert {name: value for name, value in listed.items() if name != "items"} == {
+        "apiVersion": "v1",
+        "kind": "PodList",
+        "metadata": {},
+    }
+    assert listed["items"][0]["status"] == {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}],
+        "podIP": "10.0.0.1",
+    }
+    assert msgspec.json.decode(msgspec.json.encode(listed), type=PodList).items == (pod,)
+
+
+def test_event_list_has_kubectls_shape() -> None:
+    event = Event(
+        metadata=ObjectMeta(name="web.1", namespace="default"),
+        involved_object=ObjectReference(kind="Pod", name="web"),
+        reason="Started",
+        type="Normal",
+        count=2,
+        last_timestamp="2026-01-02T03:04:05Z",
+    )
+    listed = json.loads(msgspec.json.encode(EventList(items=(event,))))
+    assert listed == {
+        "apiVersion": "v1",
+        "kind": "EventList",
+        "metadata": {},
+        "items": [
+            {
+                "apiVersion": "v1",
+                "kind": "Event",
+                "metadata": {"name": "web.1", "namespace": "default"},
+                "involvedObject": {"kind": "Pod", "name": "web"},
+                "reason": "Started",
+                "source": {},
+                "firstTimestamp": None,
+                "lastTimestamp": "2026-01-02T03:04:05Z",
+                "count": 2,
+                "type": "Normal",
+                "eventTime": None,
+                "reportingComponent": "",
+                "reportingInstance": "",
+            }
+        ],
+    }

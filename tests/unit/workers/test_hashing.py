@@ -1,0 +1,120 @@
+"""What is another container or another sandbox, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipc.api import (
+    Container,
+    ContainerPort,
+    EnvVar,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    Pod,
+    Probe,
+    ResourceRequirements,
+    SecurityContext,
+    VolumeMount,
+)
+from ipc.api.base import json_name
+from tests.unit.workers.pods import container, pod
+from workers.hashing import CONTAINER_FIELDS, container_hash, sandbox_hash
+
+NOT_IN_THE_HASH = {
+    "ports",  # the sandbox's
+    "imagePullPolicy",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+    "terminationMessagePolicy",
+}
+
+
+def test_every_field_of_a_container_is_decided_on() -> None:
+    known = {json_name(field) for field in Container.__struct_fields__}
+    assert known == CONTAINER_FIELDS | NOT_IN_THE_HASH
+    assert not CONTAINER_FIELDS & NOT_IN_THE_HASH
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": "localhost/other:1"},
+        {"command": ("sh",)},
+        {"args": ("sleep", "601")},
+        {"working_dir": "/tmp"},
+        {"env": (EnvVar(name="A", value="b"),)},
+        {"resources": ResourceRequirements(limits={"cpu": "1"})},
+        {"volume_mounts": (VolumeMount(name="v", mount_path="/v"),)},
+        {"security_context": SecurityContext(run_as_user=0)},
+        {"tty": True},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_needs_a_new_container_changes_its_hash(change: dict[str, Any]) -> None:
+    assert container_hash(container("a", **change)) != container_hash(container("a"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image_pull_policy": "Always"},
+        {"liveness_probe": Probe(period_seconds=3)},
+        {"lifecycle": Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=("true",))))},
+        {"restart_policy": "Never"},
+        {"security_context": SecurityContext()},
+        {"resources": ResourceRequirements()},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_does_not_leaves_it(change: dict[str, Any]) -> None:
+    assert container_hash(container("a", **change)) == container_hash(container("a"))
+
+
+def test_a_field_that_v1_gains_later_changes_no_hash() -> None:
+    """The same definition in a Container that knows more."""
+
+    class Later(Container, frozen=True, kw_only=True):
+        brand_new: str | None = None
+
+    today = container("a", env=(EnvVar(name="A", value="b"),))
+    fields = {name: getattr(today, name) for name in Container.__struct_fields__}
+    assert container_hash(Later(**fields)) == container_hash(today)
+
+
+def with_port(**fields: Any) -> Pod:
+    return pod(container("a", ports=(ContainerPort(**{"container_port": 80, "host_port": 8080, **fields}),)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pod("a", host_network=True),
+        pod("a", hostname="h"),
+        with_port(),
+        with_port(host_port=8081),
+        with_port(host_ip="127.0.0.1"),
+    ],
+    ids=["host network", "host name", "port published", "other host port", "other host address"],
+)
+def test_what_the_sandbox_depends_on_changes_its_hash(changed: Pod) -> None:
+    others = [pod("a"), with_port()]
+    assert sandbox_hash(changed) not in {sandbox_hash(other) for other in others if other != changed}
+
+
+def test_what_it_does_not_depend_on_leaves_it() -> None:
+    same = [
+        pod("a"),
+        pod("a", "b", restart_policy="Never", termination_grace_period_seconds=1),
+        with_port(host_port=0),
+        pod(container("a", image="localhost/other:1")),
+    ]
+    assert len({sandbox_hash(of) for of in same}) == 1
+    assert sandbox_hash(with_port(name="http")) == sandbox_hash(with_port())

@@ -1,0 +1,73 @@
+"""Log directories, and the mark of a failed start in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ipc.runtime import ContainerState
+from tests.unit.workers.pods import UID, observed, pod, seen
+from workers import pod_logs, start_error
+
+
+def test_paths_are_the_kubelets() -> None:
+    directory = pod_logs.pod_directory("/var/log/pods", "default", "web", UID)
+    assert pod_logs.log_file(directory, "main", 3) == Path(f"/var/log/pods/default_web_{UID}/main/3.log")
+
+
+def test_the_newest_two_attempts_keep_their_files(tmp_path: Path) -> None:
+    (tmp_path / "main").mkdir()
+    names = ["0.log", "1.log", "1.log.20260101-000000", "2.log", "2.start-error", "3.log", "notes.txt"]
+    for name in names:
+        (tmp_path / "main" / name).touch()
+    pod_logs.prune(tmp_path, "main", newest_attempt=3)
+    assert {entry.name for entry in (tmp_path / "main").iterdir()} == {"2.log", "2.start-error", "3.log", "notes.txt"}
+
+
+def test_the_count_goes_on_where_the_files_end(tmp_path: Path) -> None:
+    assert pod_logs.read_restart_count(tmp_path, "main") == 0
+    pod_logs.ensure_directory(pod_logs.log_file(tmp_path, "main", 0))
+    assert pod_logs.read_restart_count(tmp_path, "main") == 0
+    (tmp_path / "main" / "4.start-error").touch()
+    assert pod_logs.read_restart_count(tmp_path, "main") == 5
+
+
+def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
+    pod_logs.ensure_directory(pod_logs.log_file(tmp_path / "pod", "main", 0))
+    pod_logs.remove(tmp_path / "pod")
+    pod_logs.remove(tmp_path / "pod")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_start_is_seen_as_an_exit_at_creation(tmp_path: Path) -> None:
+    of = pod("a", "b")
+    directory = pod_logs.pod_directory(str(tmp_path), "default", "web", UID)
+    start_error.write(pod_logs.log_file(directory, "a", 1), "crun: /nothing: not found")
+    a = seen(of, "a", ContainerState.CREATED, 1, created_at=77.0)
+    b = seen(of, "b", ContainerState.CREATED, 1, created_at=78.0)
+    looked_up = start_error.with_start_errors(observed(of, a, b), str(tmp_path))
+    failed = {
+        "state": ContainerState.EXITED,
+        "exit_code": 128,
+        "finished_at": 77.0,
+        "error": "crun: /nothing: not found",
+    }
+    assert looked_up.containers == (msgspec.structs.replace(a, **failed), b)
+
+
+def test_the_mark_says_nothing_about_a_container_that_runs_after_all(tmp_path: Path) -> None:
+    of = pod("a")
+    directory = pod_logs.pod_directory(str(tmp_path), "default", "web", UID)
+    start_error.write(pod_logs.log_file(directory, "a", 0), "timed out")
+    status = observed(of, seen(of, "a", ContainerState.RUNNING))
+    assert start_error.with_start_errors(status, str(tmp_path)) == status
+
+
+def test_a_mark_cut_short_still_counts_and_a_long_one_is_cut(tmp_path: Path) -> None:
+    log_file = pod_logs.log_file(tmp_path, "main", 0)
+    assert start_error.read(log_file) is None
+    start_error.write(log_file, "")
+    assert start_error.read(log_file) == "the container could not be started"
+    start_error.write(log_file, "\N{SNOWMAN}" * 5000)
+    assert 0 < len((start_error.read(log_file) or "").encode()) <= start_error.MAX_MESSAGE_BYTES + 3

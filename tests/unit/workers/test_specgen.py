@@ -1,0 +1,147 @@
+"""What Podman is asked to make."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipc.api import ContainerPort, EnvVar, Pod
+from tests.unit.workers.pods import IMAGE, UID, container, pod
+from workers import labels
+from workers.hashing import container_hash, sandbox_hash
+from workers.naming import container_name, infra_name, sandbox_name, uid8
+from workers.specgen import ContainerPlace, container_spec, pod_spec
+
+PLACE = ContainerPlace(
+    instance="test", sandbox_id="abc", image=IMAGE, attempt=3, backoff_s=40.0, log_file=Path("/logs/main/3.log")
+)
+PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+
+
+def spec_of(**fields: Any) -> dict[str, Any]:
+    of = pod(container("main", **fields))
+    return container_spec(of, of.spec.containers[0], PLACE)
+
+
+def test_a_sandbox() -> None:
+    of = pod("main", termination_grace_period_seconds=7)
+    assert pod_spec(of, "test", 2) == {
+        "name": "web_default_0c3ad6a8_2",
+        "infra_name": "web_default_0c3ad6a8_2_infra",
+        "labels": {
+            labels.INSTANCE: "test",
+            labels.POD_NAME: "web",
+            labels.POD_NAMESPACE: "default",
+            labels.POD_UID: UID,
+            labels.GRACE_PERIOD_S: "7",
+            labels.SANDBOX_HASH: sandbox_hash(of),
+            labels.ATTEMPT: "2",
+            labels.HOST_NETWORK: "false",
+        },
+        "exit_policy": "continue",
+        "shared_namespaces": ["ipc", "net", "uts"],
+        "hostname": "web",
+        "portmappings": [],
+    }
+
+
+def test_only_ports_of_the_host_are_published() -> None:
+    ports = (
+        ContainerPort(container_port=80, host_port=8080, host_ip="127.0.0.1"),
+        ContainerPort(container_port=53, host_port=5353, protocol="UDP"),
+        ContainerPort(container_port=443),
+    )
+    assert pod_spec(pod(container("main", ports=ports)), "test", 0)["portmappings"] == [
+        {"container_port": 80, "host_port": 8080, "host_ip": "127.0.0.1", "protocol": "tcp"},
+        {"container_port": 53, "host_port": 5353, "host_ip": "", "protocol": "udp"},
+    ]
+
+
+def test_the_hosts_network_is_taken_as_it_is() -> None:
+    ports = (ContainerPort(container_port=80, host_port=80),)
+    spec = pod_spec(pod(container("main", ports=ports), host_network=True, hostname="ignored"), "test", 0)
+    assert spec["netns"] == {"nsmode": "host"}
+    assert "uts" not in spec["shared_namespaces"]
+    assert not {"portmappings", "hostname"} & spec.keys()
+    assert spec["labels"][labels.HOST_NETWORK] == "true"
+
+
+def test_a_container() -> None:
+    of = pod(container("main", command=("sh", "-c"), args=("exit",), env=(EnvVar(name="A", value="b"),)))
+    assert container_spec(of, of.spec.containers[0], PLACE) == {
+        "name": "main_web_default_0c3ad6a8_3",
+        "pod": "abc",
+        "image": IMAGE,
+        "entrypoint": ["sh", "-c"],
+        "command": ["exit"],
+        "env": {"A": "b"},
+        "terminal": False,
+        "stdin": False,
+        "labels": {
+            labels.INSTANCE: "test",
+            labels.POD_NAME: "web",
+            labels.POD_NAMESPACE: "default",
+            labels.POD_UID: UID,
+            labels.GRACE_PERIOD_S: "30",
+            labels.CONTAINER_NAME: "main",
+            labels.CONTAINER_HASH: container_hash(of.spec.containers[0]),
+            labels.ATTEMPT: "3",
+            labels.BACKOFF_S: "40",
+        },
+        "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log"},
+        "restart_policy": "no",
+        "healthconfig": {"Test": ["NONE"]},
+        "sdnotifyMode": "ignore",
+        "systemd": "false",
+        "image_volume_mode": "ignore",
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"command": (), "args": ()}, {}),
+        ({"command": ("a",), "args": ()}, {"entrypoint": ["a"]}),
+        ({"command": (), "args": ("b",)}, {"command": ["b"]}),
+        ({"command": ("a",), "args": ("b",)}, {"entrypoint": ["a"], "command": ["b"]}),
+    ],
+    ids=["the image's", "command", "args", "both"],
+)
+def test_what_the_manifest_does_not_say_is_the_images(fields: dict[str, Any], expected: dict[str, list[str]]) -> None:
+    spec = spec_of(**fields)
+    assert {key: spec[key] for key in ("entrypoint", "command") if key in spec} == expected
+    assert "work_dir" not in spec
+    assert spec_of(working_dir="/srv")["work_dir"] == "/srv"
+
+
+def test_the_last_of_two_values_of_a_variable_counts() -> None:
+    env = (EnvVar(name="A", value="1"), EnvVar(name="B", value="2"), EnvVar(name="A", value="3"))
+    assert spec_of(env=env)["env"] == {"A": "3", "B": "2"}
+
+
+def test_specs_are_plain_json() -> None:
+    assert json.loads(json.dumps(spec_of())) == spec_of()
+    assert json.loads(json.dumps(pod_spec(pod(), "test", 0))) == pod_spec(pod(), "test", 0)
+
+
+@pytest.mark.parametrize("uid", [UID, "12345678", "a uid/of my:own", ""])
+def test_names_are_podmans_whatever_the_uid(uid: str) -> None:
+    of = pod(uid=uid, name="a." + "b" * 251)
+    for name in (sandbox_name(of, 0), infra_name(of, 0), container_name(of, "c" * 63, 12)):
+        assert PODMAN_NAME.fullmatch(name)
+
+
+def test_names_tell_pods_and_attempts_apart() -> None:
+    def names(of: Pod, attempt: int) -> set[str]:
+        return {sandbox_name(of, attempt), infra_name(of, attempt), container_name(of, "infra", attempt)}
+
+    made = [names(pod(uid=uid), attempt) for uid in ("web-0001", "web-0002", UID) for attempt in (0, 1)]
+    assert len(set().union(*made)) == sum(map(len, made))
+
+
+def test_a_uuid_shows_its_head() -> None:
+    assert uid8(UID) == "0c3ad6a8"

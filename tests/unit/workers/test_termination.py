@@ -1,0 +1,33 @@
+"""How long a container gets to stop, beside upstream's table."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ipc.api import Pod, Probe
+from tests.unit.workers.pods import container, pod
+from workers.termination import KillReason, stop_window_s, termination_grace_s
+
+
+@pytest.mark.parametrize(
+    ("grace_period_s", "override_s", "window_s"), [(30, None, 30), (1, None, 2), (30, 5, 5), (30, 60, 60), (30, 0, 2)]
+)
+def test_an_override_replaces_and_the_minimum_stays(grace_period_s: int, override_s: int | None, window_s: int) -> None:
+    assert stop_window_s(grace_period_s, override_s) == window_s
+
+
+def deleted(of: Pod, grace_period_s: int) -> Pod:
+    metadata = msgspec.structs.replace(of.metadata, deletion_grace_period_seconds=grace_period_s)
+    return msgspec.structs.replace(of, metadata=metadata)
+
+
+def test_the_deletion_decides_before_the_probe_and_the_spec() -> None:
+    probed = container("a", liveness_probe=Probe(termination_grace_period_seconds=10))
+    of = pod(probed)
+    assert termination_grace_s(of, probed, KillReason.LIVENESS_PROBE) == 10
+    assert termination_grace_s(deleted(of, 4), probed, KillReason.LIVENESS_PROBE) == 4
+
+
+def test_a_container_that_the_manifest_lost_gets_the_pods() -> None:
+    assert termination_grace_s(pod("a"), None, KillReason.LIVENESS_PROBE) == 30

@@ -1,0 +1,312 @@
+"""Observation for the whole node: answers the master's requests, and finds by itself what nobody asked about.
+
+Mirrors the generic PLEG (pkg/kubelet/pleg/generic.go). Different on purpose: a relist every ten seconds instead of one,
+because ends of processes (pidfds) and Podman's events mark single pods to be looked at; and a pod that is asked for is
+looked at alone, unless so many wait that one relist is cheaper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import random
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from ipc.board import WorkerRowWriter
+from ipc.boot import ChildContext
+from ipc.channel import Channel, ChannelClosed
+from ipc.clock import Clock
+from ipc.messages import (
+    NodeWorkerCommand,
+    NodeWorkerReport,
+    Observation,
+    Observe,
+    Observed,
+    Ready,
+    Relist,
+    Relisted,
+    RuntimeHealth,
+    Shutdown,
+    Track,
+    Untrack,
+)
+from ipc.runtime import RuntimePodStatus
+from workers import labels
+from workers.observer import Observer, Relisting
+from workers.published import Published
+from workers.relist import is_list_cheaper
+from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
+
+RELIST_JITTER: Final = 0.2
+"""The relist period varies by this part of it, so that several agents of one host do not march in step."""
+RETRY_INITIAL_S: Final = 0.25
+"""Delay before a failed look is repeated, in seconds; it doubles."""
+RETRY_MAX_S: Final = 10.0
+"""Longest such delay, in seconds."""
+ROUND_S: Final = 5.0
+"""How long the pods of one round are waited for, in seconds. Those that take longer are looked at again, later."""
+HINTS: Final = frozenset({"start", "restart", "died", "remove", "pause", "unpause"})
+"""Events after which a pod looks different. The others of a container's life come along with one of these."""
+
+Link = Channel[NodeWorkerReport, NodeWorkerCommand]
+
+log = logging.getLogger(__name__)
+
+
+async def run_node_worker(
+    context: ChildContext,
+    channel: Link,
+    runtime: Runtime,
+    clock: Clock,
+    row_writer: WorkerRowWriter,
+    rng: random.Random | None = None,
+) -> None:
+    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does."""
+    worker = NodeWorker(context, channel, runtime, clock, row_writer, rng or random.Random())
+    await channel.send(Ready(pid=os.getpid()))
+    try:
+        async with asyncio.TaskGroup() as group:
+            work = [group.create_task(worker.look()), group.create_task(worker.listen())]
+            await worker.serve()
+            for task in work:
+                task.cancel()
+    finally:
+        worker.close()
+
+
+def retry_delay_s(failures: int) -> float:
+    """Seconds until the next try after so many failures in a row (1 or more)."""
+    return min(RETRY_INITIAL_S * 2.0 ** min(failures - 1, 16), RETRY_MAX_S)
+
+
+class NodeWorker:
+    """What waits to be looked at, and when. One look at a time; the answers are in `Published`."""
+
+    def __init__(
+        self,
+        context: ChildContext,
+        channel: Link,
+        runtime: Runtime,
+        clock: Clock,
+        row_writer: WorkerRowWriter,
+        rng: random.Random,
+    ) -> None:
+        settings = context.settings
+        self._relist_period_s = settings.relist_period_s
+        self._channel = channel
+        self._runtime = runtime
+        self._clock = clock
+        self._row_writer = row_writer
+        self._rng = rng
+        self._published = Published(context.board)
+        self._observer = Observer(
+            runtime, clock, instance=settings.instance, pod_logs_dir=settings.pod_logs_dir, on_exit=self._ask
+        )
+        self._due: dict[str, float] = {}
+        """When each pod that waits is to be looked at, in monotonic seconds; 0.0 is at once. Oldest request first."""
+        self._failures: dict[str, int] = {}
+        """How often in a row a pod could not be looked at."""
+        self._relist_at = 0.0
+        """When the next relist is due, in monotonic seconds; infinite while one is under way."""
+        self._relist_failures = 0
+        """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
+        self._health = RuntimeHealth(healthy=False)
+        self._wake = asyncio.Event()
+        self._counted = CallCounts()
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._observer.close()
+
+    # --- commands ---
+
+    async def serve(self) -> None:
+        """Take the master's commands until Shutdown or the end of the link."""
+        async for command in self._channel:
+            match command:
+                case Track(uid=uid, row=row):
+                    self._published.track(uid, row)
+                case Untrack(uid=uid):
+                    self._published.untrack(uid)
+                case Observe(uids=uids):
+                    for uid in uids:
+                        self._ask(uid)
+                case Relist():
+                    self._ask_relist()
+                case Shutdown():
+                    return
+                case _:
+                    assert_never(command)
+
+    def _ask(self, uid: str) -> None:
+        """Look at that pod as soon as possible, after whatever look is under way."""
+        self._due[uid] = 0.0
+        self._wake.set()
+
+    def _ask_relist(self) -> None:
+        """Relist as soon as possible, after one that is under way; while Podman is down, when the next try is due."""
+        if self._relist_at == math.inf or not self._relist_failures:
+            self._relist_at = 0.0
+            self._wake.set()
+
+    # --- hints ---
+
+    async def listen(self) -> None:
+        """Follow Podman's events for ever. What happened while nobody listened is found by a relist."""
+        failures = 0
+        while True:
+            try:
+                async for event in self._runtime.events():
+                    failures = 0
+                    self._hint(event)
+                why = "it ended"
+            except RuntimeCallError as error:
+                why = str(error)
+            failures += 1
+            log.info("Podman's stream of events broke: %s", why)
+            await asyncio.sleep(retry_delay_s(failures))
+            self._ask_relist()
+
+    def _hint(self, event: RuntimeEvent) -> None:
+        uid = event.labels.get(labels.POD_UID, "")
+        if uid and event.action in HINTS and not self._published.is_older(uid, event.time):
+            self._ask(uid)
+
+    # --- looking ---
+
+    async def look(self) -> None:
+        """Look after look for ever: at everything when that is due, else at the pods that wait; else sleep."""
+        while True:
+            now = self._clock.now().mono
+            due = [] if self._relist_failures else [uid for uid, at in self._due.items() if at <= now]
+            if now >= self._relist_at or is_list_cheaper(len(due), self._observer.containers):
+                await self._relist()
+            elif due:
+                await self._round(due)
+            else:
+                await self._sleep(now)
+            self._count()
+
+    async def _sleep(self, now: float) -> None:
+        """Until something is due or asked for."""
+        self._row_writer.step("waiting")
+        self._wake.clear()
+        wake_at = min((self._relist_at, *(() if self._relist_failures else self._due.values())))
+        try:
+            async with asyncio.timeout(max(0.0, wake_at - now)):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _round(self, uids: Sequence[str]) -> None:
+        """Look at each of these pods. Each is answered when it is done: a slow one delays no answer but its own."""
+        self._row_writer.step(f"looking at {len(uids)} pods")
+        for uid in uids:
+            del self._due[uid]
+        looks = {asyncio.create_task(self._observe(uid)): uid for uid in uids}
+        try:
+            done, late = await asyncio.wait(looks, timeout=ROUND_S)
+        finally:
+            for look in looks:
+                look.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        for look in late:
+            self._retry(looks[look], f"not within {ROUND_S} s")
+        for look in done:
+            look.result()
+
+    async def _observe(self, uid: str) -> None:
+        try:
+            status = await self._observer.observe(uid)
+        except RuntimeCallError as error:
+            self._retry(uid, str(error))
+            if error.kind is ErrorKind.UNAVAILABLE and not self._relist_failures:
+                await self._fail_relist(str(error))
+            return
+        await self._send(Observed(observations=(self._record(status),)))
+
+    async def _relist(self) -> None:
+        """Look at everything; whoever waits is answered with it."""
+        self._row_writer.step("relisting")
+        waiting = tuple(self._due)
+        self._due.clear()
+        self._relist_at = math.inf
+        try:
+            version = self._health.version or await self._runtime.version()
+            relisting = await self._observer.relist()
+        except RuntimeCallError as error:
+            for uid in waiting:
+                self._due.setdefault(uid, 0.0)
+            await self._fail_relist(str(error))
+            return
+        self._relist_failures = 0
+        await self._report_health(RuntimeHealth(healthy=True, version=version))
+        await self._answer(waiting, relisting)
+
+    async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
+        """Observed for those who waited. Relisted only if nothing was missed; else what did change is observed, too."""
+        tracked, failed = self._published.tracked, relisting.failures
+        uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
+        seen = {uid: self._record(_status_in(relisting, uid)) for uid in uids}
+        self._published.retain(relisting.statuses.keys() | failed.keys())
+        orphans = relisting.statuses.keys() - tracked
+        news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
+        for uid, error in failed.items():
+            self._retry(uid, str(error))
+        answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
+        if answers:
+            await self._send(Observed(observations=tuple(answers)))
+        if failed:
+            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
+            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
+            return
+        period_s = self._relist_period_s * self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
+        self._relist_at = min(self._relist_at, relisting.started_at + period_s)
+        await self._send(Relisted(started_at=relisting.started_at, changed=tuple(seen[uid] for uid in news)))
+
+    # --- results ---
+
+    def _record(self, status: RuntimePodStatus) -> Observation:
+        self._failures.pop(status.uid, None)
+        now = self._clock.now()
+        return self._published.record(status, now.wall - (now.mono - status.observed_at))
+
+    def _retry(self, uid: str, why: str) -> None:
+        """The request stays; it is due again after a delay, unless somebody has asked anew."""
+        failures = self._failures.get(uid, 0) + 1
+        self._failures[uid] = failures
+        self._due.setdefault(uid, self._clock.now().mono + retry_delay_s(failures))
+        log.warning("cannot observe pod %s (%d times in a row): %s", uid, failures, why)
+
+    async def _fail_relist(self, why: str) -> None:
+        self._relist_failures += 1
+        self._relist_at = self._clock.now().mono + retry_delay_s(self._relist_failures)
+        await self._report_health(RuntimeHealth(healthy=False, message=why))
+
+    async def _report_health(self, health: RuntimeHealth) -> None:
+        if health != self._health:
+            self._health = health
+            await self._send(health)
+
+    async def _send(self, report: NodeWorkerReport) -> None:
+        try:
+            await self._channel.send(report)
+        except ChannelClosed:
+            log.info("the master is gone")  # `serve` ends by itself, and everything with it.
+
+    def _count(self) -> None:
+        now, before = self._runtime.counts(), self._counted
+        self._counted = now
+        self._row_writer.count(
+            runtime_calls=now.calls - before.calls,
+            runtime_errors=now.errors - before.errors,
+            events_dropped=now.events_dropped - before.events_dropped,
+        )
+
+
+def _status_in(relisting: Relisting, uid: str) -> RuntimePodStatus:
+    """What a relist says of a pod: also that it does not exist."""
+    return relisting.statuses.get(uid) or RuntimePodStatus(uid=uid, observed_at=relisting.started_at)

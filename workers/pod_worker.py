@@ -1,0 +1,186 @@
+"""A shard of the pods: one task per pod runs its SyncPod; every request is answered once, whatever happens in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.board import WorkerRowWriter
+from ipc.boot import ChildContext
+from ipc.channel import Channel, ChannelClosed
+from ipc.clock import Clock
+from ipc.messages import (
+    CancelSync,
+    EventReport,
+    PodWorkerCommand,
+    PodWorkerReport,
+    Ready,
+    Shutdown,
+    SyncDone,
+    SyncPod,
+    WorkType,
+)
+from ipc.runtime import RuntimePodStatus
+from workers.images import ImageManager
+from workers.restart import crash_loop_limits
+from workers.runtime import CallCounts, Runtime
+from workers.sync_context import PodName, SyncContext, SyncEnded, SyncRun
+from workers.sync_pod import sync_pod
+from workers.sync_terminated import sync_terminated
+from workers.sync_terminating import sync_terminating
+from workers.view import read_view
+
+MAX_PODS_IN_FLIGHT: Final = 256
+"""Syncs under way in one worker. Most of them only wait: the runtime has its own, smaller bounds for its calls."""
+SHUTDOWN_WAIT_S: Final = 5.0
+"""How long syncs in flight get to finish the step in hand, in seconds."""
+STALE_VIEW: Final = "StaleView"
+INTERNAL: Final = "Internal"
+
+Link = Channel[PodWorkerReport, PodWorkerCommand]
+
+log = logging.getLogger(__name__)
+
+
+async def run_pod_worker(
+    context: ChildContext, channel: Link, runtime: Runtime, clock: Clock, row_writer: WorkerRowWriter
+) -> None:
+    """Serve until the master says so or is gone."""
+    worker = PodWorker(context, channel, runtime, clock, row_writer)
+    await channel.send(Ready(pid=os.getpid()))
+    try:
+        async for command in channel:
+            if isinstance(command, Shutdown):
+                break
+            await worker.obey(command)
+    finally:
+        await worker.finish()
+
+
+class _Flight(msgspec.Struct, frozen=True):
+    request: SyncPod
+    cancel: asyncio.Event
+    task: asyncio.Task[None]
+
+
+class PodWorker:
+    """The syncs in flight, at most one per pod."""
+
+    def __init__(
+        self, context: ChildContext, channel: Link, runtime: Runtime, clock: Clock, row_writer: WorkerRowWriter
+    ) -> None:
+        self._board = context.board
+        self._channel = channel
+        self._row_writer = row_writer
+        self._flights: dict[str, _Flight] = {}
+        self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
+        self._counted = CallCounts()
+        self._context = SyncContext(
+            runtime=runtime,
+            images=ImageManager(runtime, clock),
+            clock=clock,
+            limits=crash_loop_limits(context.settings.max_container_restart_period_s),
+            instance=context.settings.instance,
+            pod_logs_dir=context.settings.pod_logs_dir,
+            report=self._send,
+            step=row_writer.step,
+        )
+
+    async def obey(self, command: SyncPod | CancelSync) -> None:
+        flight = self._flights.get(command.uid)
+        if isinstance(command, CancelSync):
+            if flight is not None and flight.request.generation == command.generation:
+                flight.cancel.set()
+        elif flight is not None:
+            await self._refuse(command)
+        else:
+            self._start(command)
+
+    async def finish(self) -> None:
+        """Every sync ends at its next step; one that does not in time is abandoned."""
+        for flight in self._flights.values():
+            flight.cancel.set()
+        tasks = {flight.task for flight in self._flights.values()}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=SHUTDOWN_WAIT_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _start(self, request: SyncPod) -> None:
+        cancel = asyncio.Event()
+        task = asyncio.get_running_loop().create_task(self._serve(request, cancel))
+        self._flights[request.uid] = _Flight(request, cancel, task)
+
+    async def _refuse(self, request: SyncPod) -> None:
+        """One actor per pod: whoever sent a second sync has lost count, and to act on it would make that worse."""
+        message = f"pod {request.uid} has a sync in flight"
+        log.error("protocol error: %s, and another one was asked for", message)
+        run = SyncRun(self._context, request, PodName("", "", request.uid), asyncio.Event())
+        await self._send(run.done(SyncEnded(INTERNAL, message)))
+
+    async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
+        try:
+            async with self._turn:
+                done = await self._sync(request, cancel)
+        finally:
+            del self._flights[request.uid]
+        self._row_writer.step("")
+        self._count(done)
+        await self._send(done)
+
+    async def _sync(self, request: SyncPod, cancel: asyncio.Event) -> SyncDone:
+        """The whole sync. Whatever goes wrong in it becomes a part of its answer."""
+        run = SyncRun(self._context, request, _pod_name(request, None), cancel)
+        try:
+            status = read_view(request, self._board, self._context.pod_logs_dir)
+            if status is None:
+                return run.done(SyncEnded(STALE_VIEW, "no observation as new as this sync needs"))
+            run.pod = _pod_name(request, status)
+            await _SYNCS[request.kind](run, status)
+        except SyncEnded as ended:
+            return run.done(ended)
+        except Exception as error:
+            log.exception("sync of pod %s failed", request.uid)
+            return run.done(SyncEnded(INTERNAL, f"{type(error).__name__}: {error}"))
+        return run.done()
+
+    async def _send(self, message: EventReport | SyncDone) -> None:
+        with contextlib.suppress(ChannelClosed):  # nobody is left to be told; the loop ends by the same fact
+            await self._channel.send(message)
+
+    def _count(self, done: SyncDone) -> None:
+        counts = self._context.runtime.counts()
+        self._row_writer.count(
+            syncs=1,
+            sync_errors=int(bool(done.error)),
+            runtime_calls=counts.calls - self._counted.calls,
+            runtime_errors=counts.errors - self._counted.errors,
+        )
+        self._counted = counts
+
+
+async def _sync_pod(run: SyncRun, status: RuntimePodStatus) -> None:
+    if run.request.pod is None:
+        raise SyncEnded(INTERNAL, "a pod without a manifest can only be stopped and removed")
+    await sync_pod(run, run.request.pod, status)
+
+
+_SYNCS: Final[Mapping[WorkType, Callable[[SyncRun, RuntimePodStatus], Awaitable[None]]]] = {
+    WorkType.SYNC: _sync_pod,
+    WorkType.TERMINATING: sync_terminating,
+    WorkType.TERMINATED: sync_terminated,
+}
+
+
+def _pod_name(request: SyncPod, status: RuntimePodStatus | None) -> PodName:
+    """From the manifest, or for an orphan from its labels."""
+    if request.pod is not None:
+        return PodName(request.pod.metadata.namespace, request.pod.metadata.name, request.uid)
+    return PodName(status.namespace, status.name, request.uid) if status else PodName("", "", request.uid)

@@ -1,0 +1,146 @@
+"""A forked child's whole life: set up after the fork, open the link, beat, and do what its role says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+import uvloop
+
+from ipc import logs
+from ipc.board import WorkerRowWriter
+from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role
+from ipc.channel import Channel
+from ipc.clock import Clock, SystemClock
+from ipc.messages import (
+    ApiServerFeed,
+    ApiServerRequest,
+    NodeWorkerCommand,
+    NodeWorkerReport,
+    PodWorkerCommand,
+    PodWorkerReport,
+)
+from ipc.prctl import set_process_name
+from workers.api_server import run_api_server
+from workers.node_worker import run_node_worker
+from workers.pod_worker import run_pod_worker
+from workers.podman import PodmanRuntime
+
+log = logging.getLogger(__name__)
+
+Life = Callable[[ChildContext, Channel[Any, Any], Clock, WorkerRowWriter], Awaitable[None]]
+
+
+class RoleEntry(msgspec.Struct, frozen=True):
+    """What a role speaks and does."""
+
+    name: str
+    """Before the slot, in logs and as the process's name."""
+    sends: Any
+    receives: Any
+    life: Life
+
+
+def main(context: ChildContext) -> int:
+    """`ipc.boot.WorkerMain`: the exit code. 0 when the master said so or is gone."""
+    entry = ROLES[context.role]
+    name = f"{entry.name}-{context.slot}"
+    _set_up_signals()
+    set_process_name(f"rootlet-{name}")
+    try:
+        logs.set_up(context.settings.log_level, context.settings.log_format, name)
+        row_writer = context.board.worker_writer(context.slot)
+        row_writer.begin(os.getpid(), context.incarnation)
+    except Exception as error:
+        print(f"rootlet-{name}: cannot start: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return EXIT_BOOT_ERROR
+    return uvloop.run(_live(context, entry, row_writer))
+
+
+def _set_up_signals() -> None:
+    """A hung worker gets SIGABRT first: where it hangs goes to stderr. Ctrl-C at the terminal is the master's."""
+    faulthandler.enable(file=sys.stderr, all_threads=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+async def _live(context: ChildContext, entry: RoleEntry, row_writer: WorkerRowWriter) -> int:
+    clock = SystemClock()
+    try:
+        channel: Channel[Any, Any] = await Channel.open(context.link, entry.sends, entry.receives)
+    except Exception as error:
+        log.critical("cannot start: %s: %s", type(error).__name__, error)
+        return EXIT_BOOT_ERROR
+    # The same way out as when the master is gone: every role ends when its link does.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, channel.close)
+    async with _beating(row_writer, clock, context.settings.heartbeat_period_s):
+        try:
+            await entry.life(context, channel, clock, row_writer)
+        finally:
+            channel.close()
+            await channel.wait_closed()
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def _beating(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> AsyncIterator[None]:
+    """Heartbeats from the loop that does the work: when it hangs, they stop."""
+
+    async def beat() -> None:
+        while True:
+            row_writer.beat(clock.now().mono)
+            await asyncio.sleep(period_s)
+
+    task = asyncio.get_running_loop().create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def _pod_worker(
+    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+) -> None:
+    async with _podman(context) as runtime:
+        await run_pod_worker(context, channel, runtime, clock, row_writer)
+
+
+async def _node_worker(
+    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+) -> None:
+    async with _podman(context) as runtime:
+        await run_node_worker(context, channel, runtime, clock, row_writer)
+
+
+@contextlib.asynccontextmanager
+async def _podman(context: ChildContext) -> AsyncIterator[PodmanRuntime]:
+    """This process's own client: one made before the fork would share its sockets."""
+    settings = context.settings
+    runtime = PodmanRuntime(
+        settings.podman_socket,
+        settings.instance,
+        max_mutations=settings.max_mutations,
+        max_reads=settings.max_reads,
+        request_timeout_s=settings.runtime_request_timeout_s,
+        pull_timeout_s=settings.image_pull_timeout_s,
+    )
+    try:
+        yield runtime
+    finally:
+        await runtime.close()
+
+
+ROLES: Final[Mapping[Role, RoleEntry]] = {
+    Role.POD_WORKER: RoleEntry("pods", PodWorkerReport, PodWorkerCommand, _pod_worker),
+    Role.NODE_WORKER: RoleEntry("node", NodeWorkerReport, NodeWorkerCommand, _node_worker),
+    Role.API_SERVER: RoleEntry("api", ApiServerRequest, ApiServerFeed, run_api_server),
+}
+"""``Role.EXEC`` becomes another program and never comes here."""

@@ -1,0 +1,80 @@
+"""What a full list of containers means: what must be inspected, what belongs to which pod, what is cheaper. Pure.
+
+A list is cheap per container (0.5 ms of the service's time) and tells states and times in whole seconds; an inspect
+(1.9 ms) tells the rest. So a container is inspected when it first shows, and again when the list shows another run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from workers import labels
+from workers.observe import sandbox_of
+from workers.runtime import InspectedContainer, ListedContainer, ListedPod
+
+SETTLED_STATES: Final = frozenset({"running", "stopped", "exited"})
+"""States that last. In the others anything may change without a sign in the list, so those are always inspected: a
+container whose start failed stays "created" with all its times unset."""
+CONTAINERS_PER_POD_OBSERVED: Final = 6
+"""Listing so many containers costs the service as much as asking for one pod by its uid (2.7 ms; measured on 4.3.1
+with 100 pods of 2 containers, where the list took 105 ms)."""
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of ours that Podman had when it was asked."""
+
+    started_at: float
+    """Monotonic seconds, from before the first call."""
+    containers: tuple[ListedContainer, ...]
+    pods: tuple[ListedPod, ...]
+    """Those that no infra container stands for."""
+
+
+class Members(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a listing carries one uid."""
+
+    pods: tuple[ListedPod, ...] = ()
+    container_ids: tuple[str, ...] = ()
+
+
+def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:
+    """Whether an inspect of earlier still says everything about a container that the list shows."""
+    return (
+        listed.state in SETTLED_STATES
+        and (inspected.state, inspected.pid) == (listed.state, listed.pid)
+        and int(inspected.started_at) == int(listed.started_at)
+        and int(inspected.finished_at) == int(listed.exited_at)
+    )
+
+
+def to_inspect(containers: Iterable[ListedContainer], known: Mapping[str, InspectedContainer]) -> tuple[str, ...]:
+    """Ids of the containers that must be inspected, given what is ``known`` by id from earlier inspects."""
+    return tuple(c.id for c in containers if c.id not in known or not is_same_run(known[c.id], c))
+
+
+def unlisted_pods(containers: Iterable[ListedContainer], empty_pods: Iterable[ListedPod]) -> frozenset[str]:
+    """Ids of pods whose members are listed without their infra container: only an inspect of the pod shows them."""
+    listed = tuple(containers)
+    shown = {c.pod_id for c in listed if c.is_infra} | {pod.id for pod in empty_pods}
+    return frozenset(c.pod_id for c in listed if c.pod_id) - shown
+
+
+def members_by_uid(listing: Listing) -> dict[str, Members]:
+    """The listing sorted by pod UID; what carries no uid is nobody's."""
+    pods: dict[str, dict[str, ListedPod]] = {}
+    ids: dict[str, list[str]] = {}
+    sandboxes = (sandbox_of(c) for c in listing.containers if c.is_infra)
+    for pod in (*listing.pods, *sandboxes):
+        pods.setdefault(pod.labels.get(labels.POD_UID, ""), {})[pod.id] = pod
+    for container in listing.containers:
+        ids.setdefault(container.labels.get(labels.POD_UID, ""), []).append(container.id)
+    uids = (pods.keys() | ids.keys()) - {""}
+    return {uid: Members(pods=tuple(pods.get(uid, {}).values()), container_ids=tuple(ids.get(uid, ()))) for uid in uids}
+
+
+def is_list_cheaper(pods_asked: int, containers: int) -> bool:
+    """Whether one full list costs the service less than asking for each of these pods by its uid."""
+    return pods_asked * CONTAINERS_PER_POD_OBSERVED > containers

@@ -1,0 +1,67 @@
+"""Making a sandbox: a Podman pod whose infra container runs.
+
+Mirrors createPodSandbox (pkg/kubelet/kuberuntime/kuberuntime_sandbox.go). Upstream's runtime makes a sandbox in one
+call; here it takes two, so a half-made one is taken away again, or found not ready by the next sync.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.api import Pod
+from ipc.messages import SyncAction
+from workers import labels
+from workers.hashing import sandbox_hash
+from workers.naming import sandbox_name
+from workers.removing import remove_id
+from workers.runtime import ErrorKind, InspectedPod, RuntimeCallError
+from workers.specgen import pod_spec
+from workers.sync_context import WARNING, SyncEnded, SyncRun
+
+CREATE_SANDBOX_ERROR: Final = "CreatePodSandboxError"
+
+
+async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
+    """The id of a sandbox that is ready. Raises SyncEnded."""
+    run.step(f"creating sandbox {attempt}")
+    try:
+        sandbox = await _create_or_adopt(run, pod, attempt)
+        await _start(run, sandbox)
+    except RuntimeCallError as error:
+        run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, error.message)
+        await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error.message}")
+        raise SyncEnded(CREATE_SANDBOX_ERROR, error.message) from error
+    run.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
+    run.did(f"created sandbox {attempt}")
+    return sandbox.id
+
+
+async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> InspectedPod:
+    """A name in use is met when an earlier create, given up as lost, happened after all."""
+    try:
+        id = await run.act(run.runtime.create_pod, pod_spec(pod, run.context.instance, attempt))
+    except RuntimeCallError as error:
+        if error.kind is not ErrorKind.NAME_IN_USE:
+            raise
+        found = await run.read(run.runtime.inspect_pod, sandbox_name(pod, attempt))
+        if _is_the_same(found, pod, run.context.instance):
+            return found
+        raise
+    return await run.read(run.runtime.inspect_pod, id)
+
+
+def _is_the_same(found: InspectedPod, pod: Pod, instance: str) -> bool:
+    wanted = {
+        labels.INSTANCE: instance,
+        labels.POD_UID: pod.metadata.uid,
+        labels.SANDBOX_HASH: sandbox_hash(pod),
+    }
+    return all(found.labels.get(key) == value for key, value in wanted.items())
+
+
+async def _start(run: SyncRun, sandbox: InspectedPod) -> None:
+    try:
+        await run.act(run.runtime.start_container, sandbox.infra_id)
+    except RuntimeCallError:
+        await remove_id(run, run.runtime.remove_pod, sandbox.id)
+        raise

@@ -1,0 +1,140 @@
+"""Making and starting one container: image, log directory, create, start.
+
+Mirrors startContainer (pkg/kubelet/kuberuntime/kuberuntime_container.go). A failure becomes the container's result
+and its event, and stops no other container.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ipc.api import Container, Pod
+from ipc.messages import SyncAction
+from workers import labels, pod_logs, start_error
+from workers.hashing import container_hash
+from workers.image_reference import parse_image_reference
+from workers.images import ImageError
+from workers.naming import container_name
+from workers.pod_actions import ContainerStart
+from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
+from workers.specgen import ContainerPlace, container_spec
+from workers.sync_context import NORMAL, WARNING, SyncRun
+
+CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
+CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
+RUN_CONTAINER_ERROR: Final = "RunContainerError"
+
+
+class _Failed(Exception):
+    """This container does not start now."""
+
+    def __init__(self, reason: str, message: str, retry_at: float = 0.0) -> None:
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.message = message
+        self.retry_at = retry_at
+
+
+async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> None:
+    """Record how it went. Raises SyncEnded when there is no going on for the other containers either."""
+    container = next(c for c in pod.spec.containers if c.name == start.name)
+    try:
+        if start.created_id:
+            attempt, id = start.attempt, start.created_id
+        else:
+            await _ensure_image(run, container)
+            attempt = start.attempt or pod_logs.read_restart_count(run.logs, container.name)
+            id = await _create(run, pod, container, msgspec.structs.replace(start, attempt=attempt), sandbox_id)
+        await _start(run, container, attempt, id)
+    except _Failed as failed:
+        run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message, failed.retry_at)
+        return
+    run.succeeded(SyncAction.START_CONTAINER, container.name)
+    run.did(f"started {container.name} ({attempt})")
+
+
+async def _ensure_image(run: SyncRun, container: Container) -> None:
+    async def tell(type: str, reason: str, message: str) -> None:
+        await run.event(type, reason, message, container.name)
+
+    run.step(f"image of {container.name}")
+    policy = container.image_pull_policy or "IfNotPresent"
+    ensure = run.context.images.ensure_image
+    try:
+        await run.unless_cancelled(ensure, run.pod.uid, container.image, policy, tell)
+    except ImageError as error:
+        await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
+        raise _Failed(error.reason, error.message, error.retry_at) from error
+
+
+async def _create(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
+    """The id of a container that only has to be started. Raises _Failed, SyncEnded."""
+    run.step(f"creating {container.name}")
+    log_file = pod_logs.log_file(run.logs, container.name, start.attempt)
+    try:
+        pod_logs.ensure_directory(log_file)
+        pod_logs.prune(run.logs, container.name, start.attempt)
+    except OSError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
+    place = ContainerPlace(
+        instance=run.context.instance,
+        sandbox_id=sandbox_id,
+        image=str(parse_image_reference(container.image)),
+        attempt=start.attempt,
+        backoff_s=start.backoff_s,
+        log_file=log_file,
+    )
+    try:
+        id = await _create_or_adopt(run, pod, container, place)
+    except RuntimeCallError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
+    await run.event(NORMAL, "Created", "Container created", container.name)
+    return id
+
+
+async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: ContainerPlace) -> str:
+    """Raises RuntimeCallError."""
+    spec = container_spec(pod, container, place)
+    try:
+        return await run.act(run.runtime.create_container, spec)
+    except RuntimeCallError as error:
+        if error.kind is ErrorKind.IMAGE_UNKNOWN:
+            await _ensure_image(run, container)  # removed since we looked
+            return await run.act(run.runtime.create_container, spec)
+        if error.kind is not ErrorKind.NAME_IN_USE:
+            raise
+        # An earlier create, given up as lost, happened after all.
+        found = await run.read(run.runtime.inspect_container, container_name(pod, container.name, place.attempt))
+        if _is_the_same(found, pod, container, place):
+            return found.id
+        raise
+
+
+def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, place: ContainerPlace) -> bool:
+    wanted = {
+        labels.INSTANCE: place.instance,
+        labels.POD_UID: pod.metadata.uid,
+        labels.CONTAINER_HASH: container_hash(container),
+    }
+    ours = all(found.labels.get(key) == value for key, value in wanted.items())
+    return ours and found.pod_id == place.sandbox_id and not found.finished_at
+
+
+async def _start(run: SyncRun, container: Container, attempt: int, id: str) -> None:
+    """Raises _Failed, SyncEnded."""
+    run.step(f"starting {container.name}")
+    try:
+        await run.act(run.runtime.start_container, id)
+    except RuntimeCallError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            start_error.write(pod_logs.log_file(run.logs, container.name, attempt), error.message)
+        raise await _failed(run, container, RUN_CONTAINER_ERROR, error.message) from error
+    await run.event(NORMAL, "Started", "Container started", container.name)
+
+
+async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:
+    """To be raised, once it has been told."""
+    await run.event(WARNING, "Failed", f"Error: {message}", container.name)
+    return _Failed(reason, message)

@@ -1,0 +1,173 @@
+"""What one sync has around it, and what it leaves behind: its record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, NoReturn, ParamSpec, TypeVar
+
+import msgspec
+
+from ipc.clock import Clock
+from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
+from workers import pod_logs
+from workers.images import ImageManager
+from workers.restart import BackoffLimits
+from workers.runtime import ErrorKind, Runtime, RuntimeCallError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+ENDING_KINDS: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE})
+"""After these nothing more is tried: what the runtime looks like now is unknown, or nobody answers."""
+
+
+class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What all syncs of one worker share."""
+
+    runtime: Runtime
+    images: ImageManager
+    clock: Clock
+    limits: BackoffLimits
+    instance: str
+    pod_logs_dir: str
+    report: Callable[[EventReport], Awaitable[None]]
+    step: Callable[[str], None]
+    """Shows what is being done, for people."""
+
+
+class SyncEnded(Exception):
+    """The sync ends here, before its last step."""
+
+    def __init__(self, error: str, message: str = "", *, cancelled: bool = False) -> None:
+        super().__init__(f"{error}: {message}")
+        self.error = error
+        self.message = message
+        self.cancelled = cancelled
+
+
+class PodName(msgspec.Struct, frozen=True):
+    """Which pod it is, also when nobody has its manifest."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class SyncRun:
+    """One sync under way: runs its calls, collects its results. Ends in exactly one `SyncDone`."""
+
+    def __init__(self, context: SyncContext, request: SyncPod, pod: PodName, cancel: asyncio.Event) -> None:
+        self.context = context
+        self.request = request
+        self.pod = pod
+        self._cancel = cancel
+        self._results: list[SyncResult] = []
+        self._found = ""
+        self._did: list[str] = []
+        self._changed = False
+
+    @property
+    def runtime(self) -> Runtime:
+        """For reading; what changes something goes through `act`."""
+        return self.context.runtime
+
+    @property
+    def logs(self) -> Path:
+        """The pod's log directory."""
+        return pod_logs.pod_directory(self.context.pod_logs_dir, self.pod.namespace, self.pod.name, self.pod.uid)
+
+    # --- doing ---
+
+    async def act(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a verb that changes the runtime, unless the sync was cancelled.
+
+        Raises SyncEnded when it was, and after an error that leaves nothing to go on from; any other RuntimeCallError
+        is the caller's.
+        """
+        self.checkpoint()
+        self._changed = True
+        return await self.read(verb, *args, **kwargs)
+
+    async def read(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a verb that changes nothing. Raises as `act`."""
+        try:
+            return await verb(*args, **kwargs)
+        except RuntimeCallError as error:
+            if error.kind in ENDING_KINDS:
+                raise SyncEnded(error.kind, str(error)) from error
+            raise
+
+    async def unless_cancelled(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`read` something that takes long; a cancelled sync does not wait for its end. Raises as `act`."""
+        self.checkpoint()
+        work = asyncio.ensure_future(self.read(verb, *args, **kwargs))
+        cancel = asyncio.ensure_future(self._cancel.wait())
+        try:
+            await asyncio.wait({work, cancel}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                self._raise_cancelled()
+            return await work
+        finally:
+            cancel.cancel()
+            work.cancel()
+
+    def checkpoint(self) -> None:
+        """Between two steps. Raises SyncEnded when the sync was cancelled."""
+        if self._cancel.is_set():
+            self._raise_cancelled()
+
+    def _raise_cancelled(self) -> NoReturn:
+        raise SyncEnded("", "cancelled", cancelled=True)
+
+    # --- telling ---
+
+    def found(self, words: str) -> None:
+        self._found = words
+
+    def did(self, words: str) -> None:
+        """A part of the sentence."""
+        self._did.append(words)
+
+    def step(self, words: str) -> None:
+        """On the board, while it lasts."""
+        self.context.step(f"{self.pod.namespace}/{self.pod.name}: {words}")
+
+    def succeeded(self, action: SyncAction, target: str) -> None:
+        self._results.append(SyncResult(action=action, target=target))
+
+    def failed(self, action: SyncAction, target: str, error: str, message: str, retry_at: float = 0.0) -> None:
+        """``error`` is a reason such as ErrImagePull; ``retry_at`` in wall seconds."""
+        self._results.append(SyncResult(action=action, target=target, error=error, message=message, retry_at=retry_at))
+        self._did.append(f"{target}: {error}")
+
+    async def event(self, type: str, reason: str, message: str, container: str = "") -> None:
+        report = EventReport(
+            uid=self.pod.uid,
+            namespace=self.pod.namespace,
+            name=self.pod.name,
+            type=type,
+            reason=reason,
+            message=message,
+            field_path=f"spec.containers{{{container}}}" if container else "",
+            wall=self.context.clock.now().wall,
+        )
+        await self.context.report(report)
+
+    def done(self, ended: SyncEnded | None = None) -> SyncDone:
+        """The answer to the request."""
+        return SyncDone(
+            uid=self.request.uid,
+            generation=self.request.generation,
+            incarnation=self.request.incarnation,
+            kind=self.request.kind,
+            results=tuple(self._results),
+            sentence=f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}",
+            error=ended.error if ended else "",
+            message=ended.message if ended else "",
+            changed=self._changed,
+            cancelled=ended.cancelled if ended else False,
+        )

@@ -1,0 +1,30 @@
+"""A pod is down. When nobody wants it any more, nothing of it stays; else its containers stay for their logs.
+
+Mirrors SyncTerminatedPod (pkg/kubelet/kubelet.go) and, for a removed pod, what the kubelet's garbage collection does
+to it (pkg/kubelet/kuberuntime/kuberuntime_gc.go).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ipc.runtime import RuntimePodStatus
+from workers import pod_logs
+from workers.removing import REMOVE_ERROR, remove_container, remove_sandbox
+from workers.sync_context import SyncEnded, SyncRun
+
+
+async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
+    """Raises SyncEnded when something could not be removed; what could be is."""
+    run.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
+    if not run.request.remove:
+        return
+    run.step("removing")
+    sandbox_ids = {sandbox.id for sandbox in status.sandboxes}
+    outside = [container for container in status.containers if container.sandbox_id not in sandbox_ids]
+    removed = [await remove_sandbox(run, sandbox) for sandbox in status.sandboxes]
+    removed += [await remove_container(run, container) for container in outside]
+    if not all(removed):
+        raise SyncEnded(REMOVE_ERROR, f"{removed.count(False)} of {len(removed)} removals failed")
+    if run.pod.name:
+        await asyncio.to_thread(pod_logs.remove, run.logs)

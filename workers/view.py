@@ -1,0 +1,27 @@
+"""The observation that a sync acts on: the pod's row on the board, or what came with the request."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.board import Board
+from ipc.messages import SyncPod
+from ipc.runtime import RuntimePodStatus
+from workers.start_error import with_start_errors
+
+
+def read_view(request: SyncPod, board: Board, pod_logs_dir: str) -> RuntimePodStatus | None:
+    """None when there is none as new as the request wants: too old, of another pod, or unreadable."""
+    status = request.status if request.status is not None else _read_row(request, board)
+    if status is None or status.observed_at < request.min_observed_at:
+        return None
+    return with_start_errors(status, pod_logs_dir)
+
+
+def _read_row(request: SyncPod, board: Board) -> RuntimePodStatus | None:
+    row = board.read_pod(request.row) if request.row >= 0 else None
+    if row is None or row.uid != request.uid:
+        return None
+    status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
+    # Seen again unchanged, a row only gets a new date.
+    return msgspec.structs.replace(status, observed_at=row.observed_at)
