@@ -12,6 +12,8 @@ from ipc.clock import rfc3339_micro
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
+CHATTY_LIBRARIES: Final = ("watchfiles", "urllib3", "asyncio")
+"""They say at info or debug what is news to nobody."""
 
 
 def set_up(level: str, format: str, process: str) -> None:
@@ -25,6 +27,8 @@ def set_up(level: str, format: str, process: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(TextFormatter(process) if format == "text" else JsonFormatter(process))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    for chatty in CHATTY_LIBRARIES:
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 class TextFormatter(logging.Formatter):

@@ -31,7 +31,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="t
 # --- master <-> zygote (packets) -------------------------------------------------------------------------------
 
 
-class Spawn(_Message):
+class Spawn(_Message, frozen=True, kw_only=True):
     """Fork a child into a slot. File descriptors ride along: its link, then the admin socket for the API server."""
 
     slot: int
@@ -44,7 +44,7 @@ class Spawn(_Message):
     """For ``Role.EXEC``: added to the environment."""
 
 
-class SignalChild(_Message):
+class SignalChild(_Message, frozen=True, kw_only=True):
     """Send a signal to that incarnation, if it has not been reaped. ``EXEC`` children get it as a process group."""
 
     slot: int
@@ -52,13 +52,13 @@ class SignalChild(_Message):
     signum: int
 
 
-class Spawned(_Message):
+class Spawned(_Message, frozen=True, kw_only=True):
     slot: int
     incarnation: int
     pid: int
 
 
-class Exited(_Message):
+class Exited(_Message, frozen=True, kw_only=True):
     """Reaped: this incarnation is gone for certain."""
 
     slot: int
@@ -94,7 +94,7 @@ class SyncAction(enum.StrEnum):
     REMOVE_SANDBOX = "RemovePodSandbox"
 
 
-class SyncResult(_Message):
+class SyncResult(_Message, frozen=True, kw_only=True):
     """What happened to one target. ``error`` is a reason (``CrashLoopBackOff``, ``ErrImagePull``, ...); empty is success."""
 
     action: SyncAction
@@ -106,7 +106,7 @@ class SyncResult(_Message):
     """Back-off only: wall time before which trying again is useless; 0 when unknown."""
 
 
-class SyncPod(_Message):
+class SyncPod(_Message, frozen=True, kw_only=True):
     """Bring one pod one step nearer to what is wanted (or down, by ``kind``)."""
 
     uid: str
@@ -127,24 +127,24 @@ class SyncPod(_Message):
     """TERMINATED: the pod is no longer wanted, take its sandbox and containers away. Otherwise they stay for logs."""
 
 
-class CancelSync(_Message):
+class CancelSync(_Message, frozen=True, kw_only=True):
     """Stop the sync of that generation at its next step (a termination waits, or a shorter grace)."""
 
     uid: str
     generation: int
 
 
-class Shutdown(_Message):
+class Shutdown(_Message, frozen=True, kw_only=True):
     """Finish the step in hand, start nothing, exit 0."""
 
 
-class Ready(_Message):
+class Ready(_Message, frozen=True, kw_only=True):
     """First message of every child."""
 
     pid: int
 
 
-class SyncDone(_Message):
+class SyncDone(_Message, frozen=True, kw_only=True):
     """The end of one SyncPod, always exactly one."""
 
     uid: str
@@ -162,7 +162,7 @@ class SyncDone(_Message):
     cancelled: bool = False
 
 
-class EventReport(_Message):
+class EventReport(_Message, frozen=True, kw_only=True):
     """Something worth a v1 Event. The master stamps, counts and keeps it."""
 
     uid: str
@@ -183,28 +183,28 @@ PodWorkerReport = Ready | SyncDone | EventReport
 # --- master <-> node worker ----------------------------------------------------------------------------------
 
 
-class Track(_Message):
+class Track(_Message, frozen=True, kw_only=True):
     """From now on this pod's observations go to that row of the board."""
 
     uid: str
     row: int
 
 
-class Untrack(_Message):
+class Untrack(_Message, frozen=True, kw_only=True):
     uid: str
 
 
-class Observe(_Message):
+class Observe(_Message, frozen=True, kw_only=True):
     """Look at these pods afresh, soon. Requests that wait are answered together."""
 
     uids: tuple[str, ...]
 
 
-class Relist(_Message):
+class Relist(_Message, frozen=True, kw_only=True):
     """Full relist now (it also happens by period and after doubt)."""
 
 
-class Observation(_Message):
+class Observation(_Message, frozen=True, kw_only=True):
     """One pod's newest view. Content is on its row, or here when it has none or does not fit."""
 
     uid: str
@@ -214,11 +214,11 @@ class Observation(_Message):
     status: RuntimePodStatus | None = None
 
 
-class Observed(_Message):
+class Observed(_Message, frozen=True, kw_only=True):
     observations: tuple[Observation, ...]
 
 
-class Relisted(_Message):
+class Relisted(_Message, frozen=True, kw_only=True):
     """A full relist succeeded. Every tracked pod was seen (or seen to be absent) at ``started_at``."""
 
     started_at: float
@@ -226,7 +226,7 @@ class Relisted(_Message):
     """Pods whose view changed, and every untracked one (orphans) with its status inline."""
 
 
-class RuntimeHealth(_Message):
+class RuntimeHealth(_Message, frozen=True, kw_only=True):
     """Sent when it changes."""
 
     healthy: bool
@@ -240,7 +240,7 @@ NodeWorkerReport = Ready | Observed | Relisted | RuntimeHealth | EventReport
 # --- master <-> API server -----------------------------------------------------------------------------------
 
 
-class PodChanged(_Message):
+class PodChanged(_Message, frozen=True, kw_only=True):
     """Informer feed: added or modified."""
 
     resource_version: int
@@ -253,17 +253,17 @@ class PodChanged(_Message):
     sentence: str = ""
 
 
-class PodGone(_Message):
+class PodGone(_Message, frozen=True, kw_only=True):
     resource_version: int
     uid: str
 
 
-class EventChanged(_Message):
+class EventChanged(_Message, frozen=True, kw_only=True):
     resource_version: int
     event: Event
 
 
-class EventGone(_Message):
+class EventGone(_Message, frozen=True, kw_only=True):
     resource_version: int
     name: str
 
@@ -281,7 +281,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     deaths: int
 
 
-class AgentChanged(_Message):
+class AgentChanged(_Message, frozen=True, kw_only=True):
     """The agent about itself."""
 
     version: str
@@ -296,7 +296,7 @@ class AgentChanged(_Message):
     workers: tuple[WorkerInfo, ...]
 
 
-class Reply(_Message):
+class Reply(_Message, frozen=True, kw_only=True):
     request_id: int
     code: int
     """HTTP status."""
@@ -306,25 +306,25 @@ class Reply(_Message):
     """apply/delete: one line each as kubectl prints it, e.g. `pod/web created`."""
 
 
-class FeedSynced(_Message):
+class FeedSynced(_Message, frozen=True, kw_only=True):
     """Everything that existed when this API server started has been sent."""
 
 
-class ApplyManifests(_Message):
+class ApplyManifests(_Message, frozen=True, kw_only=True):
     request_id: int
     file: str
     """Name for error texts."""
     body: bytes
 
 
-class DeletePod(_Message):
+class DeletePod(_Message, frozen=True, kw_only=True):
     request_id: int
     namespace: str
     name: str
     grace_period_s: int | None = None
 
 
-class StopAgent(_Message):
+class StopAgent(_Message, frozen=True, kw_only=True):
     """Orderly stop; with ``pods`` every pod is terminated first."""
 
     request_id: int

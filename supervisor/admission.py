@@ -24,9 +24,9 @@ MAX_NAMED_FIELDS: Final = 10
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """The pod may run. Each warning is a field that is set and not acted on: one Warning event."""
+    """The pod may run. Each warning names a field that is set and not acted on: one Warning event."""
 
-    warnings: tuple[FieldFinding, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class Rejected(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def admit(pod: Pod, active_pods: Iterable[Pod], settings: Settings) -> Admitted 
     for check in _CHECKS:
         if rejected := check(pod, others, settings):
             return rejected
-    return Admitted(tuple(finding for finding in unsupported_fields(pod) if finding.support is Support.WARNED))
+    return Admitted(tuple(_told(finding) for finding in _findings(pod, Support.WARNED)))
 
 
 def host_ports(pod: Pod) -> Iterator[HostPort]:
@@ -112,12 +112,19 @@ def _ports(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | No
 
 
 def _features(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
-    refused = [finding for finding in unsupported_fields(pod) if finding.support is Support.REFUSED]
+    refused = [_told(finding) for finding in _findings(pod, Support.REFUSED)]
     if not refused:
         return None
-    named = "; ".join(f"{finding.path}: {finding.why}" for finding in refused[:MAX_NAMED_FIELDS])
     more = f"; and {len(refused) - MAX_NAMED_FIELDS} more" if len(refused) > MAX_NAMED_FIELDS else ""
-    return Rejected("PodFeatureUnsupported", f"not supported: {named}{more}")
+    return Rejected("PodFeatureUnsupported", f"not supported: {'; '.join(refused[:MAX_NAMED_FIELDS])}{more}")
+
+
+def _findings(pod: Pod, support: Support) -> Iterator[FieldFinding]:
+    return (finding for finding in unsupported_fields(pod) if finding.support is support)
+
+
+def _told(finding: FieldFinding) -> str:
+    return f"{finding.path}: {finding.why}"
 
 
 def _predicate_failed(predicate: str, why: str) -> Rejected:

@@ -8,7 +8,6 @@ API server has it; here there is none.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import stat
 from collections.abc import Iterable
@@ -26,8 +25,6 @@ VERSION: Final = 1
 MAX_CHECKPOINT_BYTES: Final = 64 << 20
 """Largest checkpoint that is read: some 10,000 pods."""
 
-logger = logging.getLogger(__name__)
-
 
 class _Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
@@ -40,6 +37,13 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: str
     document: int
     pod: msgspec.Raw
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used, and why. Start without it."""
+
+    def __init__(self, path: Path, why: object, done: str = "") -> None:
+        super().__init__(f"checkpoint {path} cannot be used: {why}{done}")
 
 
 class _RefusedError(Exception):
@@ -56,20 +60,19 @@ def save(path: Path, desired: Iterable[DesiredPod]) -> None:
 
 
 def load(path: Path) -> tuple[DesiredPod, ...] | None:
-    """The desired set as it was saved; None when there is no checkpoint or it cannot be trusted.
+    """The desired set as it was saved; None when there is no checkpoint.
 
-    One that cannot be trusted (damaged, of another version, with a pod that does not decode) is reported and moved
-    aside to ``<name>.refused``, for people to look at. Never raises: an agent starts without its checkpoint.
+    Raises CheckpointError for one that cannot be read, and for one that cannot be trusted: damaged, of another version,
+    or with a pod that does not decode. That one is moved aside to ``<name>.refused``, for people to look at.
     """
     try:
         return _decode(_read(path))
     except FileNotFoundError:
         return None
-    except (_RefusedError, msgspec.MsgspecError, FieldErrors) as error:
-        _move_aside(path, error)
     except OSError as error:
-        logger.warning("cannot read the checkpoint %s, starting without it: %s", path, error)
-    return None
+        raise CheckpointError(path, error.strerror or error) from error
+    except (_RefusedError, msgspec.MsgspecError, FieldErrors) as error:
+        raise CheckpointError(path, error, _move_aside(path)) from error
 
 
 def _read(path: Path) -> bytes:
@@ -100,13 +103,14 @@ def _plain(raw: msgspec.Raw) -> Any:
     return msgspec.json.decode(raw)
 
 
-def _move_aside(path: Path, why: Exception) -> None:
+def _move_aside(path: Path) -> str:
+    """What became of it, as the end of a sentence."""
     aside = path.with_name(f"{path.name}.refused")
-    logger.warning("the checkpoint %s is not trusted and moved to %s: %s", path, aside.name, why)
     try:
         path.replace(aside)
     except OSError as error:
-        logger.warning("cannot move the checkpoint %s aside: %s", path, error)
+        return f"; it could not be moved aside ({error.strerror})"
+    return f"; moved to {aside.name}"
 
 
 def _checksum(payload: bytes) -> str:

@@ -51,4 +51,8 @@ def _try_lock(fd: int) -> bool:
 
 
 def _is_alive(pid: str) -> bool:
-    return pid.isdigit() and Path("/proc", pid).exists()
+    """A zombie is dead: whoever started it has only not asked yet."""
+    try:
+        return pid.isdigit() and Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -38,11 +38,13 @@ def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | No
 class PodLifecycle:
     """What the master knows of one UID beyond its desired spec and its observation."""
 
-    def __init__(self, uid: str, pod: Pod | None, source: str, row: int, acted_at: float) -> None:
+    def __init__(self, uid: str, pod: Pod | None, source: str, slot: int, row: int, acted_at: float) -> None:
         self.uid = uid
         self.pod = pod
         """None for an orphan."""
         self.source = source
+        self.slot = slot
+        """The pod worker that owns it."""
         self.row = row
         self.acted_at = acted_at
         """No view observed before this (monotonic) may be acted on."""

@@ -162,21 +162,16 @@ class Settings(_Section, frozen=True, kw_only=True):
 RELOADABLE: Final = frozenset(
     {
         "syncFrequency",
-        "fileCheckFrequency",
         "maxPods",
-        "maxManifestBytes",
         "nodeStatusUpdateFrequency",
-        "workers.heartbeatTimeout",
-        "workers.maxDeaths",
-        "workers.deathPeriod",
         "housekeepingPeriod",
         "eventHistory.maxEvents",
         "eventHistory.ttl",
         "shutdownGracePeriod",
     }
 )
-"""What SIGHUP may change: settings that only the master acts on. The others are in the memory of forked children, in
-labels, or decide where things lie."""
+"""What SIGHUP may change: what the master looks up anew each time. The other settings are in the memory of forked
+children, in labels, or decide where things lie."""
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

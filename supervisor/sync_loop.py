@@ -11,11 +11,11 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ipc.api import FieldFinding, Pod
+from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import (
     CancelSync,
@@ -53,7 +53,7 @@ from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reporter import Reporter
 from supervisor.rows import RowAllocator
 from supervisor.settings import Settings
-from supervisor.sharding import shard_of
+from supervisor.sharding import least_loaded
 from supervisor.sources.types import PodOperation, PodUpdate
 from supervisor.status.generate import TERMINAL_PHASES
 from supervisor.work_queue import WorkQueue
@@ -68,7 +68,7 @@ class SyncLoop:
 
     def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, rng: random.Random) -> None:
         self._settings = settings
-        self._workers = workers
+        self._pods_per_slot = {FIRST_POD_SLOT + n: 0 for n in range(workers)}
         self._rng = rng
         self._lives: dict[str, PodLifecycle] = {}
         self._cache = PodCache()
@@ -112,13 +112,9 @@ class SyncLoop:
             self._ask = set()
         return self._out
 
-    def pods_per_slot(self) -> dict[int, int]:
+    def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
-        counts: dict[int, int] = {}
-        for uid in self._lives:
-            slot = self._slot_of(uid)
-            counts[slot] = counts.get(slot, 0) + 1
-        return counts
+        return self._pods_per_slot
 
     # --- what is wanted ------------------------------------------------------------------------------------------
 
@@ -149,7 +145,7 @@ class SyncLoop:
             life.successor, life.source = pod, source
             return None
         verdict = admit(pod, self._active_pods(), self._settings)
-        life = self._track(PodLifecycle(uid, pod, source, self._rows.take(), 0.0))
+        life = self._track(uid, pod, source, 0.0)
         if isinstance(verdict, Rejected):
             life.failure = (verdict.reason, f"Pod was rejected: {verdict.message}")
             life.terminate(None, now.wall)
@@ -277,7 +273,7 @@ class SyncLoop:
 
     def _on_worker_up(self, up: WorkerUp, now: Instant) -> None:
         self._up[up.slot] = up.incarnation
-        self._touched |= {uid for uid in self._lives if self._slot_of(uid) == up.slot}
+        self._touched |= {life.uid for life in self._lives.values() if life.slot == up.slot}
         if up.slot == NODE_SLOT:
             for life in self._lives.values():
                 self._to_node(Track(uid=life.uid, row=life.row))
@@ -317,7 +313,7 @@ class SyncLoop:
     def _adopt_orphan(self, uid: str, now: Instant) -> None:
         """It goes down like any pod, by its labels; only a view from now on counts."""
         status = self._cache.get(uid)
-        life = self._track(PodLifecycle(uid, None, "runtime", self._rows.take(), now.mono))
+        life = self._track(uid, None, "runtime", now.mono)
         life.remove(None, now.wall)
         self._out.append(Log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it"))
 
@@ -340,7 +336,7 @@ class SyncLoop:
         self._settle(life, entry, now)
         if life.finished:
             return
-        slot = self._slot_of(life.uid)
+        slot = life.slot
         incarnation = self._up.get(slot)
         if incarnation is None:
             return
@@ -377,8 +373,10 @@ class SyncLoop:
 
     # --- bookkeeping ---------------------------------------------------------------------------------------------
 
-    def _track(self, life: PodLifecycle) -> PodLifecycle:
-        self._lives[life.uid] = life
+    def _track(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
+        slot = least_loaded(tuple(self._pods_per_slot), self._pods_per_slot)
+        self._pods_per_slot[slot] += 1
+        life = self._lives[uid] = PodLifecycle(uid, pod, source, slot, self._rows.take(), acted_at)
         self._touched.add(life.uid)
         self._to_node(Track(uid=life.uid, row=life.row))
         return life
@@ -391,6 +389,7 @@ class SyncLoop:
         self._queue.remove(life.uid)
         self._awaited.discard(life.uid)
         self._rows.give_back(life.row)
+        self._pods_per_slot[life.slot] -= 1
         self._to_node(Untrack(uid=life.uid))
         for message in self._reporter.gone(life.uid):
             self._send(API_SLOT, message)
@@ -404,9 +403,6 @@ class SyncLoop:
 
     def _active_pods(self) -> list[Pod]:
         return [life.pod for life in self._lives.values() if life.active and life.pod is not None]
-
-    def _slot_of(self, uid: str) -> int:
-        return FIRST_POD_SLOT + shard_of(uid, self._workers)
 
     def _report(self, life: PodLifecycle, now: Instant) -> str:
         """Generate the pod's status, tell the API server if it changed; the phase."""
@@ -425,9 +421,9 @@ class SyncLoop:
         self._on_event_report(report, now)
         self._out.append(Log("warning" if type_ == "Warning" else "info", f"{life.name}: {reason}: {message}"))
 
-    def _warn(self, life: PodLifecycle, warnings: tuple[FieldFinding, ...], now: Instant) -> None:
-        for finding in warnings:
-            self._event(life, "Warning", UNSUPPORTED_FIELD, f"{finding.path}: {finding.why}", now)
+    def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
+        for warning in warnings:
+            self._event(life, "Warning", UNSUPPORTED_FIELD, warning, now)
 
     def _log_sync(self, life: PodLifecycle, done: SyncDone) -> None:
         failed = f" [{done.error}: {done.message}]" if done.error else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -175,7 +175,7 @@ class WorkerPool:
     def all_gone(self, spare: int | None = None) -> bool:
         return all(entry.state is SlotState.GONE for slot, entry in self._slots.items() if slot != spare)
 
-    def infos(self, pods_per_slot: dict[int, int]) -> tuple[WorkerInfo, ...]:
+    def infos(self, pods_per_slot: Mapping[int, int]) -> tuple[WorkerInfo, ...]:
         """For `get workers`."""
         return tuple(
             WorkerInfo(

@@ -127,9 +127,12 @@ class LibpodClient:
     def _exchange(self, request: Request) -> Answer:
         try:
             response = self._send(request)
+            return Answer(response.status_code, response.content, response.headers)
         except requests.RequestException as error:
-            raise transport_error(request, error, self._deadlines[request.kind][1]) from error
-        return Answer(response.status_code, response.content, response.headers)
+            failure = transport_error(request, error, self._deadlines[request.kind][1])
+        # Outside of the handler: chained, the error would keep the frames alive, and in one of them podman-py's socket
+        # that could not connect.
+        raise failure
 
     def _send(self, request: Request, *, stream: bool = False) -> Any:
         """A GET whose pooled connection turns out to be dead is sent once more: it changes nothing."""

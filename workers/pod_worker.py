@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.board import WorkerRowWriter
+from ipc.board import Board, WorkerRowWriter
 from ipc.boot import ChildContext
 from ipc.channel import Channel, ChannelClosed
 from ipc.clock import Clock
@@ -128,28 +128,12 @@ class PodWorker:
     async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
         try:
             async with self._turn:
-                done = await self._sync(request, cancel)
+                done = await answer(self._context, self._board, request, cancel)
         finally:
             del self._flights[request.uid]
         self._row_writer.step("")
         self._count(done)
         await self._send(done)
-
-    async def _sync(self, request: SyncPod, cancel: asyncio.Event) -> SyncDone:
-        """The whole sync. Whatever goes wrong in it becomes a part of its answer."""
-        run = SyncRun(self._context, request, _pod_name(request, None), cancel)
-        try:
-            status = read_view(request, self._board, self._context.pod_logs_dir)
-            if status is None:
-                return run.done(SyncEnded(STALE_VIEW, "no observation as new as this sync needs"))
-            run.pod = _pod_name(request, status)
-            await _SYNCS[request.kind](run, status)
-        except SyncEnded as ended:
-            return run.done(ended)
-        except Exception as error:
-            log.exception("sync of pod %s failed", request.uid)
-            return run.done(SyncEnded(INTERNAL, f"{type(error).__name__}: {error}"))
-        return run.done()
 
     async def _send(self, message: EventReport | SyncDone) -> None:
         with contextlib.suppress(ChannelClosed):  # nobody is left to be told; the loop ends by the same fact
@@ -164,6 +148,23 @@ class PodWorker:
             runtime_errors=counts.errors - self._counted.errors,
         )
         self._counted = counts
+
+
+async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: asyncio.Event) -> SyncDone:
+    """Run one whole sync. Whatever goes wrong in it becomes a part of its answer."""
+    run = SyncRun(context, request, _pod_name(request, None), cancel)
+    try:
+        status = read_view(request, board)
+        if status is None:
+            raise SyncEnded(STALE_VIEW, "no observation as new as this sync needs")
+        run.pod = _pod_name(request, status)
+        await _SYNCS[request.kind](run, status)
+    except SyncEnded as ended:
+        return run.done(ended)
+    except Exception as error:
+        log.exception("sync of pod %s failed", request.uid)
+        return run.done(SyncEnded(INTERNAL, f"{type(error).__name__}: {error}"))
+    return run.done()
 
 
 async def _sync_pod(run: SyncRun, status: RuntimePodStatus) -> None:

@@ -64,6 +64,7 @@ class SyncRun:
         self.context = context
         self.request = request
         self.pod = pod
+        """Namespace and name are empty until the view of an orphan has told them."""
         self._cancel = cancel
         self._results: list[SyncResult] = []
         self._found = ""

@@ -7,15 +7,14 @@ import msgspec
 from ipc.board import Board
 from ipc.messages import SyncPod
 from ipc.runtime import RuntimePodStatus
-from workers.start_error import with_start_errors
 
 
-def read_view(request: SyncPod, board: Board, pod_logs_dir: str) -> RuntimePodStatus | None:
+def read_view(request: SyncPod, board: Board) -> RuntimePodStatus | None:
     """None when there is none as new as the request wants: too old, of another pod, or unreadable."""
     status = request.status if request.status is not None else _read_row(request, board)
     if status is None or status.observed_at < request.min_observed_at:
         return None
-    return with_start_errors(status, pod_logs_dir)
+    return status
 
 
 def _read_row(request: SyncPod, board: Board) -> RuntimePodStatus | None:

@@ -24,25 +24,27 @@ _config_argument: Final = click.Path(exists=False, dir_okay=False, path_type=Pat
 
 
 @click.command()
-@click.option("--config", "config_path", type=_config_argument, required=True, help="The configuration file.")
+@click.option("--config", "config_path", type=_config_argument, help="The configuration file; without, all defaults.")
 @click.pass_obj
-def run(load_worker_main: Callable[[], WorkerMain], config_path: Path) -> int:
+def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) -> int:
     """Run the agent in the foreground until SIGTERM or `rootlet stop`; containers keep running after it."""
+    from ipc import logs
     from supervisor.instance_lock import InstanceBusy
     from supervisor.master import run_agent
 
     settings = _load(config_path)
+    logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     try:
         return run_agent(settings, load_worker_main(), config_path)
     except (InstanceBusy, OSError) as error:
         raise Failure(str(error)) from error
 
 
-def _load(path: Path) -> Settings:
-    from supervisor.settings import SettingsError, load_settings
+def _load(path: Path | None) -> Settings:
+    from supervisor.settings import SettingsError, default_settings, load_settings
 
     try:
-        return load_settings(path)
+        return default_settings() if path is None else load_settings(path)
     except SettingsError as error:
         raise Failure(str(error), EXIT_CONFIG) from None
 

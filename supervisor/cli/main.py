@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
     from ipc.boot import WorkerMain
 
 EXIT_INTERRUPTED: Final = 130
-EXIT_BROKEN_PIPE: Final = 141
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "run": ("supervisor.cli.agent", "Run the agent."),
@@ -60,26 +56,18 @@ def rootlet() -> None:
 
 
 def run_cli(arguments: Sequence[str], load_worker_main: Callable[[], WorkerMain]) -> int:
-    """Run one command; its exit code. Errors are told on stderr in one line, without a traceback."""
+    """Run one command; its exit code. Errors are told on stderr in one line, without a traceback.
+
+    Raises SystemExit(1), without a word, when nobody reads the output any more.
+    """
     try:
         code = rootlet.main(list(arguments), "rootlet", standalone_mode=False, obj=load_worker_main)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else 0
     except Failure as error:
         click.echo(str(error), err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         return EXIT_INTERRUPTED
-    except OSError as error:
-        if error.errno != errno.EPIPE:
-            raise
-        _silence_stdout()
-        return EXIT_BROKEN_PIPE
-
-
-def _silence_stdout() -> None:
-    """Nobody reads any more: the interpreter's last flush must not complain either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code if isinstance(code, int) else 0

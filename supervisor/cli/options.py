@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from supervisor.client import AgentClient
 
 DEFAULT_NAMESPACE: Final = "default"
-_INSTANCE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,62})")
+_INSTANCE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 F = TypeVar("F", bound=Callable[..., Any])

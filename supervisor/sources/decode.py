@@ -13,7 +13,7 @@ from typing import Any, Final
 from ipc.api import FieldError, FieldErrors, Pod, decode_pod, default_pod, validate_pod
 from ipc.api.defaults import DEFAULT_NAMESPACE
 from supervisor.sources.documents import Document, read_documents
-from supervisor.sources.identity import Origin, identify, validate_identity
+from supervisor.sources.identity import Origin, identify
 from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, ManifestPod
 
 MAX_PODS_PER_FILE: Final = 1_000
@@ -110,7 +110,7 @@ def _list_items(value: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any]
 def _decode_item(value: Any, origin: Origin) -> Pod:
     """One pod: decoded, defaulted, identified and validated. Raises FieldErrors."""
     pod = identify(default_pod(decode_pod(value)), origin)
-    if errors := (*validate_pod(pod), *validate_identity(pod)):
+    if errors := validate_pod(pod):
         raise FieldErrors(errors)
     return pod
 

@@ -8,12 +8,11 @@ there is the same thing); the name gets no node suffix and the pod no toleration
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Final
 
 import msgspec
 
-from ipc.api import FieldError, Pod
+from ipc.api import ObjectMeta, Pod, PodSpec
 from ipc.api.defaults import DEFAULT_NAMESPACE
 
 CONFIG_SOURCE: Final = "kubernetes.io/config.source"
@@ -23,7 +22,6 @@ CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
 LOCAL_ANNOTATIONS: Final = frozenset({CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR})
 """Added on this host; never a difference (pkg/kubelet/config/config.go, localAnnotations)."""
 
-_UID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _VERSION_8: Final = 0x8 << 76
 _VARIANT: Final = 0x2 << 62
 _UUID_FREE_BITS: Final = (1 << 128) - 1 ^ (0xF << 76) ^ (0x3 << 62)
@@ -56,14 +54,15 @@ def identify(pod: Pod, origin: Origin) -> Pod:
     """
     metadata = pod.metadata
     namespace = metadata.namespace or DEFAULT_NAMESPACE
-    annotations = {**metadata.annotations, CONFIG_SOURCE: origin.source, CONFIG_HASH: content_hash(pod)}
+    spec = msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or origin.node_name)
+    content = content_hash(spec, metadata)
     return msgspec.structs.replace(
         pod,
         metadata=msgspec.structs.replace(
             metadata,
             namespace=namespace,
             uid=metadata.uid or pod_uid(origin.instance, origin.source, namespace, metadata.name),
-            annotations=annotations,
+            annotations={**metadata.annotations, CONFIG_SOURCE: origin.source, CONFIG_HASH: content},
             generation=0,
             self_link="",
             resource_version="",
@@ -72,20 +71,13 @@ def identify(pod: Pod, origin: Origin) -> Pod:
             deletion_timestamp=None,
             deletion_grace_period_seconds=None,
         ),
-        spec=msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or origin.node_name),
+        spec=spec,
     )
 
 
-def validate_identity(pod: Pod) -> tuple[FieldError, ...]:
-    """A stated UID becomes part of labels and file names on this host, so it must look like one."""
-    if _UID.fullmatch(pod.metadata.uid):
-        return ()
-    return (FieldError("metadata.uid", "must be at most 63 letters, digits and inner dashes"),)
-
-
-def content_hash(pod: Pod) -> str:
+def content_hash(spec: PodSpec, metadata: ObjectMeta) -> str:
     """128 bits, hex, of all that makes a difference: spec, labels and the annotations that are not our own."""
     ours = LOCAL_ANNOTATIONS | {CONFIG_HASH}
-    stated = {key: value for key, value in pod.metadata.annotations.items() if key not in ours}
-    content = msgspec.json.encode((pod.spec, pod.metadata.labels, stated), order="deterministic")
+    stated = {key: value for key, value in metadata.annotations.items() if key not in ours}
+    content = msgspec.json.encode((spec, metadata.labels, stated), order="deterministic")
     return hashlib.sha256(content).hexdigest()[:32]

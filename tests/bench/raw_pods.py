@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import queue
@@ -35,6 +36,9 @@ class Libpod:
     def __init__(self, path: str) -> None:
         self._connection = _UnixConnection(path)
 
+    def close(self) -> None:
+        self._connection.close()
+
     def call(self, method: str, path: str, body: Any = None) -> Any:
         data = json.dumps(body) if body is not None else None
         self._connection.request(method, f"/v4.0.0/libpod/{path}", data, {"Content-Type": "application/json"})
@@ -66,7 +70,10 @@ def in_flight(jobs: Sequence[Callable[[Libpod], None]], threads: int, path: str)
     errors: list[BaseException] = []
 
     def work() -> None:
-        libpod = Libpod(path)
+        with contextlib.closing(Libpod(path)) as libpod:
+            work_on(libpod)
+
+    def work_on(libpod: Libpod) -> None:
         while True:
             try:
                 job = waiting.get_nowait()
@@ -97,7 +104,12 @@ def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
         libpod.call("POST", f"containers/{infra}/start")
         for container in pod.spec.containers:
             place = ContainerPlace(
-                instance=instance, sandbox_id=made, attempt=0, backoff_s=0.0, log_file=logs / f"{made}.log"
+                instance=instance,
+                sandbox_id=made,
+                attempt=0,
+                backoff_s=0.0,
+                image=container.image,
+                log_file=logs / f"{made}.log",
             )
             created = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
             libpod.call("POST", f"containers/{created}/start")
@@ -113,5 +125,6 @@ def remove_pod(id: str) -> Callable[[Libpod], None]:
 
 
 def pods_of(path: str, instance: str) -> list[str]:
-    listed = Libpod(path).call("GET", "pods/json")
+    with contextlib.closing(Libpod(path)) as libpod:
+        listed = libpod.call("GET", "pods/json")
     return [pod["Id"] for pod in listed if pod["Labels"].get("rootlet.dev/instance") == instance]

@@ -377,6 +377,7 @@ async def test_an_image_has_an_id_and_digests(target: Target) -> None:
     assert image is not None
     assert len(image.id) == 64
     assert all("@sha256:" in digest for digest in image.digests)
+    assert await target.runtime.inspect_image(image.id) == image
 
 
 async def test_a_pull_that_fails_says_why(target: Target) -> None:

@@ -170,6 +170,10 @@ class FakePodman:
         found = next((c for c in self.containers.values() if id in (c.id, c.name)), None)
         return found or _refuse(ErrorKind.NOT_FOUND, f"no such container {id}")
 
+    def image(self, reference: str) -> ImageInfo | None:
+        by_id = {image.id: image for image in self.images.values()}
+        return self.images.get(reference) or by_id.get(reference)
+
     def members(self, pod: FakePod) -> list[FakeContainer]:
         return [c for c in self.containers.values() if c.pod_id == pod.id]
 
@@ -354,7 +358,7 @@ class FakeRuntime:
         return await self._call("inspect_container", lambda: _inspected(self.podman.container(id)))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
-        return await self._call("inspect_image", lambda: self.podman.images.get(reference))
+        return await self._call("inspect_image", lambda: self.podman.image(reference))
 
     async def create_pod(self, spec: SpecDict) -> str:
         return await self._call("create_pod", lambda: self.podman.create_pod(spec))

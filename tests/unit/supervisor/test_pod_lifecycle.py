@@ -18,7 +18,7 @@ def pod(grace_s: int | None = 30, deletion_grace_s: int | None = None) -> Pod:
 
 
 def life(grace_s: int = 30) -> PodLifecycle:
-    return PodLifecycle("u", pod(grace_s), "file", 0, 0.0)
+    return PodLifecycle("u", pod(grace_s), "file", 3, 0, 0.0)
 
 
 def answer(to: PodLifecycle, error: str = "", cancelled: bool = False, generation: int | None = None) -> SyncDone:

@@ -15,7 +15,7 @@ IMAGE = "localhost/busybox:latest"
 
 
 def container(name: str, **fields: Any) -> Container:
-    return Container(name=name, **{"image": IMAGE, "args": ("sleep", "600"), **fields})
+    return Container(name=name, **{"image": IMAGE, "args": ("sleep", "1000000"), **fields})
 
 
 def pod(*containers: str | Container, uid: str = UID, name: str = "web", **spec: Any) -> Pod:

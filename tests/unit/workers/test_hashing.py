@@ -48,7 +48,7 @@ def test_every_field_of_a_container_is_decided_on() -> None:
     [
         {"image": "localhost/other:1"},
         {"command": ("sh",)},
-        {"args": ("sleep", "601")},
+        {"args": ("sleep", "1000001")},
         {"working_dir": "/tmp"},
         {"env": (EnvVar(name="A", value="b"),)},
         {"resources": ResourceRequirements(limits={"cpu": "1"})},

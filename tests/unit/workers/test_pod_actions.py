@@ -102,7 +102,7 @@ def test_what_succeeded_does_not_run_again_in_the_next_sandbox() -> None:
 
 def test_only_the_changed_container_is_replaced() -> None:
     before = pod("a", "b", "c")
-    after = pod("a", container("b", args=("sleep", "601")), "c")
+    after = pod("a", container("b", args=("sleep", "1000001")), "c")
     actions = compute(after, observed(before, *(seen(before, name, RUNNING, 4) for name in "abc")))
     assert killed(actions) == {"b-4": "Container b definition changed, will be restarted"}
     assert actions.containers_to_start == (start("b", 5),)
@@ -113,7 +113,7 @@ def test_only_the_changed_container_is_replaced() -> None:
 @pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
 def test_an_edit_runs_whatever_the_policy_and_however_far_the_last_sync_came(policy: str) -> None:
     """Dead between killing the old container and making the new one: that one still gets made."""
-    before, after = pod("a", "b"), pod("a", container("b", args=("sleep", "601")))
+    before, after = pod("a", "b"), pod("a", container("b", args=("sleep", "1000001")))
     after = msgspec.structs.replace(after, spec=msgspec.structs.replace(after.spec, restart_policy=policy))
     half_way = observed(before, seen(before, "a", RUNNING), seen(before, "b", EXITED, exit_code=0))
     assert compute(after, half_way).containers_to_start == (start("b", 1, backoff_s=10.0),)

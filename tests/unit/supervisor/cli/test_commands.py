@@ -154,19 +154,16 @@ async def test_watch_prints_rows_as_they_change(master: Master) -> None:
 
 
 async def test_a_reader_that_goes_away_is_no_error(master: Master) -> None:
-    master.ready(*(pod_changed(n, f"web-{n}") for n in range(1, 500)))
+    master.ready(pod_changed(1, "web"))
     process = await asyncio.create_subprocess_shell(
-        f"{sys.executable} -m supervisor --socket {master.socket_path} get pods -o json | head -n 1; "
-        'echo "${PIPESTATUS[0]}"',
+        f'{sys.executable} -m supervisor --socket {master.socket_path} get pods | true; echo "${{PIPESTATUS[0]}}"',
         cwd=ROOT,
         executable="/bin/bash",
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
     out, err = await process.communicate()
-    assert err == b""
-    assert out.splitlines()[0] == b"{"
-    assert int(out.splitlines()[1]) != 0
+    assert (out, err) == (b"1\n", b"")
 
 
 # --- describe, logs ------------------------------------------------------------------------------------------------

@@ -1,0 +1,105 @@
+"""What the watch tells of a run: when each pod became Ready, how fresh each status was. Holds state, reads no clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from supervisor.client import WatchEvent
+
+Json = Mapping[str, Any]
+
+
+class Percentiles(msgspec.Struct, frozen=True, rename="camel"):
+    """Of durations in seconds."""
+
+    p50: float
+    p99: float
+    samples: int
+
+
+def percentiles(durations_s: Sequence[float]) -> Percentiles | None:
+    """By nearest rank; None without samples."""
+    ordered = sorted(durations_s)
+    if not ordered:
+        return None
+    p50, p99 = (ordered[math.ceil(len(ordered) * share) - 1] for share in (0.50, 0.99))
+    return Percentiles(p50, p99, len(ordered))
+
+
+class Tracker:
+    """All times are monotonic seconds of this host, on which agent and load test run."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._wanted = frozenset(names)
+        self._applied_at: dict[str, float] = {}
+        self._ready_at: dict[str, float] = {}
+        self._gone_at: dict[str, float] = {}
+        self._observed_at: dict[str, float] = {}
+        self.failed: dict[str, str] = {}
+        """Pods that will not become Ready any more, and why."""
+        self.observe_to_status_s: list[float] = []
+        """From the begin of the observation that a status tells of until that status was here."""
+
+    def applied(self, names: Iterable[str], at: float) -> None:
+        """The request that creates them was sent."""
+        self._applied_at |= dict.fromkeys(names, at)
+
+    def see(self, event: WatchEvent, at: float) -> None:
+        """One event of the watch arrived."""
+        name = event.object.get("metadata", {}).get("name", "")
+        if name not in self._wanted:
+            return
+        if event.type == "DELETED":
+            self._gone_at[name] = at
+            return
+        # A status can change without a new look at the runtime: only the first one after a look counts.
+        if event.observed_at > self._observed_at.get(name, 0.0):
+            self._observed_at[name] = event.observed_at
+            self.observe_to_status_s.append(at - event.observed_at)
+        status = event.object.get("status", {})
+        if _is_ready(status):
+            self._ready_at.setdefault(name, at)
+        elif status.get("phase") in ("Failed", "Succeeded"):
+            self.failed[name] = f"{status['phase']}: {status.get('reason') or status.get('message') or 'no reason'}"
+
+    @property
+    def asked_for(self) -> frozenset[str]:
+        """Those whose creation was requested, whatever became of it."""
+        return frozenset(self._applied_at)
+
+    @property
+    def ready(self) -> int:
+        """How many became Ready."""
+        return len(self._ready_at)
+
+    @property
+    def settled(self) -> bool:
+        """There is nothing more to wait for."""
+        return len(self._ready_at.keys() | self.failed.keys()) == len(self._wanted)
+
+    @property
+    def gone(self) -> int:
+        """How many are gone again."""
+        return len(self._gone_at)
+
+    def time_to_ready_s(self) -> list[float]:
+        """Per pod, from the request to the status that says Ready."""
+        return [at - self._applied_at[name] for name, at in self._ready_at.items() if name in self._applied_at]
+
+    def all_ready_s(self) -> float | None:
+        """From the first request to the last pod's Ready; None unless all of them are."""
+        if len(self._ready_at) < len(self._wanted) or not self._applied_at:
+            return None
+        return max(self._ready_at.values()) - min(self._applied_at.values())
+
+    def not_ready(self) -> list[str]:
+        """The others, with what is known about them."""
+        return [f"{n}: {self.failed.get(n, 'not Ready in time')}" for n in sorted(self._wanted - self._ready_at.keys())]
+
+
+def _is_ready(status: Json) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions", ()))

@@ -1,0 +1,134 @@
+"""Memory and CPU time of the agent's processes and of what Podman starts for it, from /proc."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import psutil
+
+HELPERS: Final = frozenset(
+    ("conmon", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "aardvark-dns", "fuse-overlayfs", "crun", "podman")
+)
+"""What runs beside the containers because of them, by process name."""
+
+Json = Mapping[str, Any]
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One process, or several of one name in sum."""
+
+    name: str
+    pid: int = 0
+    """0 for several."""
+    count: int = 1
+    pss_bytes: int
+    """Proportional share of memory, of those that let us read it."""
+    unreadable: int = 0
+    """How many did not."""
+    cpu_seconds: float
+    """User and system time so far."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything that counts, at one moment."""
+
+    agent: tuple[Usage, ...]
+    """The agent's own processes."""
+    service: tuple[Usage, ...]
+    """`podman system service`, the agent's child or the user's own."""
+    helpers: Mapping[int, Usage]
+    """By pid."""
+
+
+def take_snapshot(agent_pid: int, workers: Sequence[Json]) -> Snapshot:
+    """What there is now; ``workers`` is what the agent says of its children."""
+    try:
+        master = psutil.Process(agent_pid)
+        family = [master, *master.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return Snapshot((), (), {})
+    # The master forks nobody but the zygote, and the zygote everybody else.
+    zygotes = {p.pid: "zygote" for p in family if p.ppid() == agent_pid}
+    agent = {agent_pid: "master", **zygotes, **{int(w["pid"]): str(w["name"]) for w in workers if w["role"] != "exec"}}
+    uid = _real_uid(master)
+    others = [p for p in psutil.process_iter() if p.pid not in agent and _name(p) in HELPERS and _real_uid(p) == uid]
+    services = [p for p in others if _is_service(p)]
+    return Snapshot(
+        agent=tuple(_usages((p, agent[p.pid]) for p in family if p.pid in agent)),
+        service=tuple(_usages((p, "podman service") for p in services)),
+        helpers={u.pid: u for u in _usages((p, _name(p)) for p in others if p not in services)},
+    )
+
+
+def _usages(named: Iterable[tuple[psutil.Process, str]]) -> Iterator[Usage]:
+    for process, name in named:
+        usage = read_usage(process, name)
+        if usage is not None:
+            yield usage
+
+
+def read_usage(process: psutil.Process, name: str) -> Usage | None:
+    """None when it has just ended."""
+    try:
+        cpu = process.cpu_times()
+        pss = _pss_bytes(process)
+    except psutil.NoSuchProcess:
+        return None
+    return Usage(
+        name=name, pid=process.pid, pss_bytes=pss or 0, unreadable=int(pss is None), cpu_seconds=cpu.user + cpu.system
+    )
+
+
+def _pss_bytes(process: psutil.Process) -> int | None:
+    """None for a process in another user namespace that does not show its memory."""
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.AccessDenied:
+        return None
+
+
+def _real_uid(process: psutil.Process) -> int:
+    try:
+        return int(process.uids().real)
+    except psutil.Error:
+        return -1
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return str(process.name())
+    except psutil.Error:
+        return ""
+
+
+def _is_service(process: psutil.Process) -> bool:
+    try:
+        return _name(process) == "podman" and process.cmdline()[1:3] == ["system", "service"]
+    except psutil.Error:
+        return False
+
+
+def used_between(before: Sequence[Usage], after: Sequence[Usage]) -> list[Usage]:
+    """Per process: its memory at the end, and the CPU time that it used in between."""
+    known = {usage.pid: usage.cpu_seconds for usage in before}
+    return [
+        msgspec.structs.replace(usage, cpu_seconds=usage.cpu_seconds - known.get(usage.pid, 0.0)) for usage in after
+    ]
+
+
+def started_between(before: Mapping[int, Usage], after: Mapping[int, Usage]) -> list[Usage]:
+    """Per name: those that were started in between, in sum. What has ended by then is not in it."""
+    new = [usage for pid, usage in after.items() if pid not in before]
+    return [_total([usage for usage in new if usage.name == name]) for name in sorted({u.name for u in new})]
+
+
+def _total(usages: Sequence[Usage]) -> Usage:
+    return Usage(
+        name=usages[0].name,
+        count=len(usages),
+        pss_bytes=sum(u.pss_bytes for u in usages),
+        unreadable=sum(u.unreadable for u in usages),
+        cpu_seconds=sum(u.cpu_seconds for u in usages),
+    )

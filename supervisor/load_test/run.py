@@ -1,0 +1,150 @@
+"""One run: apply, wait for Ready, measure, delete. Whatever happens, what it made is taken away again."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, Protocol
+
+from ipc import clock
+from supervisor.client import AgentClient, RequestFailed, pods_path
+from supervisor.load_test.generate import Batch, Load, batches
+from supervisor.load_test.measure import Tracker, percentiles
+from supervisor.load_test.processes import Snapshot, started_between, take_snapshot, used_between
+from supervisor.load_test.report import Report
+from supervisor.reflector import Reflector
+
+APPLIES_IN_FLIGHT: Final = 2
+DELETIONS_IN_FLIGHT: Final = 8
+DELETE_TIMEOUT_S: Final = 300.0
+_NOT_FOUND: Final = 404
+
+
+class Progress(Protocol):
+    """Shows how far it is."""
+
+    def show(self, phase: str, done: int, total: int) -> None: ...
+
+
+class Run:
+    """The state of one run."""
+
+    def __init__(self, client: AgentClient, load: Load, progress: Progress) -> None:
+        self._client = client
+        self._load = load
+        self._progress = progress
+        self._pods = Reflector(client, pods_path(load.namespace), {"labelSelector": load.selector})
+        self._tracker = Tracker(load.names())
+        self._problems: list[str] = []
+
+    def execute(self, timeout_s: float) -> Report:
+        """Raises AgentError when the agent goes, KeyboardInterrupt when it is told to; cleans up before."""
+        about = self._client.get("/version")
+        before = after = self._snapshot(about)
+        deleted_s: float | None = None
+        self._pods.list()
+        try:
+            self._start_all(timeout_s)
+            after = self._snapshot(about)
+        finally:
+            deleted_s = self._delete_all()
+        return self._report(about, before, after, deleted_s)
+
+    # --- phases ---
+
+    def _start_all(self, timeout_s: float) -> None:
+        with _pool(APPLIES_IN_FLIGHT) as pool:
+            applying = [pool.submit(self._apply, batch) for batch in batches(self._load)]
+            self._follow(applying, lambda: self._tracker.settled, timeout_s, "Ready", lambda: self._tracker.ready)
+
+    def _apply(self, batch: Batch) -> None:
+        self._tracker.applied(batch.names, clock.monotonic())
+        result = self._client.apply(batch.body, f"load-test {self._load.run}")
+        if result.failed:
+            raise RequestFailed(result.code, result.reason, result.message)
+
+    def _delete_all(self) -> float | None:
+        """Every pod that there is of this run; the time it took, or None when some are left."""
+        begin = clock.monotonic()
+        self._pods.list()
+        names = self._tracker.asked_for | {pod["metadata"]["name"] for pod in self._pods.objects.values()}
+        with _pool(DELETIONS_IN_FLIGHT) as pool:
+            deleting = [pool.submit(self._delete, name) for name in sorted(names)]
+
+            def all_gone() -> bool:
+                return not self._pods.objects and all(request.done() for request in deleting)
+
+            self._follow(deleting, all_gone, DELETE_TIMEOUT_S, "gone", lambda: self._tracker.gone)
+        left = sorted(pod["metadata"]["name"] for pod in self._pods.objects.values())
+        self._problems += [f"{name}: not gone {DELETE_TIMEOUT_S:g} s after its deletion" for name in left]
+        return None if left else clock.monotonic() - begin
+
+    def _delete(self, name: str) -> None:
+        try:
+            self._client.delete_pod(self._load.namespace, name)
+        except RequestFailed as error:
+            if error.code != _NOT_FOUND:
+                raise
+
+    def _follow(
+        self,
+        requests: Sequence[Future[None]],
+        reached: Callable[[], bool],
+        timeout_s: float,
+        phase: str,
+        count: Callable[[], int],
+    ) -> None:
+        """Take in what the watch tells until it is reached, the time is over, or a request has failed."""
+        deadline = clock.monotonic() + timeout_s
+        events = self._pods.events()
+        while not reached() and clock.monotonic() < deadline and not _failed(requests):
+            self._tracker.see(next(events), clock.monotonic())
+            self._progress.show(phase, count(), self._load.pods)
+        self._problems += [str(error) for error in _failed(requests)]
+
+    # --- figures ---
+
+    def _snapshot(self, about: dict[str, Any]) -> Snapshot:
+        return take_snapshot(int(about["pid"]), self._client.get("/rootlet/v1/workers")["items"])
+
+    def _report(self, about: dict[str, Any], before: Snapshot, after: Snapshot, deleted_s: float | None) -> Report:
+        load, tracker = self._load, self._tracker
+        all_ready_s = tracker.all_ready_s()
+        return Report(
+            run=load.run,
+            pods=load.pods,
+            containers=load.containers,
+            image=load.image,
+            agent_version=about["gitVersion"],
+            podman_version=about["runtimeVersion"],
+            ready=tracker.ready,
+            all_ready_s=all_ready_s,
+            pods_per_second=_per_second(load.pods, all_ready_s),
+            time_to_ready_s=percentiles(tracker.time_to_ready_s()),
+            observe_to_status_s=percentiles(tracker.observe_to_status_s),
+            delete_s=deleted_s,
+            deleted_per_second=_per_second(load.pods, deleted_s),
+            agent=used_between(before.agent, after.agent),
+            podman=used_between(before.service, after.service) + started_between(before.helpers, after.helpers),
+            problems=[*self._problems, *tracker.not_ready()],
+        )
+
+
+@contextlib.contextmanager
+def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """What has not begun when the body ends, however it ends, is not begun any more."""
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _failed(requests: Sequence[Future[None]]) -> list[BaseException]:
+    done = (request.exception() for request in requests if request.done() and not request.cancelled())
+    return [error for error in done if error is not None]
+
+
+def _per_second(count: int, duration_s: float | None) -> float | None:
+    return count / duration_s if duration_s else None

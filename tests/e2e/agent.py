@@ -1,0 +1,330 @@
+"""A real agent for the end-to-end tests: a process of its own, with an instance name that no other run has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import psutil
+import yaml
+
+from supervisor.client import AgentClient, AgentError
+from tests.e2e.eye import Eye
+from tests.podman_service import wait_until
+
+Json = dict[str, Any]
+
+START_DEADLINE_S: Final = 30.0
+DEADLINE_S: Final = 45.0
+STOP_DEADLINE_S: Final = 60.0
+CLI_DEADLINE_S: Final = 90.0
+POLL_S: Final = 0.1
+LOG_LINES_SHOWN: Final = 60
+
+MARK: Final = "ROOTLET_TEST_AGENT"
+"""Environment variable that every process of the agent inherits: how those that were left behind are found."""
+POD_PROCESSES: Final = frozenset({"conmon", "crun", "runc", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "exe"})
+"""They belong to containers and stay when the agent goes."""
+SHARED_MEMORY: Final = Path("/dev/shm")
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class House(NamedTuple):
+    """What an agent occupies beside its containers."""
+
+    processes: frozenset[str]
+    files: frozenset[str]
+    shared_memory: frozenset[str]
+
+
+def settings(instance: str, directory: Path, changes: Mapping[str, Any]) -> Json:
+    """A configuration that waits for nothing long. ``changes`` replace values; sections are merged."""
+    base: Json = {
+        "apiVersion": "rootlet.dev/v1alpha1",
+        "kind": "RootletConfiguration",
+        "instanceName": instance,
+        "nodeName": "e2e",
+        "staticPodPath": str(directory / "manifests"),
+        "stateDir": str(directory / "state"),
+        "podLogsDir": str(directory / "logs"),
+        "adminSocket": str(directory / "run" / "agent.sock"),
+        "podman": {"service": "own"},
+        "maxPods": 500,
+        "relistPeriod": "3s",
+        "fileCheckFrequency": "2s",
+        "housekeepingPeriod": "500ms",
+        "nodeStatusUpdateFrequency": "1s",
+        "workers": {"count": 2, "maxDeaths": 1000},
+    }
+    for name, value in changes.items():
+        base[name] = {**base.get(name, {}), **value} if isinstance(value, dict) else value
+    return base
+
+
+class Agent:
+    """An instance: its directories, its configuration, and the process while there is one."""
+
+    def __init__(self, instance: str, changes: Mapping[str, Any] | None = None) -> None:
+        # Short, because a Unix socket's path may have 107 bytes, and pytest's own directories are long.
+        self.directory = Path(tempfile.mkdtemp(prefix="rl-", dir="/tmp"))
+        self.instance = instance
+        self.eye = Eye(instance)
+        self.manifests = self.directory / "manifests"
+        self.manifests.mkdir()
+        self.log = self.directory / "agent.log"
+        self.config = self.directory / "rootlet.yaml"
+        self.settings = settings(instance, self.directory, changes or {})
+        self.configure({})
+        self.socket = Path(self.settings["adminSocket"])
+        self._process: subprocess.Popen[bytes] | None = None
+        self._client = AgentClient(self.socket)
+
+    # --- life ---
+
+    def configure(self, changes: Mapping[str, Any]) -> None:
+        """Change the configuration file."""
+        self.settings |= changes
+        self.config.write_text(yaml.safe_dump(self.settings))
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Run `rootlet run`, whatever becomes of it. It dies with the test session, whatever ends that."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                ["setpriv", "--pdeathsig", "TERM", "rootlet", "run", "--config", str(self.config)],
+                env={**os.environ, MARK: self.instance},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def start(self) -> None:
+        """Return when the agent answers, every process of it works and the sources were read."""
+        assert self._process is None, "runs already"
+        self._process = self.spawn()
+        self.until(self.is_up, "the agent is up", START_DEADLINE_S)
+
+    def is_up(self) -> bool:
+        """Fails when the agent has ended."""
+        assert self.process.poll() is None, f"the agent ended with {self.process.returncode}\n{self.story()}"
+        try:
+            about = self._client.get("/version")
+            workers = self.workers()
+        except AgentError:
+            return False
+        ready = about["pid"] == self.process.pid and about["sourcesReady"] and about["runtimeHealthy"]
+        return ready and all(worker["state"] == "Running" for worker in workers.values())
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "the agent was not started"
+        return self._process
+
+    def wait_end(self, deadline_s: float = STOP_DEADLINE_S) -> int:
+        """Its exit code, once it has ended of its own accord or because somebody killed it."""
+        code = self.process.wait(deadline_s)
+        self._process = None
+        return code
+
+    def stop(self) -> None:
+        """SIGTERM: containers keep running."""
+        self.process.send_signal(signal.SIGTERM)
+        assert self.wait_end() == 0, self.story()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def stop_pods(self) -> None:
+        """`rootlet stop --pods`."""
+        assert self.cli("stop", "--pods").code == 0
+        assert self.wait_end() == 0, self.story()
+
+    def close(self) -> None:
+        """Everything goes, whatever state it is in: processes, pods, files."""
+        self._client.close()
+        try:
+            if self._process is not None:
+                self._process.send_signal(signal.SIGTERM)
+                self._process.wait(STOP_DEADLINE_S)
+        finally:
+            for process in self.marked_processes():
+                process.kill()
+            self.eye.remove_everything()
+            shutil.rmtree(self.directory)
+
+    # --- asking the agent ---
+
+    def cli(self, *arguments: str, stdin: str = "") -> Done:
+        """Run a command of the command line against this agent."""
+        done = subprocess.run(
+            self.command(*arguments), input=stdin, capture_output=True, text=True, timeout=CLI_DEADLINE_S, check=False
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def command(self, *arguments: str) -> list[str]:
+        """The words of that command, for those who run it themselves."""
+        return ["rootlet", "--socket", str(self.socket), *arguments]
+
+    def get(self, path: str) -> Json:
+        """Any object of the admin socket."""
+        return self._client.get(path)
+
+    def pods(self) -> dict[str, Json]:
+        """v1 pods by name."""
+        return {pod["metadata"]["name"]: pod for pod in self._client.get("/api/v1/pods")["items"]}
+
+    def events(self, name: str = "") -> list[Json]:
+        """v1 events, of one object or of all."""
+        return [e for e in self._client.get("/api/v1/events")["items"] if name in ("", e["involvedObject"]["name"])]
+
+    def workers(self) -> dict[str, Json]:
+        """The agent's own processes by name."""
+        return {worker["name"]: worker for worker in self._client.get("/rootlet/v1/workers")["items"]}
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    # --- what it wants ---
+
+    def write(self, *manifests: Mapping[str, Any]) -> None:
+        """One file per pod, as ``<name>.yaml``."""
+        for manifest in manifests:
+            self.write_file(f"{manifest['metadata']['name']}.yaml", json.dumps(manifest))
+
+    def write_file(self, name: str, content: str | bytes) -> None:
+        """Atomically, as good tools do."""
+        new = self.manifests / f".{name}.new"
+        new.write_bytes(content.encode() if isinstance(content, str) else content)
+        new.replace(self.manifests / name)
+
+    def remove(self, *names: str) -> None:
+        """The files of these pods."""
+        for name in names:
+            (self.manifests / f"{name}.yaml").unlink()
+
+    # --- waiting ---
+
+    def until(self, condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
+        """Wait for a condition; fails with the agent's log at the deadline."""
+        try:
+            wait_until(condition, deadline_s, POLL_S)
+        except AssertionError as late:
+            raise AssertionError(f"{what}: {late}\n{self.story()}") from late
+
+    def until_ready(self, names: Iterable[str], deadline_s: float = DEADLINE_S) -> None:
+        """Every one of these is Running and Ready."""
+        wanted = list(names)
+
+        def all_ready() -> bool:
+            pods = self.pods()
+            return all(name in pods and is_ready(pods[name]) for name in wanted)
+
+        self.until(all_ready, f"{len(wanted)} pods are Ready", deadline_s)
+
+    def until_gone(self, names: Iterable[str], deadline_s: float = DEADLINE_S) -> None:
+        """For the agent, and in Podman."""
+        unwanted = set(names)
+        self.until(lambda: unwanted.isdisjoint(self.pods()), f"{sorted(unwanted)} are gone", deadline_s)
+        left = [c for c in self.eye.containers(infra=True) if c.pod in unwanted]
+        assert not left, f"the agent says that they are gone: {left}"
+
+    def run(self, *manifests: Mapping[str, Any]) -> None:
+        """Write these and wait until they are Ready."""
+        self.write(*manifests)
+        self.until_ready(manifest["metadata"]["name"] for manifest in manifests)
+
+    # --- its processes ---
+
+    def processes(self) -> dict[str, int]:
+        """Pids by role: master, zygote, and the workers by their names."""
+        (zygote,) = psutil.Process(self.process.pid).children()
+        workers = {name: worker["pid"] for name, worker in self.workers().items()}
+        return {"master": self.process.pid, "zygote": zygote.pid, **workers}
+
+    def kill(self, role: str, signum: int = signal.SIGKILL) -> None:
+        os.kill(self.processes()[role], signum)
+
+    def kill_and_recover(self, role: str) -> None:
+        """kill -9; back when the agent is whole again. Without master or zygote there is none: it is started anew."""
+        before = self.workers().get(role)
+        self.kill(role)
+        if before is None:
+            assert self.wait_end() == {"master": -signal.SIGKILL, "zygote": 1}[role]
+            self.start()
+        else:
+            self.until(lambda: self._is_replaced(before), f"{role} is replaced")
+
+    def _is_replaced(self, before: Json) -> bool:
+        now = self.workers()[before["name"]]
+        return now["incarnation"] > before["incarnation"] and now["state"] == "Running"
+
+    def marked_processes(self) -> list[psutil.Process]:
+        """Every process that stems from the agent and is not part of a pod."""
+        return [process for process in psutil.process_iter() if _is_marked(process, self.instance)]
+
+    def house(self) -> House:
+        """What it occupies now. Names only: pids change."""
+        roles = {pid: role for role, pid in self.processes().items()} if self._process is not None else {}
+        processes = (roles.get(p.pid, f"stranger {p.pid} {_command_line(p)}") for p in self.marked_processes())
+        runtime = self.socket.parent
+        return House(
+            processes=frozenset(processes),
+            files=frozenset(os.listdir(runtime)) if runtime.exists() else frozenset(),
+            shared_memory=frozenset(n for n in os.listdir(SHARED_MEMORY) if not n.startswith("libpod")),
+        )
+
+    def story(self) -> str:
+        """What one needs to know when a test has failed."""
+        lines = self.log_text().splitlines()
+        return "\n".join([f"--- the end of the log of {self.instance}:", *lines[-LOG_LINES_SHOWN:]])
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Running, and its Ready condition is True."""
+    status = pod["status"]
+    conditions = {condition["type"]: condition["status"] for condition in status.get("conditions", ())}
+    return bool(status["phase"] == "Running" and conditions.get("Ready") == "True")
+
+
+def container_status(pod: Mapping[str, Any], name: str = "main") -> Json:
+    """Of one container; empty before the first report."""
+    found: Json = next((s for s in pod["status"].get("containerStatuses", ()) if s["name"] == name), {})
+    return found
+
+
+def restart_count(pod: Mapping[str, Any], name: str = "main") -> int:
+    return int(container_status(pod, name).get("restartCount", 0))
+
+
+def _is_marked(process: psutil.Process, instance: str) -> bool:
+    try:
+        return process.environ().get(MARK) == instance and not _belongs_to_pod(process)
+    except (psutil.AccessDenied, psutil.NoSuchProcess):
+        return False  # another user's, or gone
+
+
+def _belongs_to_pod(process: psutil.Process) -> bool:
+    """conmon runs `podman container cleanup` when its container ends."""
+    return process.name() in POD_PROCESSES or "cleanup" in process.cmdline() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def _command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return "(gone)"

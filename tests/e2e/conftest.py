@@ -1,0 +1,49 @@
+"""Agents for the end-to-end tests. Whatever a test does to them, nothing of them stays."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.podman_service import PodmanService
+
+NewAgent = Callable[..., Agent]
+
+
+@contextlib.contextmanager
+def _agents(service: PodmanService) -> Iterator[NewAgent]:
+    with contextlib.ExitStack() as stack:
+
+        def new_agent(**changes: Any) -> Agent:
+            agent = Agent(service.new_instance(), changes)
+            stack.callback(agent.close)
+            stack.callback(lambda: print(agent.story()))
+            return agent
+
+        yield new_agent
+
+
+@pytest.fixture
+def new_agent(podman_service: PodmanService) -> Iterator[NewAgent]:
+    """Makes agents, not yet started, for one test. Keywords are settings."""
+    with _agents(podman_service) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def new_shared_agent(podman_service: PodmanService) -> Iterator[NewAgent]:
+    """The same for all tests of a file."""
+    with _agents(podman_service) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def agent(new_shared_agent: NewAgent) -> Agent:
+    """One running agent for all tests of a file: each has pods with names of its own."""
+    shared = new_shared_agent()
+    shared.start()
+    return shared

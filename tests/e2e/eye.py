@@ -1,0 +1,110 @@
+"""An independent eye on Podman: its command line and the labels as they are documented, nothing of our own code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+COMMAND_DEADLINE_S: Final = 120.0
+INFRA: Final = "<infra>"
+
+_INSTANCE: Final = "rootlet.dev/instance"
+_ATTEMPT: Final = "rootlet.dev/attempt"
+_POD: Final = "io.kubernetes.pod.name"
+_CONTAINER: Final = "io.kubernetes.container.name"
+
+
+class Seen(NamedTuple):
+    """One container as `podman ps` shows it."""
+
+    id: str
+    pod: str
+    name: str
+    """INFRA for the infra container."""
+    state: str
+    pid: int
+    started_at: int
+    exit_code: int
+    attempt: int
+    podman_pod: str
+    podman_name: str
+    labels: Mapping[str, str]
+
+    @property
+    def life(self) -> tuple[str, int, int]:
+        """Changes whenever the container is started once more, or replaced."""
+        return self.id, self.pid, self.started_at
+
+
+class Eye:
+    """Sees what carries one instance's name."""
+
+    def __init__(self, instance: str) -> None:
+        self.instance = instance
+
+    def containers(self, pod: str = "", *, infra: bool = False) -> list[Seen]:
+        """In any state, of one pod or of all; infra containers only when asked for."""
+        shown = json.loads(podman("ps", "--all", "--format", "json", "--filter", f"label={_INSTANCE}={self.instance}"))
+        found = [_seen(container) for container in shown]
+        return [c for c in found if (not pod or c.pod == pod) and (infra or c.name != INFRA)]
+
+    def running(self, pod: str = "") -> dict[tuple[str, str], Seen]:
+        """By pod and container, infra containers among them. Fails when one of them runs twice."""
+        return by_name(c for c in self.containers(pod, infra=True) if c.state == "running")
+
+    def lives(self, pod: str = "") -> dict[tuple[str, str], tuple[str, int, int]]:
+        """Identities of what runs: equal before and after means that nothing was restarted."""
+        return {key: container.life for key, container in self.running(pod).items()}
+
+    def container(self, pod: str, name: str) -> Seen:
+        """The one that runs."""
+        return self.running(pod)[pod, name]
+
+    def podman_pods(self) -> list[str]:
+        """Ids of the sandboxes, whatever their state."""
+        return podman("pod", "ps", "--quiet", "--no-trunc", "--filter", f"label={_INSTANCE}={self.instance}").split()
+
+    def remove_everything(self) -> None:
+        """All that carries the name, without asking the agent."""
+        if pods := self.podman_pods():
+            podman("pod", "rm", "--force", "--time", "0", *pods)
+        if left := [container.id for container in self.containers(infra=True)]:
+            podman("rm", "--force", "--time", "0", *left)
+
+
+def by_name(containers: Iterable[Seen]) -> dict[tuple[str, str], Seen]:
+    """By pod and container name. Fails when there are two of one name."""
+    found = list(containers)
+    counts = Counter((c.pod, c.name) for c in found)
+    twice = [c for c in found if counts[c.pod, c.name] > 1]
+    assert not twice, f"running twice: {twice}"
+    return {(c.pod, c.name): c for c in found}
+
+
+def _seen(shown: Mapping[str, Any]) -> Seen:
+    labels = shown["Labels"] or {}
+    return Seen(
+        id=shown["Id"],
+        pod=labels.get(_POD, ""),
+        name=INFRA if shown["IsInfra"] else labels.get(_CONTAINER, ""),
+        state=shown["State"],
+        pid=shown["Pid"],
+        started_at=shown["StartedAt"],
+        exit_code=shown["ExitCode"],
+        attempt=int(labels.get(_ATTEMPT, "0")),
+        podman_pod=shown["Pod"],
+        podman_name=shown["Names"][0],
+        labels=labels,
+    )
+
+
+def podman(*arguments: str) -> str:
+    """Standard output of a podman command; fails when it does."""
+    done = subprocess.run(
+        ["podman", *arguments], timeout=COMMAND_DEADLINE_S, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"podman {' '.join(arguments)}: {done.stderr}"
+    return done.stdout

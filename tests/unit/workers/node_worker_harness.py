@@ -1,0 +1,136 @@
+"""A node worker on any runtime, and the master's end of its link."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ipc.board import Board
+from ipc.boot import ChildContext, Role, WorkerSettings
+from ipc.channel import Channel
+from ipc.clock import Clock
+from ipc.messages import NodeWorkerCommand, NodeWorkerReport, Observation, Observed, Relisted, Shutdown
+from ipc.runtime import RuntimePodStatus
+from workers.node_worker import run_node_worker
+from workers.runtime import Runtime
+
+SLOT = 0
+DEADLINE_S = 120.0
+
+T = TypeVar("T")
+
+
+class Master:
+    """Sends commands, keeps every report, reads the board."""
+
+    def __init__(self, channel: Channel[NodeWorkerCommand, NodeWorkerReport], board: Board) -> None:
+        self.channel = channel
+        self.board = board
+        self.reports: list[NodeWorkerReport] = []
+        self._new = asyncio.Event()
+
+    async def keep(self) -> None:
+        async for report in self.channel:
+            self.reports.append(report)
+            self._new.set()
+
+    def send(self, *commands: NodeWorkerCommand) -> None:
+        for command in commands:
+            self.channel.post(command)
+
+    async def first(self, kind: type[T], holds: Callable[[T], bool] = lambda report: True, after: int = 0) -> T:
+        """The first report of that kind for which the condition holds, from report number ``after`` on."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                for report in self.reports[after:]:
+                    if isinstance(report, kind) and holds(report):
+                        return report
+                self._new.clear()
+                await self._new.wait()
+
+    async def observation(
+        self, uid: str, holds: Callable[[RuntimePodStatus], bool] = lambda status: True, after: int = 0
+    ) -> Observation:
+        """The first observation of a pod whose content satisfies the condition."""
+        found: list[Observation] = []
+
+        def is_it(report: Observed | Relisted) -> bool:
+            news = report.observations if isinstance(report, Observed) else report.changed
+            found[:] = [seen for seen in news if seen.uid == uid and holds(self.status(seen))]
+            return bool(found)
+
+        await self.first(Observed | Relisted, is_it, after)  # type: ignore[arg-type]
+        return found[0]
+
+    def status(self, seen: Observation) -> RuntimePodStatus:
+        """What an observation says, from the message or the board as it is now."""
+        if seen.status is not None:
+            return seen.status
+        status = self.row(seen.row)
+        assert status is not None
+        return status
+
+    def row(self, number: int) -> RuntimePodStatus | None:
+        """What lies on a row, dated as readers date it."""
+        row = self.board.read_pod(number)
+        if row is None:
+            return None
+        status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
+        assert status.uid == row.uid
+        return msgspec.structs.replace(status, observed_at=row.observed_at)
+
+    def count(self, kind: type[object]) -> int:
+        return sum(isinstance(report, kind) for report in self.reports)
+
+
+@asynccontextmanager
+async def node_worker(
+    runtime: Runtime,
+    clock: Clock,
+    *,
+    instance: str = "one",
+    relist_period_s: float = 10.0,
+    pod_rows: int = 64,
+    pod_row_bytes: int = 16 * 1024,
+    pod_logs_dir: Path = Path("/nonexistent"),
+) -> AsyncIterator[Master]:
+    """The worker's whole life; leaving the block shuts it down in order and hands on what it raised."""
+    near, far = socket.socketpair()
+    board = Board.create(worker_slots=1, pod_rows=pod_rows, pod_row_bytes=pod_row_bytes)
+    settings = WorkerSettings(
+        instance=instance,
+        node_name="here",
+        podman_socket="",
+        pod_logs_dir=str(pod_logs_dir),
+        relist_period_s=relist_period_s,
+    )
+    context = ChildContext(
+        slot=SLOT, incarnation=1, role=Role.NODE_WORKER, settings=settings, link=far, listen=None, board=board
+    )
+    writer = board.worker_writer(SLOT)
+    writer.begin(1, 1)
+    theirs: Channel[NodeWorkerReport, NodeWorkerCommand] = await Channel.open(far, NodeWorkerReport, NodeWorkerCommand)
+    ours: Channel[NodeWorkerCommand, NodeWorkerReport] = await Channel.open(near, NodeWorkerCommand, NodeWorkerReport)
+    master = Master(ours, board)
+    worker = asyncio.create_task(run_node_worker(context, theirs, runtime, clock, writer, random.Random(1)))
+    keeping = asyncio.create_task(master.keep())
+    try:
+        yield master
+        if not ours.closed:
+            ours.post(Shutdown())
+        async with asyncio.timeout(DEADLINE_S):
+            await worker
+    finally:
+        for task in (worker, keeping):
+            task.cancel()
+        await asyncio.gather(worker, keeping, return_exceptions=True)
+        for channel in (ours, theirs):
+            channel.close()
+            await channel.wait_closed()

@@ -1,0 +1,127 @@
+"""A host in memory for the tests of syncs: fake Podman, simulated time, fresh looks, and the requests of a master."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ipc.api import Pod
+from ipc.board import Board
+from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
+from ipc.runtime import RuntimePodStatus
+from tests.fakes.clock import SimClock
+from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
+from tests.unit.workers.pods import IMAGE
+from workers import labels
+from workers.images import ImageManager
+from workers.observe import pod_status
+from workers.pod_worker import answer
+from workers.restart import crash_loop_limits
+from workers.start_error import with_start_errors
+from workers.sync_context import SyncContext
+
+INSTANCE = "test"
+MAX_ROUNDS = 8
+ROUND_S = 301.0
+"""Between two rounds of `Host.settle`: longer than any back-off."""
+
+
+class WatchedPodman(FakePodman):
+    """Fails the test at the very moment at which two containers of one name run."""
+
+    def start_container(self, id: str) -> None:
+        super().start_container(id)
+        names = Counter(c.labels.get(labels.CONTAINER_NAME, "") for c in self.running())
+        assert max(names.values(), default=0) <= 1, f"twice at once: {names}"
+
+    def running(self) -> list[FakeContainer]:
+        """Those of pods, without infra containers."""
+        return [c for c in self.containers.values() if c.state == "running" and not c.is_infra]
+
+
+class Host:
+    """One pod's world. Everything must happen inside `simulate`."""
+
+    def __init__(self, logs_dir: Path) -> None:
+        self.clock = SimClock()
+        self.podman = WatchedPodman(self.clock, images=[IMAGE], registry=["registry.test/app:1"])
+        self.events: list[EventReport] = []
+        self.logs_dir = logs_dir
+        self._eyes = FakeRuntime(self.podman, INSTANCE)
+        self._board = Board.create(worker_slots=1, pod_rows=1)
+        self._generations: Iterator[int] = iter(range(1, 1_000_000))
+        self.next_worker()
+
+    def next_worker(self) -> None:
+        """The worker's next life: nothing is remembered, and no fault is due any more."""
+        self.runtime = FakeRuntime(self.podman, INSTANCE)
+        self.context = SyncContext(
+            runtime=self.runtime,
+            images=ImageManager(self.runtime, self.clock),
+            clock=self.clock,
+            limits=crash_loop_limits(300.0),
+            instance=INSTANCE,
+            pod_logs_dir=str(self.logs_dir),
+            report=self._take_event,
+            step=lambda text: None,
+        )
+
+    async def observe(self, uid: str) -> RuntimePodStatus:
+        """A fresh look, through a client that never fails."""
+        started_at = self.clock.now().mono
+        pods = await self._eyes.list_pods(uid)
+        containers = [await self._eyes.inspect_container(c.id) for c in await self._eyes.list_containers()]
+        mine = [c for c in containers if c.labels.get(labels.POD_UID) == uid]
+        return with_start_errors(pod_status(uid, pods, mine, started_at), str(self.logs_dir))
+
+    async def sync(
+        self,
+        pod: Pod | None,
+        kind: WorkType = WorkType.SYNC,
+        *,
+        view: RuntimePodStatus | None = None,
+        cancel: asyncio.Event | None = None,
+        **request: Any,
+    ) -> SyncDone:
+        """One request, answered. Without a ``view`` on a fresh look at ``pod`` (or at ``uid``)."""
+        uid = pod.metadata.uid if pod is not None else request.pop("uid")
+        status = view if view is not None else await self.observe(uid)
+        made = SyncPod(
+            uid=uid,
+            generation=next(self._generations),
+            incarnation=1,
+            kind=kind,
+            pod=pod,
+            row=-1,
+            status=status,
+            **{"min_observed_at": status.observed_at, **request},
+        )
+        done = await answer(self.context, self._board, made, cancel or asyncio.Event())
+        assert (done.uid, done.generation, done.kind) == (uid, made.generation, kind)
+        assert done.error != "Internal", done.message
+        return done
+
+    async def settle(self, pod: Pod | None, kind: WorkType = WorkType.SYNC, **request: Any) -> SyncDone:
+        """Sync again and again until nothing is left to do."""
+        for _ in range(MAX_ROUNDS):
+            done = await self.sync(pod, kind, **dict(request))
+            if not (done.changed or done.error or any(result.error for result in done.results)):
+                return done
+            await asyncio.sleep(ROUND_S)
+        raise AssertionError(f"not at rest after {MAX_ROUNDS} rounds: {done}")
+
+    def running(self) -> dict[str, str]:
+        """Container name -> id."""
+        return {c.labels[labels.CONTAINER_NAME]: c.id for c in self.podman.running()}
+
+    def reasons(self) -> list[str]:
+        """Of the events so far; they are forgotten."""
+        seen = [f"{event.reason} {event.field_path}".strip() for event in self.events]
+        self.events.clear()
+        return seen
+
+    async def _take_event(self, event: EventReport) -> None:
+        self.events.append(event)

@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from ipc.api.container import PullPolicy
+from tests.fakes.clock import SimClock, simulate
+from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
+from workers.images import ImageError, ImageManager, ImageReason
+from workers.runtime import ErrorKind, RuntimeCallError
+
+THERE = "quay.io/a/there:1"
+REMOTE = "quay.io/a/remote:1"
+NOWHERE = "quay.io/a/nowhere:1"
+LOCAL = "localhost/built:latest"
+
+
+class Kit:
+    """An image manager on a fake Podman, and the events it told."""
+
+    def __init__(self, latency_s: float = 0.0) -> None:
+        self.clock = SimClock()
+        self.podman = FakePodman(self.clock, images=[THERE, LOCAL], registry=[THERE, REMOTE])
+        self.runtime = FakeRuntime(self.podman, "one", latency_s=latency_s)
+        self.images = ImageManager(self.runtime, self.clock)
+        self.told: list[tuple[str, str, str]] = []
+
+    async def tell(self, type: str, reason: str, message: str) -> None:
+        self.told.append((type, reason, message))
+
+    async def ensure(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> str:
+        return (await self.images.ensure_image(uid, reference, policy, self.tell)).id
+
+    async def refused(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> ImageError:
+        with pytest.raises(ImageError) as caught:
+            await self.ensure(reference, policy, uid)
+        return caught.value
+
+    def pulls(self) -> int:
+        return list(self.runtime.calls).count("pull_image")
+
+    def reasons(self) -> list[str]:
+        return [reason for _, reason, _ in self.told]
+
+
+def test_what_is_there_is_not_pulled() -> None:
+    async def main() -> None:
+        kit = Kit()
+        assert await kit.ensure(THERE) == kit.podman.images[THERE].id
+        assert await kit.ensure(THERE, "Never") == kit.podman.images[THERE].id
+        assert kit.pulls() == 0
+        text = f'Container image "{THERE}" already present on machine and can be accessed by the pod'
+        assert kit.told == [("Normal", "Pulled", text)] * 2
+
+    simulate(main)
+
+
+def test_what_is_absent_is_pulled() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        assert await kit.ensure(REMOTE) == kit.podman.images[REMOTE].id
+        assert kit.told == [
+            ("Normal", "Pulling", f'Pulling image "{REMOTE}"'),
+            ("Normal", "Pulled", f'Successfully pulled image "{REMOTE}" in 1.000s'),
+        ]
+
+    simulate(main)
+
+
+def test_always_pulls_what_is_there() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.ensure(THERE, "Always")
+        assert kit.pulls() == 1
+
+    simulate(main)
+
+
+def test_always_uses_a_local_image_that_is_there() -> None:
+    async def main() -> None:
+        kit = Kit()
+        assert await kit.ensure("localhost/built", "Always") == kit.podman.images[LOCAL].id
+        assert kit.pulls() == 0
+        error = await kit.refused("localhost/absent", "Always")
+        assert (error.reason, kit.pulls()) == (ImageReason.PULL_ERROR, 1)
+
+    simulate(main)
+
+
+def test_never_does_not_pull() -> None:
+    async def main() -> None:
+        kit = Kit()
+        error = await kit.refused(REMOTE, "Never")
+        assert error.reason is ImageReason.NEVER_PULL
+        assert error.message == f'Container image "{REMOTE}" is not present with pull policy of Never'
+        assert kit.told == [("Warning", "ErrImageNeverPull", error.message)]
+        assert kit.pulls() == 0
+
+    simulate(main)
+
+
+def test_a_bad_name_is_told_as_such() -> None:
+    async def main() -> None:
+        kit = Kit()
+        error = await kit.refused("quay.io/UPPER")
+        assert error.reason is ImageReason.INVALID_NAME
+        assert "must be lowercase" in error.message
+        assert kit.reasons() == ["InspectFailed"]
+        assert list(kit.runtime.calls) == []
+
+    simulate(main)
+
+
+def test_a_failed_pull_backs_off_doubling_up_to_the_maximum() -> None:
+    async def main() -> None:
+        kit = Kit()
+        delays = []
+        for _ in range(7):
+            error = await kit.refused(NOWHERE)
+            assert error.reason is ImageReason.PULL_ERROR
+            assert "manifest unknown" in error.message
+            delays.append(error.retry_at - kit.clock.now().wall)
+            await asyncio.sleep(delays[-1])
+        assert delays == [10, 20, 40, 80, 160, 300, 300]
+
+    simulate(main)
+
+
+def test_during_the_back_off_nothing_is_pulled() -> None:
+    async def main() -> None:
+        kit = Kit()
+        failed = await kit.refused(NOWHERE)
+        await asyncio.sleep(9.9)
+        error = await kit.refused(NOWHERE)
+        assert error.reason is ImageReason.PULL_BACK_OFF
+        assert error.retry_at == failed.retry_at
+        assert error.message == f'Back-off pulling image "{NOWHERE}": ErrImagePull: {failed.message}'
+        assert kit.told[-1] == ("Normal", "BackOff", f'Back-off pulling image "{NOWHERE}"')
+        assert kit.pulls() == 1
+        await asyncio.sleep(0.2)
+        assert (await kit.refused(NOWHERE)).reason is ImageReason.PULL_ERROR
+        assert kit.pulls() == 2
+
+    simulate(main)
+
+
+def test_the_back_off_is_per_pod_and_image() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.refused(NOWHERE)
+        assert (await kit.refused(NOWHERE, uid="u2")).reason is ImageReason.PULL_ERROR
+        await kit.ensure(REMOTE)
+
+    simulate(main)
+
+
+def test_a_success_ends_the_back_off() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.refused(NOWHERE)
+        await asyncio.sleep(10)
+        await kit.refused(NOWHERE)
+        await asyncio.sleep(20)
+        kit.podman.registry.add(NOWHERE)
+        await kit.ensure(NOWHERE)
+        kit.podman.registry.clear()
+        error = await kit.refused(NOWHERE, "Always")
+        assert error.retry_at - kit.clock.now().wall == 10
+
+    simulate(main)
+
+
+def test_the_back_off_is_forgotten_after_ten_quiet_minutes() -> None:
+    async def main() -> None:
+        kit = Kit()
+        for _ in range(3):
+            error = await kit.refused(NOWHERE)
+            await asyncio.sleep(error.retry_at - kit.clock.now().wall)
+        await asyncio.sleep(601)
+        error = await kit.refused(NOWHERE)
+        assert error.retry_at - kit.clock.now().wall == 10
+
+    simulate(main)
+
+
+def test_an_image_that_came_by_itself_ends_the_waiting() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.refused(NOWHERE)
+        kit.podman.images[NOWHERE] = kit.podman.images[THERE]
+        assert await kit.ensure(NOWHERE) == kit.podman.images[THERE].id
+
+    simulate(main)
+
+
+def test_pods_that_wait_for_one_image_share_its_pull() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=5.0)
+        ids = await asyncio.gather(*(kit.ensure(REMOTE, "Always", f"u{n}") for n in range(5)))
+        assert set(ids) == {kit.podman.images[REMOTE].id}
+        assert kit.pulls() == 1
+        await kit.ensure(REMOTE, "Always")
+        assert kit.pulls() == 2
+
+    simulate(main)
+
+
+def test_a_shared_pull_that_fails_fails_for_all() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=5.0)
+        errors = await asyncio.gather(*(kit.refused(NOWHERE, uid=f"u{n}") for n in range(3)))
+        assert {error.reason for error in errors} == {ImageReason.PULL_ERROR}
+        assert kit.pulls() == 1
+
+    simulate(main)
+
+
+def test_who_gives_up_does_not_take_the_pull_from_the_others() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=5.0)
+        one, two = (asyncio.create_task(kit.ensure(REMOTE, uid=uid)) for uid in ("u1", "u2"))
+        await asyncio.sleep(7)
+        one.cancel()
+        assert await two == kit.podman.images[REMOTE].id
+        assert one.cancelled()
+        assert kit.pulls() == 1
+
+    simulate(main)
+
+
+def test_a_pull_nobody_waits_for_any_more_ends_quietly() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=5.0)
+        waiting = asyncio.create_task(kit.ensure(NOWHERE))
+        await asyncio.sleep(7)
+        waiting.cancel()
+        await asyncio.sleep(20)
+        assert kit.pulls() == 1
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("flavour", list(Flavour))
+def test_a_pull_that_goes_wrong_is_an_error_image(flavour: Flavour) -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.fail(1, flavour, "pull_image")
+        error = await kit.refused(REMOTE)
+        assert error.reason is ImageReason.PULL_ERROR
+        assert kit.reasons() == ["Pulling", "Failed"]
+        await asyncio.sleep(10)
+        await kit.ensure(REMOTE)
+
+    simulate(main)
+
+
+def test_an_inspect_that_fails_is_an_inspect_error() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.fail(1, Flavour.FAILED, "inspect_image")
+        error = await kit.refused(THERE)
+        assert error.reason is ImageReason.INSPECT_ERROR
+        assert kit.reasons() == ["InspectFailed"]
+        await kit.ensure(THERE)
+
+    simulate(main)
+
+
+def test_a_service_that_is_down_is_no_fault_of_the_image() -> None:
+    async def main() -> None:
+        kit = Kit()
+
+        async def raised(action: Callable[[], Awaitable[object]]) -> ErrorKind:
+            with pytest.raises(RuntimeCallError) as caught:
+                await action()
+            return caught.value.kind
+
+        kit.runtime.down = True
+        assert await raised(lambda: kit.ensure(REMOTE)) is ErrorKind.UNAVAILABLE
+        kit.runtime.down = False
+        kit.runtime.fail(1, Flavour.TIMED_OUT, "inspect_image")
+        assert await raised(lambda: kit.ensure(REMOTE)) is ErrorKind.TIMEOUT
+        await kit.ensure(REMOTE)  # No back-off.
+
+    simulate(main)

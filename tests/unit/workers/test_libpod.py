@@ -1,0 +1,205 @@
+"""Bodies as Podman 4.3.1 sent them, shortened."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from workers import libpod
+from workers.runtime import ErrorKind, RuntimeCallError
+
+INFRA = b"""{"AutoRemove":false,"Command":null,"Created":"2026-11-20T09:52:54.399710182Z","CreatedAt":"","Exited":false,
+"ExitedAt":-62135596800,"ExitCode":0,"Id":"49d1","Image":"localhost/podman-pause:4.3.1-0","ImageID":"c265",
+"IsInfra":true,"Labels":{"io.kubernetes.pod.uid":"u0"},"Mounts":[],"Names":["36f8-infra"],"Namespaces":{},
+"Networks":[],"Pid":18931,"Pod":"36f8","PodName":"web","Ports":null,"Size":null,"StartedAt":1795168374,
+"State":"running","Status":""}"""
+CONTAINER = b"""{"Id":"3c3d","Created":"2026-11-20T09:50:20.952183208Z","Path":"sleep","Args":["1000"],
+"State":{"OciVersion":"1.0.2-dev","Status":"exited","Running":false,"OOMKilled":true,"Dead":false,"Pid":0,
+"ExitCode":137,"Error":"","StartedAt":"2026-11-20T09:50:22.437325066Z","FinishedAt":"2026-11-20T09:50:22.451621068Z",
+"Health":{"Status":"","FailingStreak":0,"Log":null}},"Image":"aed7","ImageName":"localhost/t:latest","Pod":"d171",
+"Name":"web-c","RestartCount":0,"IsInfra":false,"Dependencies":["e9a4"],"NetworkSettings":{"IPAddress":"","Ports":{}},
+"Config":{"Labels":null,"StopSignal":15},"HostConfig":{"LogConfig":{"Type":"k8s-file","Path":"/logs/0.log"}}}"""
+
+
+def test_a_list_of_containers() -> None:
+    (found,) = libpod.decode_containers(b"[" + INFRA + b"]")
+    assert (found.id, found.name, found.pod_id, found.pod_name, found.is_infra) == (
+        "49d1",
+        "36f8-infra",
+        "36f8",
+        "web",
+        True,
+    )
+    assert (found.state, found.pid, found.exit_code) == ("running", 18931, 0)
+    assert (found.started_at, found.exited_at) == (1795168374.0, 0.0)
+    assert (found.image, found.image_id) == ("localhost/podman-pause:4.3.1-0", "c265")
+    assert found.labels == {"io.kubernetes.pod.uid": "u0"}
+
+
+@pytest.mark.parametrize("body", [b"null", b"null\n", b"[]", b" [ ] "])
+def test_an_empty_list(body: bytes) -> None:
+    assert libpod.decode_containers(body) == ()
+    assert libpod.decode_pods(body) == ()
+
+
+def test_null_fields_are_empty() -> None:
+    (found,) = libpod.decode_containers(b'[{"Id":"x","State":"created","Names":null,"Labels":null}]')
+    assert (found.name, found.labels) == ("", {})
+    (pod,) = libpod.decode_pods(b'[{"Id":"x","Containers":null,"Labels":null}]')
+    assert (pod.containers, pod.labels, pod.created_at) == ((), {}, 0.0)
+
+
+def test_a_list_of_pods() -> None:
+    (found,) = libpod.decode_pods(
+        b'[{"Cgroup":"/libpod_parent","Containers":[{"Id":"i","Names":"x-infra","Status":"running"},'
+        b'{"Id":"c","Names":"c","Status":"exited"}],"Created":"2026-11-20T09:52:54.5Z","Id":"9d1b","InfraId":"i",'
+        b'"Name":"web","Namespace":"","Networks":[],"Status":"Degraded","Labels":{"a":"b"}}]'
+    )
+    assert (found.id, found.name, found.infra_id, found.labels) == ("9d1b", "web", "i", {"a": "b"})
+    assert found.containers == (("i", "running"), ("c", "exited"))
+    assert found.created_at % 60 == 54.5
+
+
+def test_an_inspected_container() -> None:
+    found = libpod.decode_container(CONTAINER)
+    assert (found.id, found.name, found.pod_id, found.is_infra) == ("3c3d", "web-c", "d171", False)
+    assert (found.state, found.pid, found.exit_code, found.oom_killed) == ("exited", 0, 137, True)
+    assert found.finished_at - found.started_at == pytest.approx(0.014296, abs=1e-6)
+    assert found.started_at % 60 == pytest.approx(22.437325, abs=1e-6)
+    assert (found.image, found.image_id) == ("localhost/t:latest", "aed7")
+    assert (found.labels, found.ips, found.log_path) == ({}, (), "/logs/0.log")
+
+
+def test_a_container_that_never_ran_has_no_times() -> None:
+    body = CONTAINER.replace(b"2026-11-20T09:50:22.437325066Z", b"0001-01-01T00:00:00Z")
+    assert libpod.decode_container(body).started_at == 0.0
+
+
+def test_addresses_are_those_of_the_networks_ipv4_first() -> None:
+    networks = (
+        b'"NetworkSettings":{"IPAddress":"10.88.0.2","Networks":{"a":{"IPAddress":"10.88.0.2",'
+        b'"GlobalIPv6Address":"fd00::2"},"b":{"IPAddress":"10.89.0.2","GlobalIPv6Address":""}}}'
+    )
+    found = libpod.decode_container(CONTAINER.replace(b'"NetworkSettings":{"IPAddress":"","Ports":{}}', networks))
+    assert found.ips == ("10.88.0.2", "10.89.0.2", "fd00::2")
+
+
+def test_an_inspected_pod() -> None:
+    found = libpod.decode_pod(
+        b'{"Id":"d171","Name":"web","Created":"2026-11-20T09:50:20.928003488Z","State":"Degraded","Labels":null,'
+        b'"InfraContainerID":"e9a4","Containers":[{"Id":"e9a4","Name":"x","State":"running"}]}'
+    )
+    assert (found.id, found.name, found.infra_id, found.labels) == ("d171", "web", "e9a4", {})
+    assert found.containers == (("e9a4", "running"),)
+
+
+def test_an_image() -> None:
+    found = libpod.decode_image(
+        b'{"Id":"aed7","RepoDigests":["localhost/t@sha256:ab"],"User":"","Size":1997895,'
+        b'"Config":{"User":"nobody","StopSignal":"SIGINT"}}'
+    )
+    assert (found.id, found.digests, found.user, found.stop_signal) == (
+        "aed7",
+        ("localhost/t@sha256:ab",),
+        "nobody",
+        "SIGINT",
+    )
+    assert found.size_bytes == 1997895
+
+
+def test_an_image_without_any_configuration() -> None:
+    assert libpod.decode_image(b'{"Id":"aed7","RepoDigests":null,"Config":{}}').digests == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "errors"),
+    [
+        (b'[{"Id":"3c3d","RawInput":"3c3d"}]', ()),
+        (b'{"Err":null,"Id":"d171"}\n', ()),
+        (b'{"Err":null,"Id":"d171","RemovedCtrs":{"x":null}}', ()),
+        (b"", ()),
+        (b"null", ()),
+        (b'[{"Id":"3c3d","Err":{}}]', ("3c3d: {}",)),
+        (b'{"Err":"no","Id":"0123456789abcdef"}', ('0123456789ab: "no"',)),
+    ],
+)
+def test_removal_reports_say_what_went_wrong(body: bytes, errors: tuple[str, ...]) -> None:
+    assert libpod.decode_removal_errors(body) == errors
+
+
+def test_a_pull_is_judged_by_its_last_line() -> None:
+    progress = b'{"stream":"Trying to pull"}\n{"stream":"Writing manifest"}\n'
+    assert libpod.decode_pull(progress + b'{"images":["aed7"],"id":"aed7"}\n') == "aed7"
+    assert libpod.decode_pull(b'{"images":["aed7"]}') == "aed7"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"error":"pinging container registry: connection refused"}\n', "connection refused"),
+        (b'{"stream":"Trying"}\n{"error":"manifest unknown"}', "manifest unknown"),
+        (b"", "without an image"),
+        (b'{"stream":"Trying to pull"}', "without an image"),
+    ],
+)
+def test_a_failed_pull_says_why(body: bytes, words: str) -> None:
+    with pytest.raises(RuntimeCallError, match=words) as caught:
+        libpod.decode_pull(body)
+    assert caught.value.kind is ErrorKind.PULL
+
+
+def test_an_event() -> None:
+    found = libpod.decode_event(
+        b'{"status":"died","id":"e9c9","Type":"container","Action":"died","Actor":{"ID":"e9c9","Attributes":'
+        b'{"containerExitCode":"137","io.kubernetes.pod.uid":"u0"}},"time":1795168499,"timeNano":1795168499250000000}'
+    )
+    assert (found.action, found.container_id) == ("died", "e9c9")
+    assert found.time == pytest.approx(1795168499.25, abs=1e-5)
+    assert found.labels["io.kubernetes.pod.uid"] == "u0"
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "kind"),
+    [
+        (500, "image not known", ErrorKind.IMAGE_UNKNOWN),
+        (404, "no such image", ErrorKind.IMAGE_UNKNOWN),
+        (500, "that name is already in use", ErrorKind.NAME_IN_USE),
+        (409, "pod already exists", ErrorKind.NAME_IN_USE),
+        (500, "container already exists", ErrorKind.NAME_IN_USE),
+        (404, "no such container", ErrorKind.NOT_FOUND),
+        (500, "no such pod", ErrorKind.NOT_FOUND),
+        (500, "container has already been removed", ErrorKind.NOT_FOUND),
+        (500, "container state improper", ErrorKind.WRONG_STATE),
+        (409, "anything else", ErrorKind.WRONG_STATE),
+        (500, "OCI runtime attempted to invoke a command that was not found", ErrorKind.COMMAND),
+        (500, "OCI permission denied", ErrorKind.COMMAND),
+        (500, "no matching entries in passwd file", ErrorKind.COMMAND),
+        (500, 'workdir "/x" does not exist on container 1', ErrorKind.COMMAND),
+        (500, "invalid argument", ErrorKind.INVALID),
+        (500, "invalid signal: NOSIG", ErrorKind.INVALID),
+        (400, "anything else", ErrorKind.INVALID),
+        (404, "anything else", ErrorKind.NOT_FOUND),
+        (500, "anything else", ErrorKind.INTERNAL),
+    ],
+)
+def test_the_cause_decides_on_the_kind_then_the_status(status: int, cause: str, kind: ErrorKind) -> None:
+    body = msgspec.json.encode({"cause": cause, "message": f"words: {cause}", "response": status})
+    error = libpod.call_error("create container", status, body)
+    assert error.kind is kind
+    assert str(error) == f"create container: words: {cause} (HTTP {status})"
+
+
+def test_only_the_first_of_two_documents_counts() -> None:
+    body = b'{"cause":"image not known","message":"m","response":500}\n{"cause":"no such pod","message":"n"}\n'
+    error = libpod.call_error("inspect image", 500, body)
+    assert (error.kind, error.message) == (ErrorKind.IMAGE_UNKNOWN, "m (HTTP 500)")
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b'{"cause":5}', b"\xff\xfe"])
+def test_an_error_without_a_readable_body_goes_by_its_status(body: bytes) -> None:
+    assert libpod.call_error("ping", 404, body).kind is ErrorKind.NOT_FOUND
+
+
+def test_endless_words_are_cut() -> None:
+    error = libpod.call_error("ping", 500, msgspec.json.encode({"cause": "x", "message": "y" * 100_000}))
+    assert len(error.message) < libpod.MAX_MESSAGE_CHARS + 50

@@ -1,0 +1,122 @@
+"""The N-th call goes wrong, for every N, in three ways: later syncs on fresh looks always come to the same end.
+
+At no moment do two containers of one name run: the fake Podman itself watches that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ipc.api import Pod
+from ipc.messages import WorkType
+from tests.fakes.clock import simulate
+from tests.fakes.runtime import Flavour
+from tests.unit.workers.pods import UID, container, pod
+from tests.unit.workers.sync_harness import Host
+from workers import labels
+
+Prepare = Callable[[Host], Awaitable[None]]
+MAX_CALLS = 40
+"""No scenario makes more calls than that."""
+
+TWO = pod("a", "b")
+EDITED = pod("a", container("b", args=("sleep", "1000001")))
+OTHER_SANDBOX = pod("a", "b", hostname="other")
+PULLED = pod("a", container("b", image="registry.test/app:1"))
+
+
+async def nothing(host: Host) -> None:
+    """A new pod."""
+
+
+async def running(host: Host) -> None:
+    await host.settle(TWO)
+
+
+async def crashed(host: Host) -> None:
+    await running(host)
+    host.podman.exit(host.running()["b"], 1)
+
+
+async def lost_sandbox(host: Host) -> None:
+    await running(host)
+    (infra,) = [c for c in host.podman.containers.values() if c.is_infra]
+    host.podman.exit(infra.id)
+
+
+async def removed_by_hand(host: Host) -> None:
+    await running(host)
+    (sandbox_id,) = host.podman.pods
+    host.podman.remove_pod(sandbox_id)
+
+
+async def started_by_hand(host: Host) -> None:
+    """The dead predecessor of b runs again, while b has ended."""
+    await crashed(host)
+    dead = next(c for c in host.podman.containers.values() if c.labels.get(labels.CONTAINER_NAME) == "b")
+    host.podman.start_container(dead.id)
+
+
+SYNCS = [
+    (nothing, TWO),
+    (nothing, PULLED),
+    (running, EDITED),
+    (running, OTHER_SANDBOX),
+    (crashed, TWO),
+    (lost_sandbox, TWO),
+    (lost_sandbox, OTHER_SANDBOX),
+    (removed_by_hand, TWO),
+    (started_by_hand, TWO),
+]
+
+
+@pytest.mark.parametrize("flavour", list(Flavour), ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize(("prepare", "wanted"), SYNCS, ids=lambda value: getattr(value, "__name__", ""))
+def test_every_interrupted_sync_converges(tmp_path: Path, prepare: Prepare, wanted: Pod, flavour: Flavour) -> None:
+    async def one(nth: int) -> bool:
+        """False when the sync made fewer calls than that."""
+        host = Host(tmp_path / str(nth))
+        await prepare(host)
+        host.next_worker()
+        host.runtime.fail(nth, flavour)
+        await host.sync(wanted)
+        reached = len(host.runtime.calls) >= nth
+        host.next_worker()
+        await host.settle(wanted)
+        await check(host, wanted)
+        return reached
+
+    assert not all(simulate(partial(one, nth)) for nth in range(1, MAX_CALLS)), "more calls than expected"
+
+
+async def check(host: Host, wanted: Pod) -> None:
+    status = await host.observe(UID)
+    assert host.running().keys() == {c.name for c in wanted.spec.containers}
+    assert len(status.sandboxes) == len(host.podman.pods) == 1
+    names = [c.name for c in status.containers]
+    assert all(names.count(name) <= 2 for name in names), "one that runs, one that is dead"
+
+
+@pytest.mark.parametrize("flavour", list(Flavour), ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize("prepare", [running, crashed, lost_sandbox, started_by_hand], ids=lambda p: p.__name__)
+def test_every_interrupted_end_is_an_end(tmp_path: Path, prepare: Prepare, flavour: Flavour) -> None:
+    async def one(nth: int) -> bool:
+        host = Host(tmp_path / str(nth))
+        await prepare(host)
+        host.next_worker()
+        host.runtime.fail(nth, flavour)
+        await host.sync(TWO, WorkType.TERMINATING, grace_period_s=2)
+        await host.sync(TWO, WorkType.TERMINATED, remove=True)
+        reached = len(host.runtime.calls) >= nth
+        host.next_worker()
+        await host.settle(TWO, WorkType.TERMINATING, grace_period_s=2)
+        await host.settle(TWO, WorkType.TERMINATED, remove=True)
+        assert (host.podman.pods, host.podman.containers) == ({}, {})
+        assert list(host.logs_dir.iterdir()) == []
+        return reached
+
+    assert not all(simulate(partial(one, nth)) for nth in range(1, MAX_CALLS)), "more calls than expected"
