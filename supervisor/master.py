@@ -299,7 +299,7 @@ class Master:
                 self._report_agent()
             case SyncDone() | EventReport():
                 self._feed(message)
-            case Observed(observations):
+            case Observed(observations=observations):
                 self._feed(Views(self._resolve(observations)))
             case Relisted(started_at=started_at, changed=changed):
                 self._feed(Views(self._resolve(changed), started_at))

@@ -12,6 +12,9 @@ from ipc.messages import EventChanged, PodChanged
 
 M = TypeVar("M", PodChanged, EventChanged)
 
+DEFAULT_GRACE_PERIOD_S: Final = 30
+"""core/v1 DefaultTerminationGracePeriodSeconds. A pod under deletion always shows one: kubectl relies on it."""
+
 _POD_TYPE: Final = b'{"kind":"Pod","apiVersion":"v1",'
 _EVENT_TYPE: Final = b'{"kind":"Event","apiVersion":"v1",'
 
@@ -77,7 +80,8 @@ def _reported_pod(message: PodChanged, resource_version: int) -> Pod:
     deleted_at = message.deletion_timestamp or meta.deletion_timestamp
     grace_period_s = meta.deletion_grace_period_seconds
     if deleted_at and grace_period_s is None:
-        grace_period_s = spec.termination_grace_period_seconds
+        stated_s = spec.termination_grace_period_seconds
+        grace_period_s = DEFAULT_GRACE_PERIOD_S if stated_s is None else stated_s
     shown = msgspec.structs.replace(
         meta,
         resource_version=str(resource_version),

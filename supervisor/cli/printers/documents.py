@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 Json = Mapping[str, Any]
+
+_YAML_1_1_BOOLEANS: Final = ("y", "Y", "n", "N")
+"""Other readers than PyYAML take them for booleans."""
+_NO_WRAPPING: Final = 2**31
 
 
 def as_list(items: Sequence[Json]) -> Json:
@@ -20,8 +24,22 @@ def as_json(obj: Json) -> str:
 
 
 def as_yaml(obj: Json) -> str:
-    """Two spaces, keys in order, lists not indented."""
+    """Two spaces, keys in order, lists not indented; text over several lines as a block, quotes double."""
     import yaml  # 30 ms that the other formats need not pay
 
-    text: str = yaml.safe_dump(obj, sort_keys=True, allow_unicode=True, default_flow_style=False, width=2**31)
+    class Dumper(yaml.SafeDumper):
+        """Go's choices where YAML leaves one."""
+
+        def choose_scalar_style(self) -> str:
+            style: str = super().choose_scalar_style()
+            return '"' if style == "'" else style
+
+    def represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in text else '"' if text in _YAML_1_1_BOOLEANS else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+    Dumper.add_representer(str, represent_str)
+    text: str = yaml.dump(
+        obj, Dumper=Dumper, sort_keys=True, allow_unicode=True, default_flow_style=False, width=_NO_WRAPPING
+    )
     return text
