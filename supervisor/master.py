@@ -282,6 +282,8 @@ class Master:
         self._report_agent()
 
     def on_zygote_gone(self) -> None:
+        self._pool.lost()
+        self._all_gone.set()
         if not self._ending.is_set():
             self._give_up("the zygote is gone")
 

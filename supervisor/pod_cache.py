@@ -26,6 +26,7 @@ class PodCache:
 
     def __init__(self) -> None:
         self._entries: dict[str, CacheEntry] = {}
+        self._doubted: set[str] = set()
         self._relisted_at = 0.0
 
     @property
@@ -38,14 +39,13 @@ class PodCache:
         old = self._entries.get(status.uid)
         if old is not None and old.observed_at > status.observed_at:
             return False
+        self._doubted.discard(status.uid)
         self._entries[status.uid] = CacheEntry(status, status.observed_at, row)
         return old is None or not old.status.same_as(status)
 
-    def touch(self, uid: str, observed_at: float) -> None:
-        """The same content was seen again."""
-        entry = self._entries.get(uid)
-        if entry is not None and entry.observed_at < observed_at:
-            self._entries[uid] = msgspec.structs.replace(entry, observed_at=observed_at)
+    def doubt(self, uid: str) -> None:
+        """A view of it was lost on its way: nothing is certain until the next one, whatever a relist says."""
+        self._doubted.add(uid)
 
     def relisted(self, started_at: float) -> None:
         """A full relist that began then saw every pod there was."""
@@ -57,11 +57,12 @@ class PodCache:
         return entry.status if entry is not None else RuntimePodStatus(uid=uid)
 
     def newer_than(self, uid: str, mono: float) -> CacheEntry | None:
-        """A view observed after that time, or None. A pod that a newer relist did not contain is empty."""
-        entry = self._entries.get(uid)
-        if entry is None:
-            return None if self._relisted_at <= mono else CacheEntry(RuntimePodStatus(uid=uid), self._relisted_at, -1)
-        return entry if max(entry.observed_at, self._relisted_at) > mono else None
+        """A view observed after that time, or None. What a newer relist says nothing about is as it was, or empty."""
+        entry = self._entries.get(uid) or CacheEntry(RuntimePodStatus(uid=uid), 0.0, -1)
+        seen_at = max(entry.observed_at, self._relisted_at)
+        if seen_at <= mono or uid in self._doubted:
+            return None
+        return msgspec.structs.replace(entry, observed_at=seen_at)
 
     def orphans(self, known: Container[str]) -> list[str]:
         """Pods in the runtime that are not among the known ones."""
@@ -69,3 +70,4 @@ class PodCache:
 
     def delete(self, uid: str) -> None:
         self._entries.pop(uid, None)
+        self._doubted.discard(uid)

@@ -10,6 +10,7 @@ import msgspec
 
 from ipc.api import Pod, PodStatus
 from ipc.messages import SyncDone, WorkType
+from ipc.runtime import RuntimePodStatus
 
 MINIMUM_GRACE_PERIOD_S = 1
 """PW-10: what is left when every source of a grace period says zero."""
@@ -22,6 +23,7 @@ class InFlight(msgspec.Struct, frozen=True):
     incarnation: int
     generation: int
     kind: WorkType
+    remove: bool
 
 
 def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | None) -> int:
@@ -54,8 +56,9 @@ class PodLifecycle:
         self.removed = False
         """No longer wanted: nothing of it may stay."""
         self.cleaned = False
-        """Its removal was carried out once; an empty view ends it."""
+        """TERMINATED was carried out as it is wanted now; a fresh view ends it."""
         self.finished = False
+        """Nothing is left to do, unless something of it runs again."""
         self.grace_period_s: int | None = None
         self.deletion_wall = 0.0
         self.failure: tuple[str, str] | None = None
@@ -96,6 +99,7 @@ class PodLifecycle:
 
     def remove(self, grace_override_s: int | None, wall: float) -> bool:
         """Go down and leave nothing behind. True when the sync in flight is in the way."""
+        self.cleaned = self.cleaned and self.removed
         self.removed = True
         self.deletion_wall = self.deletion_wall or wall
         if self.phase is WorkType.TERMINATED:
@@ -105,11 +109,17 @@ class PodLifecycle:
         return self.terminate(grace_override_s, wall)
 
     def observed(self, *, running: bool) -> None:
-        """Its view changed (isSyncPodWorthy). What was down for good and runs again goes down again."""
+        """Its view changed (isSyncPodWorthy). What was down for good and runs again is no longer finished."""
+        self.finished = self.finished and not running
+        self.pending = self.pending or not self.finished
+
+    def settle(self, view: RuntimePodStatus) -> None:
+        """What a fresh view decides of a pod that goes down: it still runs (or again), it is down, it is finished."""
         if self.phase is WorkType.SYNC:
-            self.pending = True
-        elif self.finished and running:
-            self.finished, self.phase, self.pending = False, WorkType.TERMINATING, True
+            return
+        self.phase = WorkType.TERMINATING if view.is_running() else WorkType.TERMINATED
+        self.cleaned = self.cleaned and self.phase is WorkType.TERMINATED
+        self.finished = self.cleaned and (view.is_empty() or not self.removed)
 
     def wants_dispatch(self) -> bool:
         return self.pending and self.in_flight is None and not self.finished
@@ -119,7 +129,7 @@ class PodLifecycle:
         assert self.in_flight is None, "two syncs of one pod"
         self._generation += 1
         self.pending = False
-        self.in_flight = InFlight(slot, incarnation, self._generation, self.phase)
+        self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed)
         return self.in_flight
 
     def answered_by(self, done: SyncDone) -> bool:
@@ -128,17 +138,14 @@ class PodLifecycle:
         return flight is not None and (done.generation, done.incarnation) == (flight.generation, flight.incarnation)
 
     def done(self, done: SyncDone, now_mono: float) -> None:
-        """The sync ended, somehow. Moves on when it did what its phase is for."""
+        """The sync ended, somehow. When it did what its phase is for, a fresh view says what comes next."""
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
         self.acted_at = now_mono
         if done.error or done.cancelled or flight.kind is not self.phase:
             return
-        if flight.kind is WorkType.TERMINATED:
-            self.cleaned = True
-            self.finished = not self.removed
-        if flight.kind is not WorkType.SYNC:
-            self.pending = True
+        self.cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed
+        self.pending = self.pending or flight.kind is not WorkType.SYNC
 
     def lost(self, now_mono: float) -> None:
         """Its worker died and was reaped: what it did is unknown until somebody looks."""

@@ -15,16 +15,16 @@ STALE_VIEW = "StaleView"
 
 
 def due_in(done: SyncDone, now_wall: float, settings: Settings, rng: random.Random) -> float:
-    """Seconds from now. A container that backs off is tried when its time has come, not later and not earlier.
+    """Seconds from now, the earliest that any failure asks for. A container that backs off is tried when its time has
+    come, not later and not earlier.
 
     Upstream adds its jitter to a back-off's end too; a user who was told the time of the next try should see it then.
     """
     resync_s = settings.sync_frequency_s
     if done.error == STALE_VIEW or done.cancelled:
         return 0.0
-    retries = [result.retry_at - now_wall for result in done.results if result.error and result.retry_at]
-    if retries:
-        return min(max(min(retries), 0.0), resync_s)
-    if done.error or any(result.error for result in done.results):
-        return min(jitter(BACK_OFF_PERIOD_S, JITTER_FACTOR, rng), resync_s)
-    return jitter(resync_s, JITTER_FACTOR, rng)
+    failed = [result for result in done.results if result.error]
+    waits = [max(result.retry_at - now_wall, 0.0) for result in failed if result.retry_at]
+    if done.error or len(waits) < len(failed):
+        waits.append(jitter(BACK_OFF_PERIOD_S, JITTER_FACTOR, rng))
+    return min(*waits, resync_s) if waits else jitter(resync_s, JITTER_FACTOR, rng)

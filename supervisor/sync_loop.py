@@ -10,6 +10,7 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 
@@ -30,6 +31,7 @@ from ipc.messages import (
     Untrack,
     WorkType,
 )
+from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
 from supervisor.admission import Rejected, admit
 from supervisor.dialogue import (
@@ -48,10 +50,10 @@ from supervisor.dialogue import (
     WorkerDown,
     WorkerUp,
 )
-from supervisor.pod_cache import CacheEntry, PodCache
+from supervisor.pod_cache import PodCache
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reporter import Reporter
-from supervisor.rows import RowAllocator
+from supervisor.rows import NO_ROW, RowAllocator
 from supervisor.settings import Settings
 from supervisor.sharding import least_loaded
 from supervisor.sources.types import PodOperation, PodUpdate
@@ -82,8 +84,11 @@ class SyncLoop:
         self._ask: set[str] = set()
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
+        self._deferred: dict[str, int | None] = {}
+        """REMOVEs that wait for the sources to be read, and the grace period that came with each."""
         self._sources_ready = False
-        self._stopping = False
+        self._stop_asked_at: float | None = None
+        """Monotonic time of StopPods; infinite once it was answered."""
         self._out: list[LoopCommand] = []
         self._handlers: dict[type, Callable[..., None]] = {
             PodUpdate: self._on_pod_update,
@@ -106,6 +111,7 @@ class SyncLoop:
         self._out = []
         self._handlers[type(event)](event, now)
         self._dispatch_touched(now)
+        self._check_stopped()
         if self._ask:
             self._awaited |= self._ask
             self._to_node(Observe(uids=tuple(sorted(self._ask))))
@@ -119,7 +125,7 @@ class SyncLoop:
     # --- what is wanted ------------------------------------------------------------------------------------------
 
     def _on_pod_update(self, update: PodUpdate, now: Instant) -> None:
-        if self._stopping:
+        if self._stop_asked_at is not None:
             return
         handler = {
             PodOperation.ADD: self._add,
@@ -135,13 +141,11 @@ class SyncLoop:
     def _add(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodAdditions: admission, then a life cycle; a pod that is still going down waits for its end."""
         uid = pod.metadata.uid
+        self._deferred.pop(uid, None)
         life = self._lives.get(uid)
-        if life is not None and life.pod is not None and not life.removed:
+        if life is not None and not life.removed:
             return self._update(pod, source, now)
         if life is not None:
-            if not self._sources_ready and life.phase is WorkType.SYNC:
-                life.removed = False
-                return self._update(pod, source, now)
             life.successor, life.source = pod, source
             return None
         verdict = admit(pod, self._active_pods(), self._settings)
@@ -158,7 +162,7 @@ class SyncLoop:
     def _update(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodUpdates. A pod that was rejected gets another chance with its new spec."""
         life = self._lives.get(pod.metadata.uid)
-        if life is None:
+        if life is None or life.removed:
             return self._add(pod, source, now)
         others = [other for other in self._active_pods() if other.metadata.uid != life.uid]
         verdict = admit(pod, others, self._settings)
@@ -181,29 +185,35 @@ class SyncLoop:
         if life is None:
             return
         life.successor = None
-        life.removed = True
+        grace_s = pod.metadata.deletion_grace_period_seconds
         if self._sources_ready:
-            self._kill(life, pod.metadata.deletion_grace_period_seconds, now)
+            self._kill(life, grace_s, now)
+        else:
+            self._deferred[life.uid] = grace_s
 
     def _on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._sources_ready = True
-        for life in list(self._lives.values()):
-            if life.removed:
-                self._kill(life, None, now)
+        for uid, grace_s in self._deferred.items():
+            if uid in self._lives:
+                self._kill(self._lives[uid], grace_s, now)
+        self._deferred.clear()
 
     def _on_kill_pod(self, kill: KillPod, now: Instant) -> None:
         for life in self._lives.values():
-            if life.name == f"{kill.namespace}/{kill.name}" and life.removed:
+            if life.name != f"{kill.namespace}/{kill.name}":
+                continue
+            if life.uid in self._deferred:
+                self._deferred[life.uid] = kill.grace_period_s
+            elif life.removed:
                 self._kill(life, kill.grace_period_s, now)
 
     def _on_stop_pods(self, _: StopPods, now: Instant) -> None:
         """Everything of ours goes, whatever the sources say later."""
-        self._stopping = True
+        self._stop_asked_at = now.mono
         for life in list(self._lives.values()):
             life.successor = None
             self._kill(life, None, now)
         self._to_node(Relist())
-        self._check_stopped()
 
     def _kill(self, life: PodLifecycle, grace_s: int | None, now: Instant) -> None:
         flight = life.in_flight
@@ -216,7 +226,7 @@ class SyncLoop:
 
     def _on_views(self, views: Views, now: Instant) -> None:
         """PLEG: a changed pod is synced (HandlePodSyncs); an unknown one is an orphan, if the sources are known."""
-        for observation in views.observations:
+        for observation in (*views.observations, *self._absent(views)):
             self._take_view(observation, now)
         if views.relisted_at:
             self._cache.relisted(views.relisted_at)
@@ -224,6 +234,18 @@ class SyncLoop:
             self._awaited = {
                 uid for uid in self._awaited if uid in self._lives and self._lives[uid].acted_at >= views.relisted_at
             }
+
+    def _absent(self, views: Views) -> list[Observation]:
+        """Nobody tracks a pod without a row: what a relist does not show of it is not there."""
+        if not views.relisted_at:
+            return []
+        shown = {observation.uid for observation in views.observations}
+        rowless = [uid for uid, life in self._lives.items() if life.row == NO_ROW and uid not in shown]
+        at = views.relisted_at
+        return [
+            Observation(uid=uid, observed_at=at, changed=True, status=RuntimePodStatus(uid=uid, observed_at=at))
+            for uid in rowless
+        ]
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
         uid, status = observation.uid, observation.status
@@ -235,7 +257,7 @@ class SyncLoop:
         self._awaited.discard(uid)
         self._touched.add(uid)
         if status is None:
-            self._cache.touch(uid, observation.observed_at)
+            self._cache.doubt(uid)
         elif self._cache.set(status, observation.row):
             life.observed(running=status.is_running())
             self._report(life, now)
@@ -260,9 +282,10 @@ class SyncLoop:
         if done.changed:
             self._ask.add(life.uid)
         due = requeue.due_in(done, now.wall, self._settings, self._rng)
-        if due <= 0.0:
+        if due > 0.0:
+            self._queue.enqueue(life.uid, now.mono + due)
+        else:
             life.pending = True
-        self._queue.enqueue(life.uid, now.mono + due)
         self._report(life, now)
 
     def _on_event_report(self, report: EventReport, now: Instant) -> None:
@@ -276,7 +299,7 @@ class SyncLoop:
         self._touched |= {life.uid for life in self._lives.values() if life.slot == up.slot}
         if up.slot == NODE_SLOT:
             for life in self._lives.values():
-                self._to_node(Track(uid=life.uid, row=life.row))
+                self._tell_row(life)
             self._ask |= self._awaited
         if up.slot == API_SLOT:
             for message in self._reporter.everything():
@@ -305,10 +328,9 @@ class SyncLoop:
 
     def _on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
-        if self._cache.relisted_at and (self._sources_ready or self._stopping):
+        if self._cache.relisted_at and (self._sources_ready or self._stop_asked_at is not None):
             for uid in self._cache.orphans(self._lives.keys()):
                 self._adopt_orphan(uid, now)
-        self._check_stopped()
 
     def _adopt_orphan(self, uid: str, now: Instant) -> None:
         """It goes down like any pod, by its labels; only a view from now on counts."""
@@ -322,9 +344,11 @@ class SyncLoop:
     def _dispatch_touched(self, now: Instant) -> None:
         """Only pods that this event concerns: a turn costs nothing for all the others."""
         while self._touched:
-            life = self._lives.get(self._touched.pop())
-            if life is not None and life.wants_dispatch():
-                self._dispatch(life, now)
+            uids, self._touched = sorted(self._touched), set()
+            for uid in uids:
+                life = self._lives.get(uid)
+                if life is not None and life.wants_dispatch():
+                    self._dispatch(life, now)
 
     def _dispatch(self, life: PodLifecycle, now: Instant) -> None:
         """Steps 4 to 6 of a pod's way: a view that is new enough, the status before acting, then the worker."""
@@ -333,7 +357,7 @@ class SyncLoop:
             if life.uid not in self._awaited:
                 self._ask.add(life.uid)
             return
-        self._settle(life, entry, now)
+        self._settle(life, entry.status, now)
         if life.finished:
             return
         slot = life.slot
@@ -358,18 +382,14 @@ class SyncLoop:
             ),
         )
 
-    def _settle(self, life: PodLifecycle, entry: CacheEntry, now: Instant) -> None:
+    def _settle(self, life: PodLifecycle, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
         if life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES:
             life.terminate(None, now.wall)
-        if life.phase is WorkType.TERMINATING and not entry.status.is_running():
-            life.phase = WorkType.TERMINATED
-            self._report(life, now)
-        if life.phase is WorkType.TERMINATED and entry.status.is_empty():
-            if life.removed and life.cleaned:
-                self._forget(life, now)
-            elif not life.removed:
-                life.finished = True
+        life.settle(view)
+        self._report(life, now)
+        if life.finished and life.removed:
+            self._forget(life, now)
 
     # --- bookkeeping ---------------------------------------------------------------------------------------------
 
@@ -378,12 +398,15 @@ class SyncLoop:
         self._pods_per_slot[slot] += 1
         life = self._lives[uid] = PodLifecycle(uid, pod, source, slot, self._rows.take(), acted_at)
         self._touched.add(life.uid)
-        self._to_node(Track(uid=life.uid, row=life.row))
+        self._tell_row(life)
         return life
+
+    def _tell_row(self, life: PodLifecycle) -> None:
+        if life.row != NO_ROW:
+            self._to_node(Track(uid=life.uid, row=life.row))
 
     def _forget(self, life: PodLifecycle, now: Instant) -> None:
         """Nothing of it is left; a successor begins anew."""
-        life.finished = True
         del self._lives[life.uid]
         self._cache.delete(life.uid)
         self._queue.remove(life.uid)
@@ -395,11 +418,14 @@ class SyncLoop:
             self._send(API_SLOT, message)
         if life.successor is not None:
             self._add(life.successor, life.source, now)
-        self._check_stopped()
 
     def _check_stopped(self) -> None:
-        if self._stopping and not self._lives and not self._cache.orphans(()):
-            self._out.append(PodsStopped())
+        """Answered once, by a relist that began after the question."""
+        asked_at = self._stop_asked_at
+        if asked_at is None or self._lives or self._cache.relisted_at <= asked_at or self._cache.orphans(()):
+            return
+        self._stop_asked_at = math.inf
+        self._out.append(PodsStopped())
 
     def _active_pods(self) -> list[Pod]:
         return [life.pod for life in self._lives.values() if life.active and life.pod is not None]

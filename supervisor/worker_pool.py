@@ -163,6 +163,11 @@ class WorkerPool:
                 commands.append(self._kill(entry, signum, "the agent stops"))
         return commands
 
+    def lost(self) -> None:
+        """The zygote is gone: its children go with it (PDEATHSIG), and nobody is left to report their exits."""
+        for entry in self._slots.values():
+            entry.state, entry.pid = SlotState.GONE, 0
+
     def slots(self) -> tuple[int, ...]:
         return tuple(self._slots)
 

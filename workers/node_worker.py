@@ -224,7 +224,7 @@ class NodeWorker:
         except RuntimeCallError as error:
             self._retry(uid, str(error))
             if error.kind is ErrorKind.UNAVAILABLE and not self._relist_failures:
-                await self._fail_relist(str(error))
+                await self._fail_relist(error.message)
             return
         await self._send(Observed(observations=(self._record(status),)))
 
@@ -240,7 +240,7 @@ class NodeWorker:
         except RuntimeCallError as error:
             for uid in waiting:
                 self._due.setdefault(uid, 0.0)
-            await self._fail_relist(str(error))
+            await self._fail_relist(error.message)
             return
         self._relist_failures = 0
         await self._report_health(RuntimeHealth(healthy=True, version=version))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,6 +35,7 @@ from workers.sync_context import PodName, SyncContext, SyncEnded, SyncRun
 from workers.sync_pod import sync_pod
 from workers.sync_terminated import sync_terminated
 from workers.sync_terminating import sync_terminating
+from workers.turns import Turns
 from workers.view import read_view
 
 MAX_PODS_IN_FLIGHT: Final = 256
@@ -88,6 +90,8 @@ class PodWorker:
             limits=crash_loop_limits(context.settings.max_container_restart_period_s),
             instance=context.settings.instance,
             pod_logs_dir=context.settings.pod_logs_dir,
+            mutations=Turns(context.settings.max_mutations),
+            order=itertools.count(),
             report=self._send,
             step=row_writer.step,
         )

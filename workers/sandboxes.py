@@ -12,7 +12,7 @@ from ipc.api import Pod
 from ipc.messages import SyncAction
 from workers import labels
 from workers.hashing import sandbox_hash
-from workers.naming import sandbox_name
+from workers.naming import infra_name, sandbox_name
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedPod, RuntimeCallError
 from workers.specgen import pod_spec
@@ -25,29 +25,28 @@ async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
     """The id of a sandbox that is ready. Raises SyncEnded."""
     run.step(f"creating sandbox {attempt}")
     try:
-        sandbox = await _create_or_adopt(run, pod, attempt)
-        await _start(run, sandbox)
+        id = await _create_or_adopt(run, pod, attempt)
+        await _start(run, id, infra_name(pod, attempt))
     except RuntimeCallError as error:
         run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, error.message)
         await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error.message}")
         raise SyncEnded(CREATE_SANDBOX_ERROR, error.message) from error
     run.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.did(f"created sandbox {attempt}")
-    return sandbox.id
+    return id
 
 
-async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> InspectedPod:
+async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
     """A name in use is met when an earlier create, given up as lost, happened after all."""
     try:
-        id = await run.act(run.runtime.create_pod, pod_spec(pod, run.context.instance, attempt))
+        return await run.act(run.runtime.create_pod, pod_spec(pod, run.context.instance, attempt))
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
         found = await run.read(run.runtime.inspect_pod, sandbox_name(pod, attempt))
         if _is_the_same(found, pod, run.context.instance):
-            return found
+            return found.id
         raise
-    return await run.read(run.runtime.inspect_pod, id)
 
 
 def _is_the_same(found: InspectedPod, pod: Pod, instance: str) -> bool:
@@ -59,9 +58,10 @@ def _is_the_same(found: InspectedPod, pod: Pod, instance: str) -> bool:
     return all(found.labels.get(key) == value for key, value in wanted.items())
 
 
-async def _start(run: SyncRun, sandbox: InspectedPod) -> None:
+async def _start(run: SyncRun, id: str, infra: str) -> None:
+    """By the infra container's name, which we gave: its id would cost another call."""
     try:
-        await run.act(run.runtime.start_container, sandbox.infra_id)
+        await run.act(run.runtime.start_container, infra)
     except RuntimeCallError:
-        await remove_id(run, run.runtime.remove_pod, sandbox.id)
+        await remove_id(run, run.runtime.remove_pod, id)
         raise

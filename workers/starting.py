@@ -40,12 +40,11 @@ class _Failed(Exception):
 async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> None:
     """Record how it went. Raises SyncEnded when there is no going on for the other containers either."""
     container = next(c for c in pod.spec.containers if c.name == start.name)
+    attempt, id = start.attempt, start.created_id
     try:
-        if start.created_id:
-            attempt, id = start.attempt, start.created_id
-        else:
+        if not id:
             await _ensure_image(run, container)
-            attempt = start.attempt or pod_logs.read_restart_count(run.logs, container.name)
+            attempt = await _attempt(run, container, start)
             id = await _create(run, pod, container, msgspec.structs.replace(start, attempt=attempt), sandbox_id)
         await _start(run, container, attempt, id)
     except _Failed as failed:
@@ -69,22 +68,27 @@ async def _ensure_image(run: SyncRun, container: Container) -> None:
         raise _Failed(error.reason, error.message, error.retry_at) from error
 
 
+async def _attempt(run: SyncRun, container: Container, start: ContainerStart) -> int:
+    """Which attempt it is, its log directory made ready. When no container tells, the logs do. Raises _Failed."""
+    try:
+        attempt = start.attempt or pod_logs.read_restart_count(run.logs, container.name)
+        pod_logs.ensure_directory(pod_logs.log_file(run.logs, container.name, attempt))
+        pod_logs.prune(run.logs, container.name, attempt)
+    except OSError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
+    return attempt
+
+
 async def _create(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
     """The id of a container that only has to be started. Raises _Failed, SyncEnded."""
     run.step(f"creating {container.name}")
-    log_file = pod_logs.log_file(run.logs, container.name, start.attempt)
-    try:
-        pod_logs.ensure_directory(log_file)
-        pod_logs.prune(run.logs, container.name, start.attempt)
-    except OSError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
     place = ContainerPlace(
         instance=run.context.instance,
         sandbox_id=sandbox_id,
         image=str(parse_image_reference(container.image)),
         attempt=start.attempt,
         backoff_s=start.backoff_s,
-        log_file=log_file,
+        log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
     )
     try:
         id = await _create_or_adopt(run, pod, container, place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Final, NoReturn, ParamSpec, TypeVar
 
@@ -15,6 +15,7 @@ from workers import pod_logs
 from workers.images import ImageManager
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.turns import Turns
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +35,10 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     limits: BackoffLimits
     instance: str
     pod_logs_dir: str
+    mutations: Turns
+    """Calls that change something, across all syncs of this worker."""
+    order: Iterator[int]
+    """Which sync began first."""
     report: Callable[[EventReport], Awaitable[None]]
     step: Callable[[str], None]
     """Shows what is being done, for people."""
@@ -66,6 +71,7 @@ class SyncRun:
         self.pod = pod
         """Namespace and name are empty until the view of an orphan has told them."""
         self._cancel = cancel
+        self._order = next(context.order)
         self._results: list[SyncResult] = []
         self._found = ""
         self._did: list[str] = []
@@ -89,9 +95,10 @@ class SyncRun:
         Raises SyncEnded when it was, and after an error that leaves nothing to go on from; any other RuntimeCallError
         is the caller's.
         """
-        self.checkpoint()
-        self._changed = True
-        return await self.read(verb, *args, **kwargs)
+        async with self.context.mutations.turn(self._order):
+            self.checkpoint()
+            self._changed = True
+            return await self.read(verb, *args, **kwargs)
 
     async def read(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that changes nothing. Raises as `act`."""

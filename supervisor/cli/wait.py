@@ -95,10 +95,14 @@ def wait(
 
 
 def wait_for(pods: Reflector, wanted: Iterable[PodKey], reached: Goal, timeout_s: float) -> None:
-    """Say of each pod when it is as wanted. Raises Failure for those that are not in time, or do not exist."""
+    """Say of each pod when it is as wanted. Raises Failure for those that are not in time.
+
+    A pod that does not exist has reached its end, silently, and will never be anything else.
+    """
     existing = _by_key(pods)
-    left = [key for key in wanted if reached is is_gone or key in existing]
-    problems = [f'Error from server (NotFound): pods "{key[1]}" not found' for key in wanted if key not in left]
+    left = [key for key in wanted if key in existing]
+    missing = [] if reached is is_gone else [key for key in wanted if key not in existing]
+    problems = [f'Error from server (NotFound): pods "{name}" not found' for _, name in missing]
 
     def all_reached() -> bool:
         nonlocal left

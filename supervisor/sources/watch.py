@@ -59,9 +59,11 @@ async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncItera
             if snapshot != last:
                 last = snapshot
                 yield snapshot
-            unsettled = any(error.kind is ManifestErrorKind.CHANGING for error in snapshot.errors)
+            if any(error.kind is ManifestErrorKind.CHANGING for error in snapshot.errors):
+                await asyncio.sleep(SETTLE_S)
+                continue
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stirred.wait(), SETTLE_S if unsettled else period_s)
+                await asyncio.wait_for(stirred.wait(), period_s)
         notifier.result()
     finally:
         notifier.cancel()
@@ -69,7 +71,10 @@ async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncItera
 
 
 async def _read_settled(reader: ManifestReader, last: Listing) -> tuple[Listing, SourceSnapshot]:
-    """Look until two looks agree, then read; files that do not come to rest in time are held."""
+    """Look until two looks agree, then read; files that do not come to rest in time are held.
+
+    ``last`` must be SETTLE_S old unless nothing was changing then.
+    """
     now = await asyncio.to_thread(list_manifests, reader.path)
     changing = changed_files(last, now)
     for _ in range(MAX_SETTLE_LOOKS):

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +27,8 @@ DEADLINE_S: Final = 45.0
 STOP_DEADLINE_S: Final = 60.0
 CLI_DEADLINE_S: Final = 90.0
 POLL_S: Final = 0.1
+MOMENT_POLL_S: Final = 0.01
+"""When the moment matters."""
 LOG_LINES_SHOWN: Final = 60
 
 MARK: Final = "ROOTLET_TEST_AGENT"
@@ -121,6 +124,8 @@ class Agent:
     def is_up(self) -> bool:
         """Fails when the agent has ended."""
         assert self.process.poll() is None, f"the agent ended with {self.process.returncode}\n{self.story()}"
+        if not _listens(self.socket):
+            return False
         try:
             about = self._client.get("/version")
             workers = self.workers()
@@ -219,10 +224,10 @@ class Agent:
 
     # --- waiting ---
 
-    def until(self, condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
+    def until(self, condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S, poll_s: float = POLL_S) -> None:
         """Wait for a condition; fails with the agent's log at the deadline."""
         try:
-            wait_until(condition, deadline_s, POLL_S)
+            wait_until(condition, deadline_s, poll_s)
         except AssertionError as late:
             raise AssertionError(f"{what}: {late}\n{self.story()}") from late
 
@@ -259,10 +264,12 @@ class Agent:
     def kill(self, role: str, signum: int = signal.SIGKILL) -> None:
         os.kill(self.processes()[role], signum)
 
-    def kill_and_recover(self, role: str) -> None:
-        """kill -9; back when the agent is whole again. Without master or zygote there is none: it is started anew."""
-        before = self.workers().get(role)
-        self.kill(role)
+    def kill_and_recover(self, role: str, when: Callable[[], bool] = lambda: True) -> None:
+        """kill -9 as soon as the condition holds; back when the agent is whole again. Without its master or zygote
+        there is none: it is started anew."""
+        before, pid = self.workers().get(role), self.processes()[role]
+        self.until(when, f"the moment to kill {role}", poll_s=MOMENT_POLL_S)
+        os.kill(pid, signal.SIGKILL)
         if before is None:
             assert self.wait_end() == {"master": -signal.SIGKILL, "zygote": 1}[role]
             self.start()
@@ -292,6 +299,16 @@ class Agent:
         """What one needs to know when a test has failed."""
         lines = self.log_text().splitlines()
         return "\n".join([f"--- the end of the log of {self.instance}:", *lines[-LOG_LINES_SHOWN:]])
+
+
+def _listens(path: Path) -> bool:
+    """Asked before the client is, which leaves a socket open when nobody listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:

@@ -183,7 +183,7 @@ class FakePodman:
         pod = FakePod(id=self._new_id(), name=name, labels=dict(spec.get("labels", {})), created_at=now)
         self.pods[pod.id] = pod
         if not spec.get("no_infra"):
-            infra = self._add(pod, f"{pod.id[:12]}-infra", PAUSE_IMAGE, pod.labels, Program(term_exit_code=0))
+            infra = self._add(pod, spec.get("infra_name") or f"{pod.id[:12]}-infra", PAUSE_IMAGE, pod.labels, Program(term_exit_code=0))
             infra.is_infra, pod.infra_id = True, infra.id
         return pod.id
 

@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @web.middleware
 async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every failure is answered with a v1 Status; one in the middle of a stream can only end it."""
+    """Every failure is answered with a v1 Status; in the middle of a stream it can only end it."""
     try:
         return await handler(request)
     except ApiError as error:
@@ -35,8 +35,10 @@ async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse
             answer.headers["Allow"] = ",".join(sorted(error.allowed_methods))
         return answer
     except ConnectionError:
-        raise  # The client has gone; there is nobody to tell.
+        return web.Response()  # The client has gone: nobody will see this.
     except Exception:
+        if request.writer.output_size:
+            raise  # The server closes the connection and logs it.
         _LOG.exception("%s %s failed", request.method, request.path)
         return status_answer(failure(500, "the API server failed on this request; its log says how"))
 

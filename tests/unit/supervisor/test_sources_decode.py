@@ -85,7 +85,7 @@ metadata: {name: other, labels: *unknown}
     )
     assert names(decoded) == ["web"]
     assert decoded.pods[0].pod.metadata.labels == {"app": "web", "version": "1.0"}
-    assert messages(decoded) == ["web.yaml: document 2: metadata.labels: line 20: unknown alias *unknown"]
+    assert messages(decoded) == ["web.yaml: document 2: metadata.labels: line 19: unknown alias *unknown"]
 
 
 @pytest.mark.parametrize(

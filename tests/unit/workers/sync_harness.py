@@ -1,15 +1,17 @@
-"""A host in memory for the tests of syncs: fake Podman, simulated time, fresh looks, and the requests of a master."""
+"""A host for the tests of syncs: a runtime, fresh looks at it, and the requests that a master would make."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ipc.api import Pod
 from ipc.board import Board
+from ipc.clock import Clock
 from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.clock import SimClock
@@ -20,51 +22,42 @@ from workers.images import ImageManager
 from workers.observe import pod_status
 from workers.pod_worker import answer
 from workers.restart import crash_loop_limits
+from workers.runtime import Runtime
 from workers.start_error import with_start_errors
 from workers.sync_context import SyncContext
+from workers.turns import Turns
 
-INSTANCE = "test"
 MAX_ROUNDS = 8
 ROUND_S = 301.0
-"""Between two rounds of `Host.settle`: longer than any back-off."""
-
-
-class WatchedPodman(FakePodman):
-    """Fails the test at the very moment at which two containers of one name run."""
-
-    def start_container(self, id: str) -> None:
-        super().start_container(id)
-        names = Counter(c.labels.get(labels.CONTAINER_NAME, "") for c in self.running())
-        assert max(names.values(), default=0) <= 1, f"twice at once: {names}"
-
-    def running(self) -> list[FakeContainer]:
-        """Those of pods, without infra containers."""
-        return [c for c in self.containers.values() if c.state == "running" and not c.is_infra]
+"""Between two rounds of `FakeHost.settle`, in simulated seconds: longer than any back-off."""
 
 
 class Host:
-    """One pod's world. Everything must happen inside `simulate`."""
+    """One pod's world."""
 
-    def __init__(self, logs_dir: Path) -> None:
-        self.clock = SimClock()
-        self.podman = WatchedPodman(self.clock, images=[IMAGE], registry=["registry.test/app:1"])
-        self.events: list[EventReport] = []
+    def __init__(self, logs_dir: Path, clock: Clock, new_runtime: Callable[[], Runtime], instance: str) -> None:
+        self.clock = clock
         self.logs_dir = logs_dir
-        self._eyes = FakeRuntime(self.podman, INSTANCE)
+        self.events: list[EventReport] = []
+        self._new_runtime = new_runtime
+        self._instance = instance
+        self._eyes = new_runtime()
         self._board = Board.create(worker_slots=1, pod_rows=1)
-        self._generations: Iterator[int] = iter(range(1, 1_000_000))
+        self._generations = itertools.count(1)
         self.next_worker()
 
     def next_worker(self) -> None:
         """The worker's next life: nothing is remembered, and no fault is due any more."""
-        self.runtime = FakeRuntime(self.podman, INSTANCE)
+        runtime = self._new_runtime()
         self.context = SyncContext(
-            runtime=self.runtime,
-            images=ImageManager(self.runtime, self.clock),
+            runtime=runtime,
+            images=ImageManager(runtime, self.clock),
             clock=self.clock,
             limits=crash_loop_limits(300.0),
-            instance=INSTANCE,
+            instance=self._instance,
             pod_logs_dir=str(self.logs_dir),
+            mutations=Turns(4),
+            order=itertools.count(),
             report=self._take_event,
             step=lambda text: None,
         )
@@ -104,6 +97,45 @@ class Host:
         assert done.error != "Internal", done.message
         return done
 
+    def reasons(self) -> list[str]:
+        """Of the events so far; they are forgotten."""
+        seen = [f"{event.reason} {event.field_path}".strip() for event in self.events]
+        self.events.clear()
+        return seen
+
+    async def _take_event(self, event: EventReport) -> None:
+        self.events.append(event)
+
+
+class WatchedPodman(FakePodman):
+    """Fails the test at the very moment at which two containers of one name run."""
+
+    def start_container(self, id: str) -> None:
+        super().start_container(id)
+        names = Counter(c.labels.get(labels.CONTAINER_NAME, "") for c in self.running())
+        assert max(names.values(), default=0) <= 1, f"twice at once: {names}"
+
+    def running(self) -> list[FakeContainer]:
+        """Those of pods, without infra containers."""
+        return [c for c in self.containers.values() if c.state == "running" and not c.is_infra]
+
+
+class FakeHost(Host):
+    """In memory, in simulated time. Everything must happen inside `simulate`."""
+
+    INSTANCE = "test"
+
+    def __init__(self, logs_dir: Path) -> None:
+        clock = SimClock()
+        self.podman = WatchedPodman(clock, images=[IMAGE], registry=["registry.test/app:1"])
+        super().__init__(logs_dir, clock, lambda: FakeRuntime(self.podman, self.INSTANCE), self.INSTANCE)
+
+    @property
+    def runtime(self) -> FakeRuntime:
+        """Of the present worker."""
+        assert isinstance(self.context.runtime, FakeRuntime)
+        return self.context.runtime
+
     async def settle(self, pod: Pod | None, kind: WorkType = WorkType.SYNC, **request: Any) -> SyncDone:
         """Sync again and again until nothing is left to do."""
         for _ in range(MAX_ROUNDS):
@@ -116,12 +148,3 @@ class Host:
     def running(self) -> dict[str, str]:
         """Container name -> id."""
         return {c.labels[labels.CONTAINER_NAME]: c.id for c in self.podman.running()}
-
-    def reasons(self) -> list[str]:
-        """Of the events so far; they are forgotten."""
-        seen = [f"{event.reason} {event.field_path}".strip() for event in self.events]
-        self.events.clear()
-        return seen
-
-    async def _take_event(self, event: EventReport) -> None:
-        self.events.append(event)

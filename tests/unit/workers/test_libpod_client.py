@@ -16,11 +16,7 @@ import pytest
 from workers.podman import PodmanRuntime
 from workers.runtime import ErrorKind, RuntimeCallError
 
-pytestmark = [
-    pytest.mark.timeout(30),
-    # podman-py does not close a socket that could not connect; it goes with the exception.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.timeout(30)
 
 OK = b"HTTP/1.1 200 OK\r\nLibpod-API-Version: 4.3.1\r\nContent-Length: 2\r\n\r\nOK"
 Answer = Callable[[socket.socket, int], bool]

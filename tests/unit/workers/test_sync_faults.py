@@ -16,10 +16,10 @@ from ipc.messages import WorkType
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
-from tests.unit.workers.sync_harness import Host
+from tests.unit.workers.sync_harness import FakeHost
 from workers import labels
 
-Prepare = Callable[[Host], Awaitable[None]]
+Prepare = Callable[[FakeHost], Awaitable[None]]
 MAX_CALLS = 40
 """No scenario makes more calls than that."""
 
@@ -29,32 +29,32 @@ OTHER_SANDBOX = pod("a", "b", hostname="other")
 PULLED = pod("a", container("b", image="registry.test/app:1"))
 
 
-async def nothing(host: Host) -> None:
+async def nothing(host: FakeHost) -> None:
     """A new pod."""
 
 
-async def running(host: Host) -> None:
+async def running(host: FakeHost) -> None:
     await host.settle(TWO)
 
 
-async def crashed(host: Host) -> None:
+async def crashed(host: FakeHost) -> None:
     await running(host)
     host.podman.exit(host.running()["b"], 1)
 
 
-async def lost_sandbox(host: Host) -> None:
+async def lost_sandbox(host: FakeHost) -> None:
     await running(host)
     (infra,) = [c for c in host.podman.containers.values() if c.is_infra]
     host.podman.exit(infra.id)
 
 
-async def removed_by_hand(host: Host) -> None:
+async def removed_by_hand(host: FakeHost) -> None:
     await running(host)
     (sandbox_id,) = host.podman.pods
     host.podman.remove_pod(sandbox_id)
 
 
-async def started_by_hand(host: Host) -> None:
+async def started_by_hand(host: FakeHost) -> None:
     """The dead predecessor of b runs again, while b has ended."""
     await crashed(host)
     dead = next(c for c in host.podman.containers.values() if c.labels.get(labels.CONTAINER_NAME) == "b")
@@ -79,7 +79,7 @@ SYNCS = [
 def test_every_interrupted_sync_converges(tmp_path: Path, prepare: Prepare, wanted: Pod, flavour: Flavour) -> None:
     async def one(nth: int) -> bool:
         """False when the sync made fewer calls than that."""
-        host = Host(tmp_path / str(nth))
+        host = FakeHost(tmp_path / str(nth))
         await prepare(host)
         host.next_worker()
         host.runtime.fail(nth, flavour)
@@ -93,7 +93,7 @@ def test_every_interrupted_sync_converges(tmp_path: Path, prepare: Prepare, want
     assert not all(simulate(partial(one, nth)) for nth in range(1, MAX_CALLS)), "more calls than expected"
 
 
-async def check(host: Host, wanted: Pod) -> None:
+async def check(host: FakeHost, wanted: Pod) -> None:
     status = await host.observe(UID)
     assert host.running().keys() == {c.name for c in wanted.spec.containers}
     assert len(status.sandboxes) == len(host.podman.pods) == 1
@@ -105,7 +105,7 @@ async def check(host: Host, wanted: Pod) -> None:
 @pytest.mark.parametrize("prepare", [running, crashed, lost_sandbox, started_by_hand], ids=lambda p: p.__name__)
 def test_every_interrupted_end_is_an_end(tmp_path: Path, prepare: Prepare, flavour: Flavour) -> None:
     async def one(nth: int) -> bool:
-        host = Host(tmp_path / str(nth))
+        host = FakeHost(tmp_path / str(nth))
         await prepare(host)
         host.next_worker()
         host.runtime.fail(nth, flavour)

@@ -13,7 +13,7 @@ from ipc.messages import SyncAction, SyncDone
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
-from tests.unit.workers.sync_harness import INSTANCE, Host
+from tests.unit.workers.sync_harness import FakeHost
 from workers import labels, pod_logs
 from workers.naming import container_name
 from workers.specgen import ContainerPlace, container_spec, pod_spec
@@ -21,9 +21,9 @@ from workers.specgen import ContainerPlace, container_spec, pod_spec
 CRASHING = container("main", args=("false",))
 
 
-def on_host(tmp_path: Path, scenario: Callable[[Host], Awaitable[None]]) -> None:
+def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
     async def main() -> None:
-        await scenario(Host(tmp_path))
+        await scenario(FakeHost(tmp_path))
 
     simulate(main)
 
@@ -33,7 +33,7 @@ def results(done: SyncDone) -> list[tuple[str, str, str]]:
 
 
 def test_a_new_pod_starts(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         done = await host.sync(pod("a", "b"))
         assert results(done) == [
             ("CreatePodSandbox", "web", ""),
@@ -52,7 +52,7 @@ def test_a_new_pod_starts(tmp_path: Path) -> None:
 
 
 def test_changing_one_container_changes_one_id(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         await host.sync(pod("a", "b", "c"))
         before = host.running()
         host.reasons()
@@ -69,7 +69,7 @@ def test_changing_one_container_changes_one_id(tmp_path: Path) -> None:
 
 
 def test_a_changed_sandbox_is_replaced_and_the_old_one_goes(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         await host.sync(pod("a"))
         host.reasons()
         changed = pod("a", hostname="other")
@@ -90,7 +90,7 @@ def test_a_changed_sandbox_is_replaced_and_the_old_one_goes(tmp_path: Path) -> N
 
 
 def test_a_crash_loop_backs_off_and_says_when_it_comes_back(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod(CRASHING)
         waited = []
         for _ in range(7):
@@ -111,7 +111,7 @@ def test_a_crash_loop_backs_off_and_says_when_it_comes_back(tmp_path: Path) -> N
 
 
 def test_a_failed_start_counts_as_a_crash(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod(container("main", args=("no-such-command",)))
         first = await host.sync(of)
         assert first.results[-1].error == "RunContainerError"
@@ -127,7 +127,7 @@ def test_a_failed_start_counts_as_a_crash(tmp_path: Path) -> None:
 
 
 def test_a_pod_that_never_restarts_is_over_when_its_start_failed(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod(container("main", args=("no-such-command",)), restart_policy="Never")
         await host.sync(of)
         await host.settle(of)
@@ -138,7 +138,7 @@ def test_a_pod_that_never_restarts_is_over_when_its_start_failed(tmp_path: Path)
 
 
 def test_one_container_that_cannot_start_stops_no_other(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         broken = container("a", image="localhost/missing:1", image_pull_policy="Never")
         done = await host.sync(pod(broken, "b"))
         assert results(done)[1:] == [("StartContainer", "a", "ErrImageNeverPull"), ("StartContainer", "b", "")]
@@ -149,7 +149,7 @@ def test_one_container_that_cannot_start_stops_no_other(tmp_path: Path) -> None:
 
 
 def test_an_image_is_pulled_and_pulled_again_when_it_was_removed_meanwhile(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod(container("a", image="registry.test/app:1", image_pull_policy="IfNotPresent"))
         create, images = host.podman.create_container, host.podman.images
 
@@ -167,7 +167,7 @@ def test_an_image_is_pulled_and_pulled_again_when_it_was_removed_meanwhile(tmp_p
 
 
 def test_a_sandbox_that_cannot_be_made_ends_the_sync_and_is_taken_away(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         host.runtime.fail(1, Flavour.FAILED, "start_container")
         done = await host.sync(pod("a"))
         assert results(done) == [("CreatePodSandbox", "web", "CreatePodSandboxError")]
@@ -180,7 +180,7 @@ def test_a_sandbox_that_cannot_be_made_ends_the_sync_and_is_taken_away(tmp_path:
 
 
 def test_a_timeout_ends_the_sync(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         host.runtime.fail(1, Flavour.TIMED_OUT, "create_container")
         done = await host.sync(pod("a", "b"))
         assert (done.error, done.changed) == ("Timeout", True)
@@ -191,7 +191,7 @@ def test_a_timeout_ends_the_sync(tmp_path: Path) -> None:
 
 
 def test_nobody_answers(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         view = await host.observe(UID)
         host.runtime.down = True
         assert (await host.sync(pod("a"), view=view)).error == "Unavailable"
@@ -199,10 +199,10 @@ def test_nobody_answers(tmp_path: Path) -> None:
     on_host(tmp_path, scenario)
 
 
-def place(host: Host, sandbox_id: str) -> ContainerPlace:
+def place(host: FakeHost, sandbox_id: str) -> ContainerPlace:
     directory = pod_logs.pod_directory(str(host.logs_dir), "default", "web", UID)
     return ContainerPlace(
-        instance=INSTANCE,
+        instance=FakeHost.INSTANCE,
         sandbox_id=sandbox_id,
         image=container("a").image,
         attempt=0,
@@ -214,10 +214,10 @@ def place(host: Host, sandbox_id: str) -> ContainerPlace:
 def test_what_an_abandoned_call_made_late_is_adopted(tmp_path: Path) -> None:
     """The view is older than the effect of creates that had been given up: their names are in use."""
 
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         nothing = await host.observe(UID)
-        sandbox_id = host.podman.create_pod(pod_spec(of, INSTANCE, 0))
+        sandbox_id = host.podman.create_pod(pod_spec(of, FakeHost.INSTANCE, 0))
         late = host.podman.create_container(container_spec(of, of.spec.containers[0], place(host, sandbox_id)))
         done = await host.sync(of, view=nothing)
         assert (done.error, host.running()) == ("", {"a": late})
@@ -227,7 +227,7 @@ def test_what_an_abandoned_call_made_late_is_adopted(tmp_path: Path) -> None:
 
 
 def test_a_name_that_a_stranger_uses_is_left_alone(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         stranger = host.podman.create_container({"name": container_name(of, "a", 0), "image": container("a").image})
         done = await host.sync(of)
@@ -238,7 +238,7 @@ def test_a_name_that_a_stranger_uses_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_an_old_view_is_not_acted_on(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         view = await host.observe(UID)
         done = await host.sync(pod("a"), view=view, min_observed_at=view.observed_at + 0.001)
         assert (done.error, done.changed, host.podman.pods) == ("StaleView", False, {})
@@ -249,7 +249,7 @@ def test_an_old_view_is_not_acted_on(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_sync_ends_at_its_next_step(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         cancel = asyncio.Event()
         create = host.podman.create_container
 
@@ -266,7 +266,7 @@ def test_a_cancelled_sync_ends_at_its_next_step(tmp_path: Path) -> None:
 
 
 def test_a_cancelled_sync_does_not_wait_for_a_pull(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         cancel, pulling = asyncio.Event(), asyncio.Event()
 
         async def endless(reference: str) -> str:
@@ -284,7 +284,7 @@ def test_a_cancelled_sync_does_not_wait_for_a_pull(tmp_path: Path) -> None:
 
 
 def test_the_restart_count_goes_on_after_somebody_removed_the_pod(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         await host.sync(of)
         log_file = place(host, "").log_file
@@ -298,7 +298,7 @@ def test_the_restart_count_goes_on_after_somebody_removed_the_pod(tmp_path: Path
 
 
 def test_a_containers_labels_say_everything(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a", termination_grace_period_seconds=9)
         await host.sync(of)
         (made,) = (await host.observe(UID)).containers

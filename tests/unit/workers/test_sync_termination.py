@@ -13,7 +13,7 @@ from ipc.messages import SyncDone, WorkType
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
-from tests.unit.workers.sync_harness import Host
+from tests.unit.workers.sync_harness import FakeHost
 from workers import pod_logs
 
 POLITE = 'trap "exit 7" TERM; sleep 1000000'
@@ -24,9 +24,9 @@ def polite(name: str) -> Container:
     return container(name, args=("sh", "-c", POLITE))
 
 
-def on_host(tmp_path: Path, scenario: Callable[[Host], Awaitable[None]]) -> None:
+def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
     async def main() -> None:
-        await scenario(Host(tmp_path))
+        await scenario(FakeHost(tmp_path))
 
     simulate(main)
 
@@ -35,7 +35,7 @@ def targets(done: SyncDone) -> list[tuple[str, str]]:
     return [(result.action.value, result.error) for result in done.results]
 
 
-async def took_s(host: Host, work: Awaitable[SyncDone]) -> float:
+async def took_s(host: FakeHost, work: Awaitable[SyncDone]) -> float:
     started = host.clock.now().mono
     await work
     return round(host.clock.now().mono - started, 3)
@@ -45,7 +45,7 @@ async def took_s(host: Host, work: Awaitable[SyncDone]) -> float:
 def test_the_stubborn_are_killed_when_the_grace_period_ends_all_at_once(
     tmp_path: Path, grace_period_s: int | None, expected_s: float
 ) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a", "b", "c")
         await host.sync(of)
         assert await took_s(host, host.sync(of, WorkType.TERMINATING, grace_period_s=grace_period_s)) == expected_s
@@ -57,7 +57,7 @@ def test_the_stubborn_are_killed_when_the_grace_period_ends_all_at_once(
 
 
 def test_the_polite_leave_at_once_with_their_own_exit_code(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod(polite("a"), polite("b"))
         await host.sync(of)
         host.reasons()
@@ -71,7 +71,7 @@ def test_the_polite_leave_at_once_with_their_own_exit_code(tmp_path: Path) -> No
 
 
 def test_the_sandbox_goes_last(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         await host.sync(of)
         (infra,) = [c for c in host.podman.containers.values() if c.is_infra]
@@ -85,7 +85,7 @@ def test_the_sandbox_goes_last(tmp_path: Path) -> None:
 
 
 def test_a_shorter_grace_period_cuts_the_wait(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a", termination_grace_period_seconds=600)
         await host.sync(of)
         cancel = asyncio.Event()
@@ -100,7 +100,7 @@ def test_a_shorter_grace_period_cuts_the_wait(tmp_path: Path) -> None:
 
 
 def test_an_orphan_goes_by_its_labels(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         await host.sync(pod("a", termination_grace_period_seconds=12))
         assert await took_s(host, host.sync(None, WorkType.TERMINATING, uid=UID)) == 12
         host.reasons()
@@ -112,7 +112,7 @@ def test_an_orphan_goes_by_its_labels(tmp_path: Path) -> None:
 
 
 def test_an_orphan_is_never_synced(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         await host.sync(pod("a"))
         with pytest.raises(AssertionError, match="can only be stopped"):
             await host.sync(None, uid=UID)
@@ -121,7 +121,7 @@ def test_an_orphan_is_never_synced(tmp_path: Path) -> None:
 
 
 def test_events_of_an_orphan_name_its_pod(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         await host.sync(pod("a"))
         host.events.clear()
         await host.sync(None, WorkType.TERMINATING, uid=UID)
@@ -131,7 +131,7 @@ def test_events_of_an_orphan_name_its_pod(tmp_path: Path) -> None:
 
 
 def test_a_terminated_pod_that_is_still_wanted_keeps_its_containers_and_logs(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         await host.sync(of)
         await host.sync(of, WorkType.TERMINATING, grace_period_s=0)
@@ -144,7 +144,7 @@ def test_a_terminated_pod_that_is_still_wanted_keeps_its_containers_and_logs(tmp
 
 
 def test_what_cannot_be_removed_is_tried_again_and_the_logs_wait(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         await host.sync(of)
         await host.sync(of, WorkType.TERMINATING, grace_period_s=0)
@@ -163,7 +163,7 @@ def test_what_cannot_be_removed_is_tried_again_and_the_logs_wait(tmp_path: Path)
 def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
     """Its process is gone, Podman shows it as running for ever."""
 
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         await host.sync(of)
         (ghost,) = host.podman.running()
@@ -180,7 +180,7 @@ def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
 
 
 def test_what_does_not_die_is_reported(tmp_path: Path) -> None:
-    async def scenario(host: Host) -> None:
+    async def scenario(host: FakeHost) -> None:
         of = pod("a")
         await host.sync(of)
         host.podman.kill_container = lambda id, signal_name: None  # type: ignore[method-assign]

@@ -481,3 +481,12 @@ def test_on_uvloop(tmp_path: Path) -> None:
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(conversation())
+
+
+async def test_a_watcher_that_leaves_is_forgotten_quietly(master: Master, caplog: pytest.LogCaptureFixture) -> None:
+    master.ready(pod_changed(1, "web"))
+    for version in range(2, 200):  # more than may watch at once
+        async with watching(master) as watch:
+            assert await watch.take(1) == [("ADDED", "web")]
+            master.feed(pod_changed(version, "web"))
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -1,0 +1,94 @@
+"""kill -9 and hangs of every process of the agent: nothing is lost, nothing runs twice, nothing is restarted."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.e2e.agent import Agent, is_ready, restart_count
+from tests.e2e.conftest import NewAgent
+from tests.e2e.eye import INFRA
+from tests.e2e.manifests import pod, pods
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+PODS = 20
+STARTED_BEFORE_THE_KILL = 2
+ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "podman")
+HANGING = ("pods-0", "pods-1", "node", "api")
+HEARTBEAT_TIMEOUT_S = 4
+
+
+@pytest.fixture(scope="module")
+def running(agent: Agent) -> Agent:
+    """An agent with twenty pods that run."""
+    agent.run(*pods("run", PODS).values())
+    return agent
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_death_while_pods_run(running: Agent, role: str) -> None:
+    before, house = running.eye.lives(), running.house()
+    assert len(before) == 2 * PODS
+    running.kill_and_recover(role)
+    running.until_ready(pods("run", PODS))
+    assert_works(running, f"after-{role}")
+    assert running.eye.lives() == before
+    assert all(c.state == "running" for c in running.eye.containers(infra=True)), "dead containers were left behind"
+    assert {restart_count(pod) for pod in running.pods().values()} == {0}
+    running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_death_while_pods_start(running: Agent, role: str) -> None:
+    before, house = running.eye.lives(), running.house()
+    names = pods(f"start-{role}", PODS)
+    ready: set[str] = set()
+
+    def some_started() -> bool:
+        ready.update(name for name, pod in running.pods().items() if name in names and is_ready(pod))
+        return len(ready) >= STARTED_BEFORE_THE_KILL
+
+    running.write(*names.values())
+    running.kill_and_recover(role, when=some_started)
+    assert len(ready) < PODS, "the pods started faster than the test looked"
+    running.until_ready(names)
+    now = running.eye.lives()
+    assert before.items() <= now.items()
+    assert now.keys() == before.keys() | {(name, part) for name in names for part in ("main", INFRA)}
+    assert {restart_count(running.pods()[name]) for name in names} == {0}
+    assert {c.attempt for c in running.eye.containers()} == {0}
+    running.remove(*names)
+    running.until_gone(names)
+    assert running.eye.lives() == before
+    running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
+
+
+def test_hanging_processes_are_replaced(new_agent: NewAgent) -> None:
+    agent = new_agent(workers={"heartbeatTimeout": f"{HEARTBEAT_TIMEOUT_S}s"})
+    agent.start()
+    agent.run(*pods("run", 6).values())
+    before, workers, house = agent.eye.lives(), agent.workers(), agent.house()
+    for role in HANGING:
+        agent.kill(role, signal.SIGSTOP)
+    agent.until(
+        lambda: all(
+            now["incarnation"] > workers[name]["incarnation"] and now["state"] == "Running"
+            for name, now in agent.workers().items()
+            if name in HANGING
+        ),
+        "every hanging process is replaced",
+    )
+    assert_works(agent, "after-hang")
+    assert agent.eye.lives() == before
+    agent.until(lambda: agent.house() == house, f"{agent.house()} is as before: {house}")
+    for role in HANGING:
+        assert agent.workers()[role]["deaths"] == 1, role
+
+
+def assert_works(agent: Agent, name: str) -> None:
+    """A new pod goes through all of it, and away again."""
+    agent.run(pod(name))
+    agent.remove(name)
+    agent.until_gone([name])
