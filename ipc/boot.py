@@ -59,4 +59,4 @@ WorkerMain = Callable[[ChildContext], int]
 """A child's whole life; the result is its exit code."""
 
 EXIT_BOOT_ERROR = 3
-"""Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (gunicorn's habit)."""
+"""Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (as gunicorn)."""

@@ -95,7 +95,7 @@ class SyncAction(enum.StrEnum):
 
 
 class SyncResult(_Message, frozen=True, kw_only=True):
-    """What happened to one target. ``error`` is a reason (``CrashLoopBackOff``, ``ErrImagePull``, ...); empty is success."""
+    """What happened to one target. ``error`` is a reason such as ``CrashLoopBackOff``; empty is success."""
 
     action: SyncAction
     target: str

@@ -1,4 +1,4 @@
-"""Whether a container that ended may start again: asked by the decision and by the status, so it stands between them."""
+"""Whether a container that ended may start again: the decision asks it and the status does, so it stands between."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def container_should_restart(container: Container, spec: PodSpec, exit_code: int
 
 
 def _rule_matches(container: Container, exit_code: int) -> bool:
+    """An operator that is neither of the two matches nothing."""
+    wanted = {"In": True, "NotIn": False}
     return any(
-        (exit_code in rule.exit_codes.values) == (rule.exit_codes.operator == "In")
+        wanted.get(rule.exit_codes.operator) == (exit_code in rule.exit_codes.values)
         for rule in container.restart_policy_rules
         if rule.exit_codes is not None
     )

@@ -31,7 +31,7 @@ class SourcesReady(msgspec.Struct, frozen=True):
 
 
 class Views(msgspec.Struct, frozen=True):
-    """Observations with their content resolved (from the board or inline)."""
+    """Observations with their content put on (`supervisor.views`)."""
 
     observations: tuple[Observation, ...]
     relisted_at: float = 0.0

@@ -38,7 +38,10 @@ class EventRecorder:
         key = (kind, report.uid, report.namespace, report.name, report.field_path, report.reason, message)
         old = self._events.pop(key, None)
         at = rfc3339(report.wall or wall)
-        event = msgspec.structs.replace(old, count=old.count + 1, last_timestamp=at) if old else self._new(key, report, at)
+        if old is None:
+            event = self._new(key, report, at)
+        else:
+            event = msgspec.structs.replace(old, count=old.count + 1, last_timestamp=at)
         self._events[key] = event
         return event, self._expire(wall)
 

@@ -30,7 +30,6 @@ from ipc.messages import (
     DeletePod,
     EventReport,
     Exited,
-    Observation,
     Observed,
     Ready,
     Relisted,
@@ -43,8 +42,7 @@ from ipc.messages import (
     ZygoteReport,
 )
 from ipc.prctl import set_process_name
-from ipc.runtime import RuntimePodStatus
-from supervisor import admin_socket, instance_lock, sd_notify
+from supervisor import admin_socket, instance_lock, sd_notify, views
 from supervisor.children import Children
 from supervisor.desired import Desired
 from supervisor.dialogue import (
@@ -275,7 +273,8 @@ class Master:
 
     def _on_exited(self, report: Exited) -> None:
         if not self._ending.is_set():
-            log.warning("slot %d incarnation %d (pid %d) ended: %d", report.slot, report.incarnation, report.pid, report.exit_code)
+            what = f"slot {report.slot} incarnation {report.incarnation} (pid {report.pid})"
+            log.warning("%s ended with %d", what, report.exit_code)
         self._feed(WorkerDown(report.slot))
         self._carry_out(self._pool.exited(report, self._clock.now().mono))
         self._all_gone.set()
@@ -302,32 +301,15 @@ class Master:
             case SyncDone() | EventReport():
                 self._feed(message)
             case Observed(observations=observations):
-                self._feed(Views(self._resolve(observations)))
+                self._feed(Views(views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed):
-                self._feed(Views(self._resolve(changed), started_at))
+                self._feed(Views(views.resolve(self._board, changed), started_at))
             case RuntimeHealth():
                 self._health = message
                 self._feed(message)
                 self._report_agent()
             case _:
                 self._requests[type(message)](message)
-
-    def _resolve(self, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        """Put the content on: from the row, unless it came along or nothing changed."""
-        return tuple(
-            resolved for resolved in map(self._resolve_one, observations) if resolved.status is not None or not resolved.changed
-        )
-
-    def _resolve_one(self, observation: Observation) -> Observation:
-        if observation.status is not None or not observation.changed:
-            return observation
-        row = self._board.read_pod(observation.row)
-        if row is None or row.uid != observation.uid:
-            return observation  # overwritten, or torn by a death: another message or the next relist brings it
-        status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
-        return msgspec.structs.replace(
-            observation, status=msgspec.structs.replace(status, observed_at=row.observed_at)
-        )
 
     # --- desired state -------------------------------------------------------------------------------------------
 

@@ -167,7 +167,8 @@ class SyncLoop:
         others = [other for other in self._active_pods() if other.metadata.uid != life.uid]
         verdict = admit(pod, others, self._settings)
         if isinstance(verdict, Rejected):
-            self._event(life, "Warning", verdict.reason, f"update refused, the pod stays as it was: {verdict.message}", now)
+            refused = f"update refused, the pod stays as it was: {verdict.message}"
+            self._event(life, "Warning", verdict.reason, refused, now)
             return None
         self._warn(life, verdict.warnings, now)
         if life.failure is not None:
@@ -231,41 +232,53 @@ class SyncLoop:
         if views.relisted_at:
             self._cache.relisted(views.relisted_at)
             self._touched |= self._awaited
-            self._awaited = {
-                uid for uid in self._awaited if uid in self._lives and self._lives[uid].acted_at >= views.relisted_at
-            }
+            self._awaited = {uid for uid in self._awaited if not self._is_answered(uid)}
 
     def _absent(self, views: Views) -> list[Observation]:
-        """Nobody tracks a pod without a row: what a relist does not show of it is not there."""
-        if not views.relisted_at:
-            return []
-        shown = {observation.uid for observation in views.observations}
-        rowless = [uid for uid, life in self._lives.items() if life.row == NO_ROW and uid not in shown]
+        """What nobody tracks (an orphan, a pod without a row) and a relist does not show is not there."""
         at = views.relisted_at
+        if not at:
+            return []
+        rowless = [uid for uid, life in self._lives.items() if life.row == NO_ROW]
+        shown = {observation.uid for observation in views.observations}
         return [
             Observation(uid=uid, observed_at=at, changed=True, status=RuntimePodStatus(uid=uid, observed_at=at))
-            for uid in rowless
+            for uid in (*rowless, *self._cache.orphans(self._lives))
+            if uid not in shown
         ]
+
+    def _is_answered(self, uid: str) -> bool:
+        life = self._lives.get(uid)
+        return life is None or self._cache.newer_than(uid, life.acted_at) is not None
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
         uid, status = observation.uid, observation.status
         life = self._lives.get(uid)
         if life is None:
-            if status is not None and not status.is_empty():
-                self._cache.set(status, -1)
+            if status is not None:
+                self._take_orphan(status)
             return
-        self._awaited.discard(uid)
         self._touched.add(uid)
         if status is None:
             self._cache.doubt(uid)
-        elif self._cache.set(status, observation.row):
+            self._ask.add(uid)
+            return
+        self._awaited.discard(uid)
+        if self._cache.set(status, observation.row):
             life.observed(running=status.is_running())
             self._report(life, now)
+
+    def _take_orphan(self, status: RuntimePodStatus) -> None:
+        if status.is_empty():
+            self._cache.delete(status.uid)
+        else:
+            self._cache.set(status, NO_ROW)
 
     def _on_runtime_health(self, health: RuntimeHealth, now: Instant) -> None:
         self._reporter.runtime_health(health)
         level = "info" if health.healthy else "warning"
-        self._out.append(Log(level, f"container runtime {'answers' if health.healthy else 'is down'}: {health.message}"))
+        state = f"answers (API {health.version})" if health.healthy else f"is down: {health.message}"
+        self._out.append(Log(level, f"container runtime {state}"))
 
     # --- what the workers did ------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ import msgspec
 from ipc import clock
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerMain
-from ipc.messages import Exited, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
+from ipc.messages import Exited, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.packets import PacketLink
 from ipc.prctl import set_parent_death_signal, set_process_name
 
@@ -61,11 +61,11 @@ def start_zygote(board: Board, worker_main: WorkerMain, admin_socket: Path) -> t
     gc.collect()
     gc.freeze()
     pid = os.fork()
-    if pid:
-        theirs.close()
-        return ours, pid
-    ours.close()
-    _leave(lambda: _Zygote(theirs, board, worker_main, admin_socket).run())
+    if pid == 0:
+        ours.close()
+        _leave(lambda: _Zygote(theirs, board, worker_main, admin_socket).run())
+    theirs.close()
+    return ours, pid
 
 
 class _Zygote:

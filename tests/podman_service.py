@@ -31,9 +31,7 @@ IMAGE: Final = "localhost/rootlet-test:latest"
 """A static busybox with its applets, and nothing else."""
 START_DEADLINE_S: Final = 30.0
 COMMAND_DEADLINE_S: Final = 120.0
-APPLETS: Final = (
-    "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
-)
+APPLETS: Final = "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
 CONF_FILES: Final = (
     Path("/usr/share/containers/containers.conf"),
     Path("/etc/containers/containers.conf"),

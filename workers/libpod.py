@@ -27,6 +27,9 @@ from workers.runtime import (
 MAX_MESSAGE_CHARS: Final = 4096
 """Longest error text kept of an answer, in characters: a registry or an OCI runtime chose its words."""
 
+_STARTED_TWICE: Final = "container is running"
+"""What Podman 5.4 notes for good as a container's error when one that runs is started again."""
+
 T = TypeVar("T")
 
 
@@ -146,6 +149,8 @@ class _Report(_Wire, frozen=True):
 
     id: str = ""
     err: msgspec.Raw = msgspec.Raw(b"null")
+    removed: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="RemovedCtrs")
+    """Of a pod, from 4.5 on: the members' errors by id."""
 
 
 class _PullReport(msgspec.Struct, frozen=True):
@@ -195,7 +200,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         conmon_pid=state.conmon_pid,
         exit_code=state.exit_code,
         oom_killed=state.oom_killed,
-        error=state.error,
+        error="" if state.error.endswith(_STARTED_TWICE) else state.error,
         created_at=_epoch_s(wire.created),
         started_at=_epoch_s(state.started_at),
         finished_at=_epoch_s(state.finished_at),
@@ -241,7 +246,8 @@ def decode_created_id(body: bytes) -> str:
 def decode_removal_errors(body: bytes) -> tuple[str, ...]:
     """DELETE containers/{id} (a list of reports) and pods/{id} (one): what went wrong, although the status is 200."""
     reports = (_decode(_Report, body),) if body.startswith(b"{") else _decode_list(_Report, body or b"null")
-    return tuple(f"{r.id[:12]}: {bytes(r.err).decode()}" for r in reports if bytes(r.err) != b"null")
+    errors = [found for report in reports for found in ((report.id, report.err), *report.removed.items())]
+    return tuple(f"{id[:12]}: {bytes(error).decode()}" for id, error in errors if bytes(error) != b"null")
 
 
 def decode_pull(body: bytes) -> str:

@@ -255,7 +255,8 @@ def _judge_created(given: _Input, container: Container, newest: RuntimeContainer
 def _judge_exited(given: _Input, container: Container, newest: RuntimeContainerStatus) -> _Verdict:
     deleting = given.pod.metadata.deletion_timestamp is not None
     again = should_container_be_restarted(container, given.pod.spec, newest, deleting=deleting)
-    return _start_or_wait(given, container) if again or _redefined(given, container, newest) else _Verdict()
+    edited = not deleting and _redefined(given, container, newest)
+    return _start_or_wait(given, container) if again or edited else _Verdict()
 
 
 _JUDGES: Final[Mapping[ContainerState, Callable[[_Input, Container, RuntimeContainerStatus], _Verdict]]] = {

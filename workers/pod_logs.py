@@ -7,6 +7,7 @@ two attempts of each container are kept for `logs --previous`.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterable
@@ -62,11 +63,9 @@ def prune(directory: Path, container: str, newest_attempt: int) -> None:
 
 
 def remove(directory: Path) -> None:
-    """Remove everything of a pod that is gone. Raises OSError."""
-    try:
+    """Remove everything of a pod that is gone. Raises OSError; not for a name too long to ever have been there."""
+    if os.path.lexists(directory):
         shutil.rmtree(directory)
-    except FileNotFoundError:
-        return
 
 
 def _file_names(directory: Path) -> list[str]:

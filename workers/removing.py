@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
+
 from ipc.messages import SyncAction
 from ipc.runtime import RuntimeContainerStatus, SandboxStatus
 from workers.runtime import RuntimeCallError
@@ -28,24 +30,33 @@ async def remove_id(run: SyncRun, remove: Callable[[str], Awaitable[None]], id: 
 
 async def remove_container(run: SyncRun, container: RuntimeContainerStatus) -> bool:
     """False when it failed."""
-    what = f"{container.name} ({container.attempt})"
-    return await _remove(run, SyncAction.REMOVE_CONTAINER, what, run.runtime.remove_container, container.id)
+    words = f"{container.name} ({container.attempt})"
+    record = _Record(action=SyncAction.REMOVE_CONTAINER, target=container.name, words=words)
+    return await _remove(run, record, run.runtime.remove_container, container.id)
 
 
 async def remove_sandbox(run: SyncRun, sandbox: SandboxStatus) -> bool:
     """With everything in it. False when it failed."""
-    what = f"sandbox {sandbox.attempt}"
-    return await _remove(run, SyncAction.REMOVE_SANDBOX, what, run.runtime.remove_pod, sandbox.id)
+    words = f"sandbox {sandbox.attempt}"
+    record = _Record(action=SyncAction.REMOVE_SANDBOX, target=run.pod.name, words=words)
+    return await _remove(run, record, run.runtime.remove_pod, sandbox.id)
 
 
-async def _remove(
-    run: SyncRun, action: SyncAction, what: str, remove: Callable[[str], Awaitable[None]], id: str
-) -> bool:
+class _Record(msgspec.Struct, frozen=True, kw_only=True):
+    """How a removal goes down in the sync's record."""
+
+    action: SyncAction
+    target: str
+    words: str
+
+
+async def _remove(run: SyncRun, record: _Record, remove: Callable[[str], Awaitable[None]], id: str) -> bool:
+    run.step(f"removing {record.words}")
     try:
         await remove_id(run, remove, id)
     except RuntimeCallError as error:
-        run.failed(action, what, REMOVE_ERROR, error.message)
+        run.failed(record.action, record.target, REMOVE_ERROR, error.message)
         return False
-    run.succeeded(action, what)
-    run.did(f"removed {what}")
+    run.succeeded(record.action, record.target)
+    run.did(f"removed {record.words}")
     return True

@@ -8,6 +8,7 @@ a Podman call, so that no thread is held and a shorter grace period can cut it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Container, Sequence
 from typing import Final
 
@@ -23,10 +24,13 @@ KILL_WAIT_S: Final = 10.0
 """How long a process may take to vanish after SIGKILL before it counts as unkillable, in seconds."""
 NOTICE_WAIT_S: Final = 5.0
 """How long Podman may take to notice that a process has ended, in seconds."""
-NOTICE_POLL_S: Final = 0.05
+NOTICE_POLL_S: Final = 0.02
+"""Between the first two looks, in seconds; each next one comes after twice the time."""
 
 _ENDED: Final = frozenset({"stopped", "exited"})
-"""Podman's words for a container whose end it has noticed; in the second its network and ports are free again."""
+"""Podman's words for a container whose end it has noticed."""
+_FREED: Final = frozenset({"exited"})
+"""And for one whose network and ports can be had again."""
 
 KILL_CONTAINER_ERROR: Final = "KillContainerError"
 KILL_SANDBOX_ERROR: Final = "KillPodSandboxError"
@@ -66,12 +70,22 @@ async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
     """Its infra container only holds namespaces: there is nothing that it could do in a grace period."""
     try:
         await _kill(run, sandbox.infra_id, 0)
-        await _noticed(run, sandbox.infra_id, frozenset({"exited"}))
+        if not await _noticed(run, sandbox.infra_id, _ENDED):
+            # It would show as ready for ever; its containers are dead, and their logs are ours.
+            await remove_id(run, run.runtime.remove_pod, sandbox.id)
     except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_SANDBOX, sandbox.name, KILL_SANDBOX_ERROR, error.message)
-        raise SyncEnded(KILL_SANDBOX_ERROR, f"sandbox {sandbox.name}: {error.message}") from error
-    run.succeeded(SyncAction.KILL_SANDBOX, sandbox.name)
+        run.failed(SyncAction.KILL_SANDBOX, run.pod.name, KILL_SANDBOX_ERROR, error.message)
+        raise SyncEnded(KILL_SANDBOX_ERROR, f"sandbox {sandbox.attempt}: {error.message}") from error
+    run.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
     run.did(f"stopped sandbox {sandbox.attempt}")
+
+
+async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
+    """Give Podman the time to hand back what these killed sandboxes held, host ports above all, but not for ever."""
+    for sandbox in sandboxes:
+        if sandbox.state is SandboxState.READY:
+            with contextlib.suppress(RuntimeCallError):  # not to know is to go on
+                await _noticed(run, sandbox.infra_id, _FREED)
 
 
 async def _stop_signal(run: SyncRun, image: str) -> str:
@@ -95,12 +109,12 @@ async def _kill(run: SyncRun, id: str, pid: int) -> None:
 
 async def _noticed(run: SyncRun, id: str, states: Container[str]) -> bool:
     """Wait until Podman shows one of the states, or nothing; False when it does not within NOTICE_WAIT_S."""
+    pause_s = NOTICE_POLL_S
     try:
         async with asyncio.timeout(NOTICE_WAIT_S):
-            while True:
-                if (await run.read(run.runtime.inspect_container, id)).state in states:
-                    return True
-                await asyncio.sleep(NOTICE_POLL_S)
+            while (await run.read(run.runtime.inspect_container, id)).state not in states:
+                await asyncio.sleep(pause_s)
+                pause_s *= 2
     except TimeoutError:
         return False
     except RuntimeCallError as error:

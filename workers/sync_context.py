@@ -9,7 +9,7 @@ from typing import Final, NoReturn, ParamSpec, TypeVar
 
 import msgspec
 
-from ipc.clock import Clock
+from ipc.clock import Clock, rfc3339
 from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
 from workers import pod_logs
 from workers.images import ImageManager
@@ -173,9 +173,15 @@ class SyncRun:
             incarnation=self.request.incarnation,
             kind=self.request.kind,
             results=tuple(self._results),
-            sentence=f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}",
+            sentence=self._sentence(),
             error=ended.error if ended else "",
             message=ended.message if ended else "",
             changed=self._changed,
             cancelled=ended.cancelled if ended else False,
         )
+
+    def _sentence(self) -> str:
+        """Found, did, back when."""
+        tries = [result.retry_at for result in self._results if result.retry_at]
+        back = f"; next try at {rfc3339(min(tries))}" if tries else ""
+        return f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}{back}"

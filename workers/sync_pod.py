@@ -17,7 +17,7 @@ from workers.pod_actions import ContainerWait, PodActions, compute_pod_actions, 
 from workers.removing import remove_container, remove_sandbox
 from workers.sandboxes import create_sandbox
 from workers.starting import start_container
-from workers.stopping import kill_container, kill_pod
+from workers.stopping import kill_container, kill_pod, wait_freed
 from workers.sync_context import NORMAL, WARNING, SyncRun
 
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
@@ -49,6 +49,8 @@ async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodAc
     if actions.kill_pod:
         run.step("stopping the pod")
         await kill_pod(run, kill_all(pod, status), status.sandboxes)
+        if actions.create_sandbox:
+            await wait_freed(run, status.sandboxes)
         return
     for target in actions.containers_to_kill:
         run.step(f"stopping {target.name}")
@@ -64,8 +66,6 @@ async def _back_off(run: SyncRun, pod: Pod, wait: ContainerWait) -> None:
 
 async def _remove(run: SyncRun, actions: PodActions) -> None:
     for container in actions.containers_to_remove:
-        run.step(f"removing {container.name}")
         await remove_container(run, container)
     for sandbox in actions.sandboxes_to_remove:
-        run.step(f"removing sandbox {sandbox.attempt}")
         await remove_sandbox(run, sandbox)

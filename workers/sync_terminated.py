@@ -27,4 +27,11 @@ async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
     if not all(removed):
         raise SyncEnded(REMOVE_ERROR, f"{removed.count(False)} of {len(removed)} removals failed")
     if run.pod.name:
+        await _remove_logs(run)
+
+
+async def _remove_logs(run: SyncRun) -> None:
+    try:
         await asyncio.to_thread(pod_logs.remove, run.logs)
+    except OSError as error:
+        raise SyncEnded(REMOVE_ERROR, f"log directory: {error}") from error

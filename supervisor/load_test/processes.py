@@ -51,14 +51,15 @@ def take_snapshot(agent_pid: int, workers: Sequence[Json]) -> Snapshot:
         return Snapshot((), (), {})
     # The master forks nobody but the zygote, and the zygote everybody else.
     zygotes = {p.pid: "zygote" for p in family if p.ppid() == agent_pid}
-    agent = {agent_pid: "master", **zygotes, **{int(w["pid"]): str(w["name"]) for w in workers if w["role"] != "exec"}}
+    names = {agent_pid: "master", **zygotes, **{int(w["pid"]): str(w["name"]) for w in workers}}
     uid = _real_uid(master)
-    others = [p for p in psutil.process_iter() if p.pid not in agent and _name(p) in HELPERS and _real_uid(p) == uid]
-    services = [p for p in others if _is_service(p)]
+    helpers = [p for p in psutil.process_iter() if _name(p) in HELPERS and _real_uid(p) == uid]
+    own_service = [p for p in family if _is_service(p)]
+    service = own_service or [p for p in helpers if _is_service(p)]
     return Snapshot(
-        agent=tuple(_usages((p, agent[p.pid]) for p in family if p.pid in agent)),
-        service=tuple(_usages((p, "podman service") for p in services)),
-        helpers={u.pid: u for u in _usages((p, _name(p)) for p in others if p not in services)},
+        agent=tuple(_usages((p, names[p.pid]) for p in family if p.pid in names and p not in service)),
+        service=tuple(_usages((p, "podman service") for p in service)),
+        helpers={u.pid: u for u in _usages((p, _name(p)) for p in helpers if p not in service)},
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +42,7 @@ Target = tuple[str, int, int]
 """A watched directory: path, device, inode."""
 
 
-async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncIterator[SourceSnapshot]:
+async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncGenerator[SourceSnapshot]:
     """A snapshot now, and one whenever what is stated or what is wrong changes. Ends only by being closed.
 
     All file access happens in threads. A directory that goes away gives a snapshot that is not complete; when it comes
@@ -62,8 +62,10 @@ async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncItera
             if any(error.kind is ManifestErrorKind.CHANGING for error in snapshot.errors):
                 await asyncio.sleep(SETTLE_S)
                 continue
+            # Not wait_for(): in Python 3.11 it loses a cancellation that comes together with the event.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stirred.wait(), period_s)
+                async with asyncio.timeout(period_s):
+                    await stirred.wait()
         notifier.result()
     finally:
         notifier.cancel()

@@ -53,10 +53,7 @@ def _container_status(
     deleting: bool,
 ) -> ContainerStatus:
     seen = [c for c in status.containers if c.name == container.name]
-    if not seen:
-        result = _unseen(pod, container, status, old)
-    else:
-        result = _seen(seen, old)
+    result = _seen(seen, old) if seen else _unseen(pod, container, status, old)
     if reason is not None and should_container_be_restarted(
         container, pod.spec, seen[0] if seen else None, deleting=deleting
     ):

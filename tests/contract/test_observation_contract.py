@@ -97,13 +97,13 @@ async def follow(target: Target, master: Master) -> None:
     await target.runtime.kill_container(container.id, "KILL")
     seen = await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, before)
     status = master.status(seen)
-    assert killed_at < status.observed_at < killed_at + SOON_S
+    assert status.observed_at < killed_at + SOON_S
     assert status.containers[0].exit_code == 137
 
     before, removed_at = len(master.reports), SystemClock().now().mono
     await target.runtime.remove_pod(container.pod_id)
     seen = await master.observation("u1", lambda s: s.is_empty(), before)
-    assert removed_at < master.status(seen).observed_at < removed_at + SOON_S
+    assert master.status(seen).observed_at < removed_at + SOON_S
 
 
 @pytest.mark.podman

@@ -26,6 +26,8 @@ from workers.podman import PodmanRuntime
 pytestmark = pytest.mark.podman
 
 DEADLINE_S = 20.0
+SLACK_S = 15.0
+"""What a busy machine may add."""
 POLITE = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.1; done"
 STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 
@@ -105,7 +107,7 @@ async def test_a_pod_lives_and_goes(host: PodmanHost) -> None:
         ["stdout", "F", "web"],
         ["stdout", "F", "ready"],
     ]
-    assert await took_s(host, of) < 5
+    assert await took_s(host, of) < SLACK_S
     status = await host.observe(host.uid)
     assert (status.is_running(), {c.exit_code for c in status.containers}) == (False, {7})
     assert host.log("b", 0)
@@ -128,7 +130,7 @@ async def test_the_stubborn_are_killed_at_the_end_of_their_time(host: PodmanHost
     await host.sync(of)
     for name in "ab":
         await host.logged(name, 0, "ready")
-    assert 3 <= await took_s(host, of) < 3 + 5
+    assert 3 <= await took_s(host, of) < 3 + SLACK_S
     assert {c.exit_code for c in (await host.containers()).values()} == {137}
 
 
@@ -140,7 +142,7 @@ async def test_a_shorter_grace_period_arrives_in_the_middle(host: PodmanHost) ->
     first = asyncio.ensure_future(host.sync(of, WorkType.TERMINATING, cancel=cancel, grace_period_s=600))
     cancel.set()
     assert (await first).cancelled
-    assert 2 <= await took_s(host, of, grace_period_s=2) < 2 + 5
+    assert 2 <= await took_s(host, of, grace_period_s=2) < 2 + SLACK_S
 
 
 @pytest.mark.parametrize(
@@ -223,6 +225,20 @@ async def test_a_container_whose_end_podman_missed_can_be_stopped(host: PodmanHo
     assert (await host.containers())["a"].state is ContainerState.RUNNING, "what Podman says"
     await took_s(host, of)
     assert not (await host.observe(host.uid)).is_running()
+
+
+async def test_a_sandbox_whose_end_podman_missed_is_replaced(host: PodmanHost) -> None:
+    """Left as it is, it would be a second ready sandbox for ever."""
+    await host.sync(host.pod(container("a")))
+    (ghost,) = (await host.observe(host.uid)).sandboxes
+    infra = await host.context.runtime.inspect_container(ghost.infra_id)
+    os.kill(infra.conmon_pid, signal.SIGKILL)
+    os.kill(infra.pid, signal.SIGKILL)
+    changed = host.pod(container("a"), hostname="other")
+    done = await host.sync(changed)
+    assert (done.error, errors(done)) == ("", [])
+    assert [s.attempt for s in (await host.observe(host.uid)).sandboxes] == [1]
+    assert (await host.sync(changed)).changed is False
 
 
 def free_port() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import shutil
@@ -16,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import psutil
 import yaml
 
-from supervisor.client import AgentClient, AgentError
 from tests.e2e.eye import Eye
 from tests.podman_service import wait_until
 
@@ -26,6 +27,8 @@ START_DEADLINE_S: Final = 30.0
 DEADLINE_S: Final = 45.0
 STOP_DEADLINE_S: Final = 60.0
 CLI_DEADLINE_S: Final = 90.0
+GET_DEADLINE_S: Final = 20.0
+GET_TRIES: Final = 4
 POLL_S: Final = 0.1
 MOMENT_POLL_S: Final = 0.01
 """When the moment matters."""
@@ -33,7 +36,11 @@ LOG_LINES_SHOWN: Final = 60
 
 MARK: Final = "ROOTLET_TEST_AGENT"
 """Environment variable that every process of the agent inherits: how those that were left behind are found."""
-POD_PROCESSES: Final = frozenset({"conmon", "crun", "runc", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "exe"})
+LOGS_VARIABLE: Final = "ROOTLET_TEST_LOGS"
+"""Environment variable: a directory where the whole log of every agent is kept."""
+POD_PROCESSES: Final = frozenset(
+    {"conmon", "crun", "runc", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "exe"}
+)
 """They belong to containers and stay when the agent goes."""
 SHARED_MEMORY: Final = Path("/dev/shm")
 
@@ -94,7 +101,6 @@ class Agent:
         self.configure({})
         self.socket = Path(self.settings["adminSocket"])
         self._process: subprocess.Popen[bytes] | None = None
-        self._client = AgentClient(self.socket)
 
     # --- life ---
 
@@ -124,12 +130,9 @@ class Agent:
     def is_up(self) -> bool:
         """Fails when the agent has ended."""
         assert self.process.poll() is None, f"the agent ended with {self.process.returncode}\n{self.story()}"
-        if not _listens(self.socket):
-            return False
         try:
-            about = self._client.get("/version")
-            workers = self.workers()
-        except AgentError:
+            about, workers = self.get("/version"), self.workers()
+        except (OSError, http.client.HTTPException):
             return False
         ready = about["pid"] == self.process.pid and about["sourcesReady"] and about["runtimeHealthy"]
         return ready and all(worker["state"] == "Running" for worker in workers.values())
@@ -161,7 +164,6 @@ class Agent:
 
     def close(self) -> None:
         """Everything goes, whatever state it is in: processes, pods, files."""
-        self._client.close()
         try:
             if self._process is not None:
                 self._process.send_signal(signal.SIGTERM)
@@ -170,6 +172,8 @@ class Agent:
             for process in self.marked_processes():
                 process.kill()
             self.eye.remove_everything()
+            if directory := os.environ.get(LOGS_VARIABLE):
+                shutil.copy(self.log, Path(directory) / f"{self.instance}.log")
             shutil.rmtree(self.directory)
 
     # --- asking the agent ---
@@ -186,20 +190,26 @@ class Agent:
         return ["rootlet", "--socket", str(self.socket), *arguments]
 
     def get(self, path: str) -> Json:
-        """Any object of the admin socket."""
-        return self._client.get(path)
+        """Any object of the admin socket. Asked again when the API server dies over it, as the command line does.
+
+        Raises OSError and HTTPException when no agent answers.
+        """
+        for _ in range(GET_TRIES - 1):
+            with contextlib.suppress(ConnectionResetError, http.client.HTTPException):
+                return _get(self.socket, path)
+        return _get(self.socket, path)
 
     def pods(self) -> dict[str, Json]:
         """v1 pods by name."""
-        return {pod["metadata"]["name"]: pod for pod in self._client.get("/api/v1/pods")["items"]}
+        return {pod["metadata"]["name"]: pod for pod in self.get("/api/v1/pods")["items"]}
 
     def events(self, name: str = "") -> list[Json]:
         """v1 events, of one object or of all."""
-        return [e for e in self._client.get("/api/v1/events")["items"] if name in ("", e["involvedObject"]["name"])]
+        return [e for e in self.get("/api/v1/events")["items"] if name in ("", e["involvedObject"]["name"])]
 
     def workers(self) -> dict[str, Json]:
         """The agent's own processes by name."""
-        return {worker["name"]: worker for worker in self._client.get("/rootlet/v1/workers")["items"]}
+        return {worker["name"]: worker for worker in self.get("/rootlet/v1/workers")["items"]}
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
@@ -224,7 +234,9 @@ class Agent:
 
     # --- waiting ---
 
-    def until(self, condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S, poll_s: float = POLL_S) -> None:
+    def until(
+        self, condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S, poll_s: float = POLL_S
+    ) -> None:
         """Wait for a condition; fails with the agent's log at the deadline."""
         try:
             wait_until(condition, deadline_s, poll_s)
@@ -301,14 +313,25 @@ class Agent:
         return "\n".join([f"--- the end of the log of {self.instance}:", *lines[-LOG_LINES_SHOWN:]])
 
 
-def _listens(path: Path) -> bool:
-    """Asked before the client is, which leaves a socket open when nobody listens."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(str(path))
-        except OSError:
-            return False
-    return True
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("agent", timeout=GET_DEADLINE_S)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def _get(path_of_socket: Path, path: str) -> Json:
+    with contextlib.closing(_UnixConnection(path_of_socket)) as connection:
+        connection.request("GET", path)
+        with connection.getresponse() as response:
+            body = response.read()
+            assert response.status == 200, body.decode()
+            found: Json = json.loads(body)
+            return found
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.agent import restart_count
 from tests.e2e.conftest import NewAgent
+from tests.e2e.eye import INFRA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -23,9 +24,10 @@ def test_every_demo_pod_becomes_ready(new_agent: NewAgent) -> None:
     agent.until_ready(names)
     pods = agent.pods()
     assert pods.keys() == names
-    assert {name: restart_count(pod, "worker") for name, pod in pods.items()} == {**dict.fromkeys(names, 0), "second-try": 1}
+    restarts = {name: restart_count(pod, "worker") for name, pod in pods.items()}
+    assert restarts == {**dict.fromkeys(names, 0), "second-try": 1}
     wanted = {(name, c["name"]) for name, pod in pods.items() for c in pod["spec"]["containers"]}
-    assert wanted == {key for key, c in agent.eye.running().items() if c.name != "<infra>"}
+    assert wanted == {key for key, c in agent.eye.running().items() if c.name != INFRA}
     assert agent.cli("logs", "two-containers", "-c", "reader", "--tail", "1").out.strip()
     agent.stop_pods()
     assert agent.eye.containers(infra=True) == []

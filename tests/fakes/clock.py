@@ -20,6 +20,10 @@ START_WALL = 1_800_000_000.0
 STUCK_S = 10.0
 """Real seconds to wait for I/O with no timer set before the simulation is called stuck."""
 
+RESOLUTION_S = 1e-7
+"""Timers that are due within this run now. Larger than the steps of a float that holds three years in seconds: with
+asyncio's own nanosecond a rounded sum could stand before its timer for ever."""
+
 T = TypeVar("T")
 
 
@@ -45,6 +49,7 @@ class SimLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._mono = START_MONO
         super().__init__(_Selector(self._pass))
+        self._clock_resolution = RESOLUTION_S
 
     def time(self) -> float:
         return self._mono

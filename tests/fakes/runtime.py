@@ -183,7 +183,13 @@ class FakePodman:
         pod = FakePod(id=self._new_id(), name=name, labels=dict(spec.get("labels", {})), created_at=now)
         self.pods[pod.id] = pod
         if not spec.get("no_infra"):
-            infra = self._add(pod, spec.get("infra_name") or f"{pod.id[:12]}-infra", PAUSE_IMAGE, pod.labels, Program(term_exit_code=0))
+            infra = self._add(
+                pod,
+                spec.get("infra_name") or f"{pod.id[:12]}-infra",
+                PAUSE_IMAGE,
+                pod.labels,
+                Program(term_exit_code=0),
+            )
             infra.is_infra, pod.infra_id = True, infra.id
         return pod.id
 
@@ -287,6 +293,7 @@ class FakePodman:
     def _refuse_name(self, name: str) -> None:
         if not NAME.fullmatch(name):
             _refuse(ErrorKind.INVALID, f"names must match {NAME.pattern}: invalid argument")
+        # Podman's BoltDB has one set of names, its SQLite two: the stricter one.
         if name in {pod.name for pod in self.pods.values()} | {c.name for c in self.containers.values()}:
             _refuse(ErrorKind.NAME_IN_USE, f"name {name} is in use")
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.kubelet_tables import worker_groups
+from tests.kubelet_tables import status_groups, worker_groups
+from tests.kubelet_tables.later import Later
 
 Case = Mapping[str, Any]
 
@@ -44,7 +45,7 @@ LATER: Final[Mapping[str, str]] = {
 """Group -> the work that it belongs to."""
 
 Adapter = Callable[[Case], tuple[object, object]]
-"""(expected, got) of one case. Raises `worker_groups.Later` for a case about something that comes later."""
+"""(expected, got) of one case. Raises `Later` for a case about something that comes later."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ def load_cases(file: Path) -> dict[str, list[Case]]:
 
 def adapters() -> dict[str, Adapter]:
     """Group name -> its adapter."""
-    return dict(worker_groups.ADAPTERS)
+    return {**worker_groups.ADAPTERS, **status_groups.ADAPTERS}
 
 
 def run_group(group: str, cases: Iterable[Case], adapter: Adapter | None) -> GroupReport:
@@ -85,7 +86,7 @@ def run_group(group: str, cases: Iterable[Case], adapter: Adapter | None) -> Gro
     for case in cases:
         try:
             expected, got = adapter(case)
-        except worker_groups.Later as later:
+        except Later as later:
             skipped[str(later)] = skipped.get(str(later), 0) + 1
             continue
         if expected == got:

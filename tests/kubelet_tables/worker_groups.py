@@ -9,6 +9,7 @@ from msgspec import structs, to_builtins
 
 from ipc.api import Container, Pod
 from ipc.restart_policy import container_should_restart, should_container_be_restarted
+from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod, pod_spec, pod_status, wall
 from workers.event_texts import crash_loop_message
 from workers.hashing import container_hash
@@ -26,14 +27,6 @@ from workers.restart import (
 )
 from workers.specgen import make_port_mappings, truncate_hostname
 from workers.termination import KillReason, stop_window_s, termination_grace_s
-
-Result = tuple[object, object]
-"""Expected and got."""
-
-
-class Later(Exception):
-    """The case is about something that Rootlet does not have yet."""
-
 
 def _compute_pod_actions(case: Json) -> Result:
     _refuse_later(case)

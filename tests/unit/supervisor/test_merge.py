@@ -40,7 +40,9 @@ def snapshot(
     *pods: list[ManifestPod], source: str = FILE, bad: Iterable[str] = (), complete: bool = True
 ) -> SourceSnapshot:
     errors = tuple(ManifestError(kind=ManifestErrorKind.SYNTAX, file=file, message="bad") for file in bad)
-    return SourceSnapshot(source=source, pods=tuple(p for group in pods for p in group), errors=errors, complete=complete)
+    return SourceSnapshot(
+        source=source, pods=tuple(p for group in pods for p in group), errors=errors, complete=complete
+    )
 
 
 def merge(config: PodConfig, *pods: list[ManifestPod], **fields: Any) -> list[tuple[str, list[str]]]:
@@ -156,7 +158,8 @@ def test_a_source_with_nothing_to_say_says_that_it_is_ready_once() -> None:
     config = PodConfig([FILE, APPLY])
     assert merge(config) == [("ADD", [])]
     assert merge(config) == []
-    assert (config.seen_sources(), config.all_ready()) == ({FILE}, False)
+    assert config.seen_sources() == {FILE}
+    assert not config.all_ready()
     merge(config, source=APPLY)
     assert config.all_ready()
 
@@ -321,7 +324,9 @@ def snapshots(draw: st.DrawFn) -> SourceSnapshot:
         ManifestPod(pod=PODS[name, image, source], file=file, document=number)
         for number, (file, name, image) in enumerate(sorted(documents), 1)
     ]
-    return snapshot(pods, source=source, bad=draw(st.sets(st.sampled_from(FILES), max_size=2)), complete=draw(st.booleans()))
+    return snapshot(
+        pods, source=source, bad=draw(st.sets(st.sampled_from(FILES), max_size=2)), complete=draw(st.booleans())
+    )
 
 
 def replay(world: dict[str, Pod], updates: Iterable[PodUpdate]) -> None:
@@ -365,7 +370,7 @@ def check_what_stays(current: SourceSnapshot, before: Iterable[DesiredPod], conf
 
 
 def check_what_is_stated(current: SourceSnapshot, config: PodConfig) -> None:
-    """Every stated name is held by somebody; every loser is reported; the source is ready when it was read completely."""
+    """Every stated name is held by somebody; every loser is reported; a complete set makes its source ready."""
     held = {pod_key(item.pod): item for item in config.desired()}
     assert all(pod_key(item.pod) in held for item in current.pods)
     places = {(item.file, item.document) for item in config.desired() if item.source == current.source}

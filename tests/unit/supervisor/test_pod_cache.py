@@ -40,13 +40,26 @@ def test_only_content_counts_as_change() -> None:
     assert cache.newer_than("a", 1.5) is not None
 
 
-def test_touch_moves_the_date_and_never_back() -> None:
+def test_what_a_relist_says_nothing_about_was_seen_by_it_unchanged() -> None:
     cache = PodCache()
     cache.set(view("a", 5.0, "web"), 0)
-    cache.touch("a", 7.0)
-    cache.touch("a", 6.0)
-    assert cache.newer_than("a", 6.5) is not None
+    cache.relisted(7.0)
+    cache.relisted(6.0)
+    entry = cache.newer_than("a", 6.5)
+    assert entry is not None
+    assert (entry.observed_at, entry.status.containers[0].name) == (7.0, "web")
     assert cache.newer_than("a", 7.0) is None
+
+
+def test_a_doubted_view_counts_for_nothing_until_the_next_one() -> None:
+    cache = PodCache()
+    cache.set(view("a", 5.0, "web"), 0)
+    cache.doubt("a")
+    cache.relisted(7.0)
+    assert cache.newer_than("a", 1.0) is None, "the relist has told its change before, and that was lost"
+    assert cache.get("a").containers, "for people it is the best there is"
+    cache.set(view("a", 8.0), 0)
+    assert cache.newer_than("a", 1.0) is not None
 
 
 def test_orphans_are_what_runs_and_nobody_knows() -> None:

@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec
 from ipc.messages import SyncDone, WorkType
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
+
+
+def view(*states: ContainerState) -> RuntimePodStatus:
+    containers = (RuntimeContainerStatus(id=f"c{n}", name="c", attempt=n, state=state) for n, state in enumerate(states))
+    return RuntimePodStatus(uid="u", containers=tuple(containers))
+
+
+GONE, DOWN, UP = view(), view(ContainerState.EXITED), view(ContainerState.RUNNING)
 
 
 def pod(grace_s: int | None = 30, deletion_grace_s: int | None = None) -> Pod:
@@ -65,11 +74,14 @@ def test_the_whole_way_down() -> None:
     assert one.dispatched(3, 1).kind is WorkType.TERMINATING
     one.done(answer(one), 2.0)
     assert one.pending, "somebody has to look whether it is down"
-    one.phase = WorkType.TERMINATED
-    one.dispatched(3, 1)
+    one.settle(DOWN)
+    assert one.dispatched(3, 1).kind is WorkType.TERMINATED
     one.done(answer(one), 3.0)
-    assert one.cleaned
     assert not one.finished, "an empty view ends it, not a promise"
+    one.settle(DOWN)
+    assert not one.finished
+    one.settle(GONE)
+    assert one.finished
 
 
 def test_an_update_never_revives_what_goes_down() -> None:
@@ -81,24 +93,68 @@ def test_an_update_never_revives_what_goes_down() -> None:
     assert not one.pending
 
 
-def test_a_pod_that_completed_is_finished_until_it_is_removed() -> None:
+def completed() -> PodLifecycle:
     one = life()
     one.terminate(None, 100.0)
-    one.phase = WorkType.TERMINATED
+    one.settle(DOWN)
     one.dispatched(3, 1)
     one.done(answer(one), 1.0)
+    one.settle(DOWN)
+    return one
+
+
+def test_a_pod_that_completed_is_finished_until_it_is_removed() -> None:
+    one = completed()
     assert one.finished
     assert not one.wants_dispatch()
     one.remove(None, 101.0)
     assert one.wants_dispatch()
+    assert one.dispatched(3, 1).remove
 
 
 def test_a_finished_pod_that_runs_again_goes_down_again() -> None:
+    one = completed()
+    one.observed(running=False)
+    assert not one.wants_dispatch()
+    one.observed(running=True)
+    assert one.wants_dispatch()
+    one.settle(UP)
+    assert one.dispatched(3, 1).kind is WorkType.TERMINATING
+
+
+def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
+    """A start that timed out took effect later, while TERMINATED was under way."""
     one = life()
     one.terminate(None, 100.0)
-    one.phase, one.finished, one.pending = WorkType.TERMINATED, True, False
+    one.settle(DOWN)
+    one.dispatched(3, 1)
     one.observed(running=True)
-    assert (one.phase, one.wants_dispatch()) == (WorkType.TERMINATING, True)
+    one.done(answer(one), 1.0)
+    one.settle(UP)
+    assert (one.phase, one.finished, one.wants_dispatch()) == (WorkType.TERMINATING, False, True)
+
+
+def test_removal_during_the_sync_that_keeps_everything_is_carried_out_by_another() -> None:
+    one = life()
+    one.terminate(None, 100.0)
+    one.settle(GONE)
+    assert not one.dispatched(3, 1).remove
+    one.remove(None, 101.0)
+    one.done(answer(one), 1.0)
+    one.settle(GONE)
+    assert not one.finished, "its logs are still there"
+    assert one.dispatched(3, 1).remove
+
+
+def test_what_goes_down_moves_on_when_its_view_changes() -> None:
+    one = life()
+    one.remove(None, 100.0)
+    one.settle(UP)
+    one.dispatched(3, 1)
+    one.done(answer(one, error="Timeout"), 1.0)
+    assert not one.wants_dispatch(), "only when it is due"
+    one.observed(running=False)
+    assert one.wants_dispatch()
 
 
 def test_a_shorter_grace_interrupts_and_a_longer_one_does_not() -> None:

@@ -1,7 +1,8 @@
-"""The configuration: the example file tells the truth, wrong fields are named, paths and durations mean what they say."""
+"""The configuration: the example file tells the truth, wrong fields are named, values mean what they say."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from fractions import Fraction
@@ -63,7 +64,7 @@ def comments() -> dict[str, str]:
     found: dict[str, str] = {}
     section = ""
     lines = EXAMPLE.read_text().splitlines()
-    for above, line in zip(lines, lines[1:], strict=False):
+    for above, line in itertools.pairwise(lines):
         if match := re.match(r"( *)(\w+):(.*)", line):
             name = f"{section}.{match[2]}" if match[1] else match[2]
             section = section if match[1] or match[3] else match[2]
@@ -117,7 +118,7 @@ def test_reloadable_names_exist() -> None:
         ("1h0m0.25s", 3600.25),
         ("100us", 0.0001),
         ("100µs", 0.0001),
-        ("100μs", 0.0001),  # noqa: RUF001 - Go takes both letters
+        ("100μs", 0.0001),
         ("7ns", 7e-9),
         ("1s1s", 2),
     ],

@@ -170,13 +170,25 @@ def test_findings_are_bounded() -> None:
 
 
 def test_pods_of_a_file_are_bounded() -> None:
-    decoded = decode(text(listed("List", *(manifest(f"p{index}") for index in range(MAX_PODS_PER_FILE + 1))), manifest("q")))
+    decoded = decode(
+        text(listed("List", *(manifest(f"p{index}") for index in range(MAX_PODS_PER_FILE + 1))), manifest("q"))
+    )
     assert names(decoded) == ["q"]
     assert messages(decoded) == [f"web.yaml: document 1: more than {MAX_PODS_PER_FILE} pods in one file"]
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda i: st.lists(i) | st.dictionaries(
-    st.sampled_from(["apiVersion", "kind", "metadata", "spec", "items", "name", "containers"]), i), max_leaves=12))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda i: (
+            st.lists(i)
+            | st.dictionaries(
+                st.sampled_from(["apiVersion", "kind", "metadata", "spec", "items", "name", "containers"]), i
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_no_document_raises(value: Any) -> None:
     document = {"apiVersion": "v1", "kind": "List", "items": value}
     decoded = decode(text(document, {"apiVersion": "v1", "kind": "Pod", "spec": value}))
@@ -248,4 +260,6 @@ def test_the_hash_ignores_order_and_what_this_host_adds() -> None:
     one = pod(metadata={"labels": {"a": "1", "b": "2"}})
     other = pod(metadata={"labels": {"b": "2", "a": "1"}, "annotations": {CONFIG_SEEN: "x", CONFIG_SOURCE: "y"}})
     assert one.metadata.annotations[CONFIG_HASH] == other.metadata.annotations[CONFIG_HASH]
-    assert msgspec.structs.replace(one.metadata, annotations={}) == msgspec.structs.replace(other.metadata, annotations={})
+    assert msgspec.structs.replace(one.metadata, annotations={}) == msgspec.structs.replace(
+        other.metadata, annotations={}
+    )

@@ -104,12 +104,18 @@ def test_merge_keys() -> None:
 
 
 def test_aliases_are_the_value() -> None:
-    assert values("a: &x [1, {b: 2}]\nc: *x\nd: &x 5\ne: *x") == [{"a": [1, {"b": 2}], "c": [1, {"b": 2}], "d": 5, "e": 5}]
+    assert values("a: &x [1, {b: 2}]\nc: *x\nd: &x 5\ne: *x") == [
+        {"a": [1, {"b": 2}], "c": [1, {"b": 2}], "d": 5, "e": 5}
+    ]
 
 
 def test_several_documents_are_counted_with_the_empty_ones() -> None:
     read = read_documents(b"---\na: 1\n---\n# nothing\n---\nb: 2\n...\n---\nc: 3\n")
-    assert [(document.number, document.value) for document in read.documents] == [(1, {"a": 1}), (3, {"b": 2}), (4, {"c": 3})]
+    assert [(document.number, document.value) for document in read.documents] == [
+        (1, {"a": 1}),
+        (3, {"b": 2}),
+        (4, {"c": 3}),
+    ]
     assert read.errors == ()
 
 
@@ -148,7 +154,12 @@ def test_json_with_tabs_is_json() -> None:
         ("a: !!int x", 1, "a", "line 1: tag tag:yaml.org,2002:int is not supported here"),
         ("a: !!int yes", 1, "a", "line 1: tag tag:yaml.org,2002:int is not supported here"),
         ("a: !mine x", 1, "a", "line 1: tag !mine is not supported here"),
-        ("a: !!python/object:os.system {}", 1, "a", "line 1: tag tag:yaml.org,2002:python/object:os.system is not supported"),
+        (
+            "a: !!python/object:os.system {}",
+            1,
+            "a",
+            "line 1: tag tag:yaml.org,2002:python/object:os.system is not supported",
+        ),
         ("a: !!set {b}", 1, "a", "line 1: tag tag:yaml.org,2002:set is not supported"),
         ("? [a]\n: b", 1, "", "line 1: a key must be a scalar"),
         ("~: a", 1, "", "line 1: a key must not be null or a collection"),
@@ -190,7 +201,7 @@ def test_a_refused_json_document_leaves_the_others() -> None:
 
 def test_an_error_repeats_little_of_the_file() -> None:
     for text in ("a: *" + "x" * 5000, "a: !" + "x" * 5000 + " b", "k" * 500 + ": &x [*y]", '{"a": ' + "1" * 5000 + "}"):
-        number, field, message = only_error(text)
+        _, field, message = only_error(text)
         assert len(field) + len(message) < 200
 
 
@@ -204,7 +215,9 @@ def chain(length: int) -> str:
     return "x0: &x0 [1]\n" + "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, length))
 
 
-MERGE_BOMB = "b: &b {" + ",".join(f"k{i}: 1" for i in range(5000)) + "}\n" + "".join(f"m{i}: {{<<: *b}}\n" for i in range(5000))
+MERGE_BOMB = (
+    "b: &b {" + ",".join(f"k{i}: 1" for i in range(5000)) + "}\n" + "".join(f"m{i}: {{<<: *b}}\n" for i in range(5000))
+)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +230,9 @@ MERGE_BOMB = "b: &b {" + ",".join(f"k{i}: 1" for i in range(5000)) + "}\n" + "".
         pytest.param("- " * 500_000, f"nested more than {MAX_DEPTH} levels", id="block sequences"),
         pytest.param('{"a":' + "[" * 1_000_000, "nested", id="JSON arrays"),
         pytest.param('{"a":' * 200_000, "nested too deeply", id="JSON objects"),
-        pytest.param('{"a":' + "[" * 70 + "]" * 70 + "}", f"nested more than {MAX_DEPTH} levels", id="JSON just too deep"),
+        pytest.param(
+            '{"a":' + "[" * 70 + "]" * 70 + "}", f"nested more than {MAX_DEPTH} levels", id="JSON just too deep"
+        ),
         pytest.param('{"a":[' + "1," * MAX_VALUES + "1]}", f"more than {MAX_VALUES} values", id="JSON values"),
         pytest.param("---\n" * 2000, f"more than {MAX_DOCUMENTS} documents", id="documents"),
         pytest.param("{" * 1_000_000, "line 1", id="braces"),
@@ -238,7 +253,11 @@ def test_what_is_just_small_enough_is_read() -> None:
 
 
 JSON_LIKE = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=20,
 )

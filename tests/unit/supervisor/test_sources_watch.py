@@ -23,6 +23,12 @@ NEVER_S = 600.0
 """A period that no test reaches: what arrives was notified."""
 
 
+@pytest.fixture(autouse=True)
+def _no_safety_net(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only notifications make an idle watch look whether its directory is still the same."""
+    monkeypatch.setattr(watch, "_TARGET_CHECK_MS", 600_000)
+
+
 class Watched:
     """The snapshots that a watch has given so far."""
 
@@ -69,6 +75,15 @@ def replace(path: Path, *manifests: dict[str, Any]) -> None:
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_bytes(text(*manifests))
     temporary.replace(path)
+
+
+def make(path: Path) -> None:
+    path.mkdir(parents=True)
+
+
+def swap(path: Path, other: Path) -> None:
+    path.rename(path.with_name("old"))
+    other.rename(path)
 
 
 @pytest.fixture
@@ -169,10 +184,11 @@ async def test_a_directory_that_is_deleted_and_made_again(manifests: Path) -> No
         await seen.until(lambda: not seen.last.complete)
         assert str(seen.last.errors[0]) == f"{manifests}: No such file or directory"
         assert all(snapshot.pods for snapshot in seen.snapshots if snapshot.complete)
-        for name in ("a", "b"):
-            manifests.mkdir(exist_ok=True)
-            replace(manifests / f"{name}.yaml", manifest(name))
-            await seen.until(lambda name=name: seen.last.complete and name in seen.names())  # type: ignore[misc]
+        make(manifests)
+        replace(manifests / "a.yaml", manifest("a"))
+        await seen.until(lambda: seen.last.complete and seen.names() == ["a"])
+        replace(manifests / "b.yaml", manifest("b"))
+        await seen.until_names("a", "b")
 
 
 async def test_a_directory_that_is_replaced_by_another(manifests: Path, tmp_path: Path) -> None:
@@ -181,8 +197,7 @@ async def test_a_directory_that_is_replaced_by_another(manifests: Path, tmp_path
     replace(other / "b.yaml", manifest("b"))
     async with watched(manifests) as seen:
         await seen.until_names()
-        manifests.rename(tmp_path / "old")
-        other.rename(manifests)
+        swap(manifests, other)
         await seen.until_names("b")
         replace(manifests / "c.yaml", manifest("c"))
         await seen.until_names("b", "c")
@@ -192,7 +207,7 @@ async def test_a_directory_that_does_not_exist_yet(tmp_path: Path) -> None:
     path = tmp_path / "config" / "manifests"
     async with watched(path) as seen:
         await seen.until(lambda: not seen.last.complete)
-        path.mkdir(parents=True)
+        make(path)
         replace(path / "a.yaml", manifest("a"))
         await seen.until_names("a")
         replace(path / "b.yaml", manifest("b"))

@@ -75,6 +75,12 @@ def test_a_container_that_never_ran_has_no_times() -> None:
     assert libpod.decode_container(body).started_at == 0.0
 
 
+def test_a_second_start_is_no_error() -> None:
+    noted = b'"Error":"container 3c3d: container is running"'
+    assert libpod.decode_container(CONTAINER.replace(b'"Error":""', noted)).error == ""
+    assert libpod.decode_container(CONTAINER.replace(b'"Error":""', b'"Error":"not found"')).error == "not found"
+
+
 def test_addresses_are_those_of_the_networks_ipv4_first() -> None:
     networks = (
         b'"NetworkSettings":{"IPAddress":"10.88.0.2","Networks":{"a":{"IPAddress":"10.88.0.2",'
@@ -120,6 +126,7 @@ def test_an_image_without_any_configuration() -> None:
         (b"", ()),
         (b"null", ()),
         (b'[{"Id":"3c3d","Err":{}}]', ("3c3d: {}",)),
+        (b'{"Err":null,"Id":"d171","RemovedCtrs":{"x":null,"3c3d":"busy"}}', ('3c3d: "busy"',)),
         (b'{"Err":"no","Id":"0123456789abcdef"}', ('0123456789ab: "no"',)),
     ],
 )

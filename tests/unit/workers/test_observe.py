@@ -95,14 +95,14 @@ def test_a_sandbox_without_its_infra_container_is_not_ready() -> None:
 
 @pytest.mark.parametrize("spoiled", ["", "x", "-1", "1.5", "²", "nan", "1" * 400 + "x"])
 def test_spoiled_numbers_in_labels_are_defaults(spoiled: str) -> None:
-    own = container_labels("web", **{labels.ATTEMPT: spoiled, labels.GRACE_PERIOD_S: spoiled})
+    own = container_labels("web", 0, **{labels.ATTEMPT: spoiled, labels.GRACE_PERIOD_S: spoiled})
     (container,) = pod_status(UID, [], [inspected("c1", labels=own)], 5.0).containers
     assert (container.attempt, container.grace_period_s) == (0, 30)
 
 
 @pytest.mark.parametrize("spoiled", ["", "x", "-1", "nan", "inf"])
 def test_a_spoiled_back_off_is_none(spoiled: str) -> None:
-    own = container_labels("web", **{labels.BACKOFF_S: spoiled})
+    own = container_labels("web", 0, **{labels.BACKOFF_S: spoiled})
     (container,) = pod_status(UID, [], [inspected("c1", labels=own)], 5.0).containers
     assert container.backoff_s == 0.0
 

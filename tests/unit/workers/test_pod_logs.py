@@ -37,6 +37,7 @@ def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
     pod_logs.ensure_directory(pod_logs.log_file(tmp_path / "pod", "main", 0))
     pod_logs.remove(tmp_path / "pod")
     pod_logs.remove(tmp_path / "pod")
+    pod_logs.remove(tmp_path / ("p" * 256))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ipc.clock import rfc3339
 from ipc.messages import SyncAction, SyncDone
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
@@ -94,13 +95,18 @@ def test_a_crash_loop_backs_off_and_says_when_it_comes_back(tmp_path: Path) -> N
         of = pod(CRASHING)
         waited = []
         for _ in range(7):
-            (started,) = (r for r in (await host.sync(of)).results if r.action is SyncAction.START_CONTAINER)
+            done = await host.sync(of)
+            (started,) = (r for r in done.results if r.action is SyncAction.START_CONTAINER)
             await asyncio.sleep(0)  # it fails at once
             if started.error:
                 assert started.error == "CrashLoopBackOff"
                 waited.append(started.retry_at - host.clock.now().wall)
                 await asyncio.sleep(waited[-1])
         assert waited == pytest.approx([10, 20, 40])
+        assert done.sentence == (
+            "found 0 of 1 containers as they should be; main: CrashLoopBackOff, removed main (2)"
+            f"; next try at {rfc3339(started.retry_at)}"
+        )
         assert started.message == f"back-off 40s restarting failed container=main pod=web_default({UID})"
         assert [(e.type, e.message) for e in host.events if e.reason == "BackOff"][-1] == (
             "Warning",

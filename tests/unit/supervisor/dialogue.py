@@ -1,0 +1,237 @@
+"""A conversation with the sync loop: events in as verbs, commands out as short words.
+
+``talk.add("a")`` answers ``["track a", "observe a"]``. A second passes with every verb. Whatever is said, the loop must
+keep two promises, which are checked here at every word: one sync in flight per pod, and syncs only to who is there.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+
+from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
+from ipc.clock import Instant
+from ipc.messages import (
+    CancelSync,
+    EventChanged,
+    FeedSynced,
+    Observation,
+    Observe,
+    PodChanged,
+    PodGone,
+    Relist,
+    SyncDone,
+    SyncPod,
+    Track,
+    Untrack,
+)
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
+from supervisor.dialogue import (
+    HousekeepingTick,
+    KillPod,
+    Log,
+    LoopCommand,
+    LoopEvent,
+    PodsStopped,
+    Send,
+    SourcesReady,
+    StopPods,
+    SyncTick,
+    Views,
+    WorkerDown,
+    WorkerUp,
+)
+from supervisor.settings import Settings
+from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
+from supervisor.sync_loop import SyncLoop
+from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+
+WALL = 1_800_000_000.0
+POD_SLOT = FIRST_POD_SLOT
+CHILDREN = (NODE_SLOT, API_SLOT, POD_SLOT)
+
+
+def pod(uid: str, *, image: str = "v1", policy: str = "Always", grace_s: int = 30, host_port: int = 0) -> Pod:
+    """Called like its UID, with one container ``main``."""
+    ports = (ContainerPort(container_port=80, host_port=host_port),) if host_port else ()
+    return Pod(
+        metadata=ObjectMeta(name=uid, namespace="default", uid=uid),
+        spec=PodSpec(
+            containers=(Container(name="main", image=image, ports=ports),),
+            restart_policy=policy,
+            termination_grace_period_seconds=grace_s,
+        ),
+    )
+
+
+def absent(uid: str) -> RuntimePodStatus:
+    return RuntimePodStatus(uid=uid)
+
+
+def running(uid: str) -> RuntimePodStatus:
+    return _view(uid, SandboxState.READY, ContainerState.RUNNING, 0)
+
+
+def exited(uid: str, exit_code: int = 0) -> RuntimePodStatus:
+    """Its container and its sandbox are down."""
+    return _view(uid, SandboxState.NOT_READY, ContainerState.EXITED, exit_code)
+
+
+def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code: int) -> RuntimePodStatus:
+    made = SandboxStatus(id=f"s-{uid}", name=uid, infra_id=f"i-{uid}", attempt=0, state=sandbox)
+    main = RuntimeContainerStatus(
+        id=f"c-{uid}", name="main", attempt=0, state=container, exit_code=exit_code, started_at=WALL, finished_at=WALL
+    )
+    return RuntimePodStatus(uid=uid, name=uid, namespace="default", sandboxes=(made,), containers=(main,))
+
+
+class Talk:
+    """One sync loop, its children up (without having been asked anything yet)."""
+
+    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, max_pods: int = 110) -> None:
+        self.settings = Settings(max_pods=max_pods)
+        self.loop = SyncLoop(self.settings, 1, rows, "10.0.0.1", random.Random(0))
+        self.mono = 100.0
+        self.syncs: dict[str, SyncPod] = {}
+        """The newest of every pod."""
+        self.told: dict[str, PodChanged] = {}
+        self.events: list[str] = []
+        """``Reason pod``"""
+        self.logs: list[str] = []
+        self._up: dict[int, int] = {}
+        self._in_flight: dict[str, SyncPod] = {}
+        for slot in up:
+            self.up(slot)
+
+    # --- events ---
+
+    def say(self, event: LoopEvent) -> list[str]:
+        self.mono += 1.0
+        commands = self.loop.handle(event, Instant(mono=self.mono, wall=WALL + self.mono))
+        return [word for command in commands for word in self._words(command)]
+
+    def update(self, *pods: Pod | str, op: PodOperation = PodOperation.UPDATE) -> list[str]:
+        made = tuple(each if isinstance(each, Pod) else pod(each) for each in pods)
+        return self.say(PodUpdate(op=op, source=FILE_SOURCE, pods=made))
+
+    def add(self, *pods: Pod | str) -> list[str]:
+        return self.update(*pods, op=PodOperation.ADD)
+
+    def remove(self, *pods: Pod | str) -> list[str]:
+        return self.update(*pods, op=PodOperation.REMOVE)
+
+    def ready(self) -> list[str]:
+        return self.say(SourcesReady())
+
+    def see(self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5) -> list[str]:
+        """Single pods were looked at, so long ago."""
+        return self.say(Views(self._observed(statuses, row, age_s)))
+
+    def relist(self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5) -> list[str]:
+        """Of all pods only these have changed, or nobody tracks them."""
+        return self.say(Views(self._observed(statuses, row, age_s), relisted_at=self.mono + 1.0 - age_s))
+
+    def unreadable(self, uid: str) -> list[str]:
+        return self.say(Views((Observation(uid=uid, observed_at=self.mono + 0.5, changed=True, row=0),)))
+
+    def done(self, uid: str, **answer: Any) -> list[str]:
+        """The answer to the pod's newest sync. Fields of SyncDone can be given, generation and incarnation too."""
+        asked = self.syncs[uid]
+        done = SyncDone(uid=uid, generation=asked.generation, incarnation=asked.incarnation, kind=asked.kind)
+        done = msgspec.structs.replace(done, **answer)
+        if (done.generation, done.incarnation) == (asked.generation, asked.incarnation):
+            self._in_flight.pop(uid, None)
+        return self.say(done)
+
+    def up(self, slot: int, incarnation: int = 1) -> list[str]:
+        self._up[slot] = incarnation
+        return self.say(WorkerUp(slot, incarnation))
+
+    def down(self, slot: int) -> list[str]:
+        incarnation = self._up.pop(slot)
+        lost = [uid for uid, sync in self._in_flight.items() if slot == POD_SLOT and sync.incarnation == incarnation]
+        for uid in lost:
+            del self._in_flight[uid]
+        return self.say(WorkerDown(slot))
+
+    def tick(self, after_s: float = 0.0) -> list[str]:
+        self.mono += after_s
+        return self.say(SyncTick())
+
+    def keep_house(self) -> list[str]:
+        return self.say(HousekeepingTick())
+
+    def stop_pods(self) -> list[str]:
+        return self.say(StopPods())
+
+    def kill(self, name: str, grace_period_s: int) -> list[str]:
+        return self.say(KillPod("default", name, grace_period_s))
+
+    # --- ways to get somewhere ---
+
+    def start(self, *pods: Pod | str) -> None:
+        """The agent is up, its sources are read, and these pods run; nothing is in flight or asked for."""
+        self.ready()
+        self.add(*pods)
+        self.relist()
+        uids = [each.metadata.uid if isinstance(each, Pod) else each for each in pods]
+        for uid in uids:
+            self.done(uid, changed=True)
+        for row, uid in enumerate(uids):
+            assert self.see(running(uid), row=row) == [f"sync {uid}"]
+            assert self.done(uid) == []
+
+    # --- what was said ---
+
+    def phase(self, uid: str) -> str:
+        return self.told[uid].status.phase
+
+    def _observed(self, statuses: tuple[RuntimePodStatus, ...], row: int, age_s: float) -> tuple[Observation, ...]:
+        at = self.mono + 1.0 - age_s
+        dated = [msgspec.structs.replace(status, observed_at=at) for status in statuses]
+        return tuple(Observation(uid=s.uid, observed_at=at, changed=True, row=row, status=s) for s in dated)
+
+    def _words(self, command: LoopCommand) -> list[str]:
+        match command:
+            case Log(text=text):
+                self.logs.append(text)
+                return []
+            case PodsStopped():
+                return ["pods stopped"]
+            case Send(slot=slot, message=message):
+                assert slot in self._up, f"{message} to slot {slot}, where nobody is"
+                return self._message(slot, message)
+        raise AssertionError(command)
+
+    def _message(self, slot: int, message: object) -> list[str]:
+        match message:
+            case SyncPod(uid=uid, kind=kind):
+                assert uid not in self._in_flight, f"two syncs of {uid}"
+                assert message.incarnation == self._up[slot]
+                self.syncs[uid] = self._in_flight[uid] = message
+                return [f"{kind} {uid}"]
+            case CancelSync(uid=uid, generation=generation):
+                assert generation == self._in_flight[uid].generation
+                return [f"cancel {uid}"]
+            case Track(uid=uid):
+                return [f"track {uid}"]
+            case Untrack(uid=uid):
+                return [f"untrack {uid}"]
+            case Observe(uids=uids):
+                return [f"observe {' '.join(uids)}"]
+            case Relist():
+                return ["relist"]
+            case PodChanged():
+                self.told[message.pod.metadata.uid] = message
+                return []
+            case PodGone(uid=uid):
+                del self.told[uid]
+                return []
+            case EventChanged(event=event):
+                self.events.append(f"{event.reason} {event.involved_object.name}")
+                return []
+            case FeedSynced():
+                return ["feed synced"]
+        raise AssertionError(message)

@@ -1,0 +1,169 @@
+"""Admission: who is rejected, for which reason and in which words, and what is only warned of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipc.api import Support, unsupported_fields
+from supervisor.admission import MAX_NAMED_FIELDS, Admitted, HostPort, Rejected, admit, host_ports
+from supervisor.settings import Settings
+from tests.unit.supervisor.manifests import pod
+
+SETTINGS = Settings(node_name="node-1", max_pods=3)
+
+
+def container(name: str = "main", **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": "busybox", **fields}
+
+
+def publishing(name: str, *ports: dict[str, Any], **spec: Any) -> Any:
+    return pod(name, containers=[container(ports=[{"containerPort": 80, **port} for port in ports])], **spec)
+
+
+def decide(candidate: Any, *active: Any) -> Admitted | Rejected:
+    return admit(candidate, active, SETTINGS)
+
+
+def test_a_plain_pod_is_admitted_without_a_word() -> None:
+    assert decide(pod()) == Admitted()
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason", "message"),
+    [
+        ({"os": {"name": "windows"}}, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"),
+        (
+            {"metadata": {"labels": {"kubernetes.io/os": "windows"}}},
+            "PodOSSelectorNodeLabelDoesNotMatch",
+            "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
+        ),
+        (
+            {"nodeName": "node-2"},
+            "NodeName",
+            "Predicate NodeName failed: node(s) didn't match the requested node name "
+            "(this is node-1, spec.nodeName is node-2)",
+        ),
+    ],
+)
+def test_pods_for_elsewhere_are_rejected(fields: dict[str, Any], reason: str, message: str) -> None:
+    assert decide(pod(**fields)) == Rejected(reason, message)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"os": {"name": "linux"}},
+        {"metadata": {"labels": {"kubernetes.io/os": "linux"}}},
+        {"nodeName": "node-1"},
+        {"nodeSelector": {"kubernetes.io/os": "windows"}},
+        {"tolerations": [{"operator": "Exists"}]},
+    ],
+)
+def test_what_speaks_to_a_scheduler_is_not_looked_at(fields: dict[str, Any]) -> None:
+    assert isinstance(decide(pod(**fields)), Admitted)
+
+
+def test_pods_beyond_max_pods_are_rejected() -> None:
+    active = [pod(name) for name in "abc"]
+    assert decide(pod("d"), *active[:2]) == Admitted()
+    assert decide(pod("d"), *active) == Rejected(
+        "OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3"
+    )
+    assert decide(pod("c", image="new"), *active) == Admitted()
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "conflict"),
+    [
+        ({"hostPort": 8080}, {"hostPort": 8080}, True),
+        ({"hostPort": 8080}, {"hostPort": 8081}, False),
+        ({"hostPort": 8080}, {"hostPort": 8080, "protocol": "UDP"}, False),
+        ({"hostPort": 8080, "hostIP": "127.0.0.1"}, {"hostPort": 8080}, True),
+        ({"hostPort": 8080}, {"hostPort": 8080, "hostIP": "127.0.0.1"}, True),
+        ({"hostPort": 8080, "hostIP": "127.0.0.1"}, {"hostPort": 8080, "hostIP": "127.0.0.2"}, False),
+        ({"hostPort": 8080, "hostIP": "127.0.0.1"}, {"hostPort": 8080, "hostIP": "127.0.0.1"}, True),
+        ({}, {"hostPort": 80}, False),
+        ({}, {}, False),
+    ],
+)
+def test_host_ports_conflict_as_upstream_says(mine: dict[str, Any], theirs: dict[str, Any], conflict: bool) -> None:
+    verdict = decide(publishing("mine", mine), publishing("theirs", theirs))
+    assert isinstance(verdict, Rejected) == conflict
+    if isinstance(verdict, Rejected):
+        assert verdict.reason == "NodePorts"
+        assert verdict.message.startswith(
+            "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports ("
+        )
+        assert verdict.message.endswith("is held by default/theirs)")
+
+
+def test_a_host_network_pod_takes_its_container_ports() -> None:
+    assert list(host_ports(publishing("a", {}, hostNetwork=True))) == [HostPort("0.0.0.0", "TCP", 80)]
+    verdict = decide(publishing("b", {"hostPort": 80}), publishing("a", {}, hostNetwork=True))
+    assert isinstance(verdict, Rejected)
+
+
+def test_ports_of_sidecars_count_and_of_other_init_containers_do_not() -> None:
+    port = {"containerPort": 1, "hostPort": 81}
+    sidecar = container("s", restartPolicy="Always", ports=[port])
+    once = container("i", ports=[{"containerPort": 1, "hostPort": 82}])
+    assert [found.port for found in host_ports(pod(initContainers=[once, sidecar]))] == [81]
+
+
+def test_an_update_does_not_conflict_with_the_pod_itself() -> None:
+    before = publishing("a", {"hostPort": 8080})
+    assert decide(publishing("a", {"hostPort": 8080}, restartPolicy="Never"), before) == Admitted()
+
+
+def of_support(support: Support) -> Any:
+    """A pod that sets a field of that support."""
+    for fields in (
+        {"runtimeClassName": "kata"},
+        {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]},
+        {"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]},
+        {"readinessGates": [{"conditionType": "example.com/ready"}]},
+        {"containers": [container(readinessProbe={"exec": {"command": ["true"]}})]},
+        {"setHostnameAsFQDN": True},
+        {"priorityClassName": "high"},
+    ):
+        candidate = pod(**fields)
+        if {finding.support for finding in unsupported_fields(candidate)} == {support}:
+            return candidate
+    raise AssertionError(f"no example of a field that is {support}")
+
+
+def test_a_field_that_must_not_be_ignored_rejects_the_pod_and_is_named() -> None:
+    candidate = of_support(Support.REFUSED)
+    verdict = decide(candidate)
+    assert isinstance(verdict, Rejected)
+    assert verdict.reason == "PodFeatureUnsupported"
+    for finding in unsupported_fields(candidate):
+        assert f"{finding.path}: {finding.why}" in verdict.message
+
+
+def test_a_field_that_is_not_acted_on_yet_is_warned_of() -> None:
+    candidate = of_support(Support.WARNED)
+    verdict = decide(candidate)
+    assert verdict == Admitted(tuple(f"{found.path}: {found.why}" for found in unsupported_fields(candidate)))
+    assert verdict.warnings
+
+
+def test_a_message_names_a_bounded_number_of_fields() -> None:
+    number = MAX_NAMED_FIELDS + 5
+    verdict = decide(publishing("a", *({"containerPort": 1 + index, "protocol": "SCTP"} for index in range(number))))
+    assert isinstance(verdict, Rejected)
+    assert verdict.message.count("].protocol: ") == MAX_NAMED_FIELDS
+    assert verdict.message.endswith("; and 5 more")
+
+
+def test_the_first_rejection_wins_in_upstreams_order() -> None:
+    everything = pod(os={"name": "windows"}, nodeName="x", metadata={"labels": {"kubernetes.io/os": "windows"}})
+    full = [pod(name) for name in "bcd"]
+    reasons = []
+    for candidate in (everything, pod(os={"name": "windows"}, nodeName="x"), pod(nodeName="x")):
+        verdict = decide(candidate, *full)
+        assert isinstance(verdict, Rejected)
+        reasons.append(verdict.reason)
+    assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "PodOSNotSupported", "OutOfpods"]

@@ -1,0 +1,178 @@
+"""Reads the source and keeps the import directions, and four facts, true.
+
+Directions: supervisor → ipc ← workers; only ``supervisor/__main__.py`` names workers. Facts: podman is imported in one
+file, fork is called in one, setns in one, and one reads a clock.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+PACKAGES: Final = ("ipc", "supervisor", "workers")
+
+PODMAN_FILE: Final = "workers/podman.py"
+FORK_FILE: Final = "supervisor/zygote.py"
+CLOCK_FILE: Final = "ipc/clock.py"
+ENTRY_POINT: Final = "supervisor/__main__.py"
+
+MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
+    "ipc": frozenset({"ipc"}),
+    "supervisor": frozenset({"ipc", "supervisor"}),
+    "workers": frozenset({"ipc", "workers"}),
+}
+FORKS: Final = frozenset({"os.fork", "os.forkpty", "pty.fork"})
+CLOCKS: Final = frozenset(
+    {
+        *(f"time.{name}" for name in ("clock_gettime", "gmtime", "localtime", "monotonic", "perf_counter", "time")),
+        *(f"time.{name}_ns" for name in ("clock_gettime", "monotonic", "perf_counter", "time")),
+        *(f"datetime.datetime.{name}" for name in ("now", "today", "utcnow")),
+        "datetime.date.today",
+    }
+)
+
+Sources = Mapping[str, ast.Module]
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    """Path from the root to syntax tree, of every Python file of the three packages."""
+    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in files}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Dotted names of all imported modules and names, wherever the import stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def used(tree: ast.AST) -> Iterator[str]:
+    """Dotted names that are read, with the names of imports in place of their aliases: `from time import time` too."""
+    aliases = dict(alias for node in ast.walk(tree) for alias in _aliases(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            head, _, tail = _dotted(node).partition(".")
+            name = aliases.get(head, head)
+            yield f"{name}.{tail}" if tail else name
+
+
+def _aliases(node: ast.AST) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Import):
+        yield from ((alias.asname, alias.name) for alias in node.names if alias.asname)
+    elif isinstance(node, ast.ImportFrom):
+        yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _dotted(node: ast.expr) -> str:
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.Attribute():
+            return f"{_dotted(node.value)}.{node.attr}"
+    return "?"
+
+
+def files_that_use(sources: Sources, names: Iterable[str]) -> set[str]:
+    wanted = frozenset(names)
+    return {file for file, tree in sources.items() if wanted.intersection(used(tree))}
+
+
+def files_that_import(sources: Sources, package: str) -> set[str]:
+    return {file for file, tree in sources.items() if any(name.split(".")[0] == package for name in imported(tree))}
+
+
+def files_that_name(sources: Sources, name: str) -> set[str]:
+    """Files with an attribute or name of that spelling, whatever it hangs on (a ctypes library, say)."""
+    return {file for file, tree in sources.items() if any(found.split(".")[-1] == name for found in used(tree))}
+
+
+# --- the rules --------------------------------------------------------------------------------------------------
+
+
+def test_there_is_something_to_check(sources: Sources) -> None:
+    assert {file.split("/")[0] for file in sources} == set(PACKAGES)
+
+
+def test_imports_point_to_ipc(sources: Sources) -> None:
+    wrong = {
+        (file, name)
+        for file, tree in sources.items()
+        if file != ENTRY_POINT
+        for name in imported(tree)
+        if name.split(".")[0] in PACKAGES and name.split(".")[0] not in MAY_IMPORT[file.split("/")[0]]
+    }
+    assert wrong == set()
+
+
+def test_nothing_imports_the_tests(sources: Sources) -> None:
+    assert files_that_import(sources, "tests") == set()
+
+
+def test_podman_is_imported_in_one_file(sources: Sources) -> None:
+    assert files_that_import(sources, "podman") == {PODMAN_FILE}
+
+
+def test_fork_is_called_in_one_file(sources: Sources) -> None:
+    assert files_that_use(sources, FORKS) == {FORK_FILE}
+    assert files_that_import(sources, "multiprocessing") == set()
+
+
+def test_the_clock_is_read_in_one_file(sources: Sources) -> None:
+    assert files_that_use(sources, CLOCKS) == {CLOCK_FILE}
+
+
+def test_setns_is_called_in_one_file_at_most(sources: Sources) -> None:
+    assert len(files_that_name(sources, "setns")) <= 1
+
+
+# --- what the rules see -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("import time\ntime.time()", "time.time"),
+        ("import time as t\nt.monotonic()", "time.monotonic"),
+        ("from time import time\ntime()", "time.time"),
+        ("from time import monotonic_ns as now\nnow()", "time.monotonic_ns"),
+        ("from datetime import datetime\ndatetime.now(tz)", "datetime.datetime.now"),
+        ("import datetime as dt\ndt.datetime.utcnow()", "datetime.datetime.utcnow"),
+        ("from datetime import date\nf = date.today", "datetime.date.today"),
+        ("def f():\n    import os\n    return os.fork()", "os.fork"),
+        ("from os import fork\nif fork(): pass", "os.fork"),
+        ("def f(clock=time.time): pass\nimport time", "time.time"),
+    ],
+)
+def test_a_use_is_seen(source: str, name: str) -> None:
+    assert name in set(used(ast.parse(source)))
+    assert name in CLOCKS | FORKS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "loop.time()",
+        "self.clock.now()",
+        "import time\ntime.sleep(1)",
+        "from datetime import datetime\ndatetime(1, 1, 1)",
+    ],
+)
+def test_what_is_no_clock_is_not_taken_for_one(source: str) -> None:
+    assert not CLOCKS.intersection(used(ast.parse(source)))
+
+
+def test_imports_are_seen_wherever_they_stand() -> None:
+    source = (
+        "import podman.api\nif TYPE_CHECKING:\n    from workers.labels import ATTEMPT\ndef f():\n    import supervisor"
+    )
+    assert set(imported(ast.parse(source))) == {"podman.api", "workers.labels.ATTEMPT", "supervisor"}
