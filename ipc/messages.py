@@ -248,6 +248,8 @@ class PodChanged(_Message, frozen=True, kw_only=True):
     status: PodStatus
     source: str
     deletion_timestamp: str = ""
+    observed_at: float = 0.0
+    """When the observation began that the status tells of, monotonic seconds. No news by itself."""
     next_try: dict[str, str] = {}
     """Container name -> when the next start comes and why (for describe)."""
     sentence: str = ""

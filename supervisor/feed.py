@@ -26,7 +26,7 @@ class Feed:
         """``message.resource_version`` is ours to give."""
         uid = message.pod.metadata.uid
         old = self._pods.get(uid)
-        if old is not None and msgspec.structs.replace(message, resource_version=old.resource_version) == old:
+        if old is not None and _is_same(old, message):
             return []
         self._pods[uid] = msgspec.structs.replace(message, resource_version=self._next())
         return [self._pods[uid]]
@@ -52,3 +52,8 @@ class Feed:
     def _next(self) -> int:
         self._version += 1
         return self._version
+
+
+def _is_same(old: PodChanged, new: PodChanged) -> bool:
+    """Apart from its number and from when it was seen."""
+    return msgspec.structs.replace(new, resource_version=old.resource_version, observed_at=old.observed_at) == old

@@ -168,6 +168,7 @@ class Master:
     async def run(self) -> int:
         """Until somebody asks for the end, or there is no going on."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_internal_error)
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._ending.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
@@ -225,6 +226,12 @@ class Master:
         if not task.cancelled() and task.exception() is not None:
             log.critical("internal error", exc_info=task.exception())
             self._give_up(f"internal error: {task.exception()!r}")
+
+    def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """The same for callbacks, and for the tasks that serve the links."""
+        log.critical("internal error: %s", context["message"], exc_info=context.get("exception"))
+        if not self._ending.is_set():
+            self._give_up(f"internal error: {context.get('exception')!r}")
 
     async def _every(self, period_s: Callable[[], float], act: Callable[[], None]) -> None:
         while True:

@@ -16,6 +16,7 @@ RETRY_PERIOD_S: Final = 0.2
 """Between two attempts to watch."""
 _EXPIRED: Final = 410
 _LATER: Final = (429, 503)
+"""Refusals that will not last."""
 
 Object = dict[str, Any]
 
@@ -48,8 +49,12 @@ class Reflector:
 
         Raises AgentUnreachable when the agent itself is gone, RequestFailed when it refuses.
         """
+        expired = False
         while True:
             try:
+                if expired:
+                    yield from self.list()
+                    expired = False
                 for event in self._client.watch(self._path, {**self._query, "resourceVersion": self._position}):
                     self._note(event)
                     yield event
@@ -58,9 +63,8 @@ class Reflector:
             except RequestFailed as error:
                 if error.code not in (_EXPIRED, *_LATER):
                     raise
+                expired = expired or error.code == _EXPIRED
                 time.sleep(RETRY_PERIOD_S)
-                if error.code == _EXPIRED:
-                    yield from self.list()
 
     def wait_until(self, reached: Callable[[], bool], timeout_s: float) -> bool:
         """Follow what happens until that holds of ``objects``; False when the time is over before.

@@ -66,6 +66,7 @@ class Reporter:
                 status=life.status,
                 source=life.source,
                 deletion_timestamp=rfc3339(life.deletion_wall) if life.removed and life.deletion_wall else "",
+                observed_at=observed.observed_at,
                 next_try=waits,
                 sentence=life.sentence,
             )

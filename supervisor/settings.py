@@ -30,8 +30,8 @@ MAX_CONFIG_BYTES: Final = 1 << 20
 MAX_DEFAULT_WORKERS: Final = 4
 MUTATIONS_PER_CPU: Final = 2
 """Measured on two CPUs: pods per second rise up to four calls in flight and not beyond."""
-MAX_SOCKET_PATH_BYTES: Final = 107
-"""sockaddr_un holds no more."""
+MAX_SOCKET_PATH_BYTES: Final = 100
+"""sockaddr_un holds 107; the socket of our own Podman service stands beside the admin socket with a longer suffix."""
 _ENDPOINT_SCHEME: Final = "unix://"
 _XDG_DEFAULTS: Final[Mapping[str, str]] = {
     "XDG_CONFIG_HOME": "{home}/.config",
@@ -185,9 +185,13 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def this_host() -> Host:
-    """The user and machine that we run as and on. ``cpus`` are those that this process may use."""
+    """The user and machine that we run as and on. ``cpus`` are those that this process may use. Raises SettingsError."""
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        raise SettingsError("", "", "this user has no home directory: set HOME") from error
     return Host(
-        home=Path.home(),
+        home=home,
         uid=os.getuid(),
         host_name=socket.gethostname(),
         cpus=len(os.sched_getaffinity(0)),

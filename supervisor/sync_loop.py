@@ -397,10 +397,12 @@ class SyncLoop:
 
     def _settle(self, life: PodLifecycle, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
+        before = life.phase
         if life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES:
             life.terminate(None, now.wall)
         life.settle(view)
-        self._report(life, now)
+        if life.phase is not before:
+            self._report(life, now)
         if life.finished and life.removed:
             self._forget(life, now)
 

@@ -36,14 +36,16 @@ def load_test(ctx: click.Context, pods: int, containers: int, image: str, as_jso
     from supervisor.load_test.report import as_json, as_text
     from supervisor.load_test.run import Run
 
-    run = secrets.token_hex(3)
-    load = Load(run=run, pods=pods, containers=containers, image=image, namespace=DEFAULT_NAMESPACE)
+    name = secrets.token_hex(3)
+    load = Load(run=name, pods=pods, containers=containers, image=image, namespace=DEFAULT_NAMESPACE)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with agent(ctx) as client, ProgressBar() as progress:
+        run = Run(client, load, progress)
         try:
-            report = Run(client, load, progress).execute(timeout)
+            report = run.execute(timeout)
         except BaseException:
-            click.echo(f"rootlet: see what is left: rootlet get pods -l {RUN_LABEL}={run}", err=True)
+            if not run.cleaned:
+                click.echo(f"rootlet: pods may be left: rootlet get pods -l {RUN_LABEL}={name}", err=True)
             raise
     click.echo((as_json if as_json_wanted else as_text)(report), nl=False)
     return 0 if report.passed else 1

@@ -37,6 +37,8 @@ class Run:
         self._pods = Reflector(client, pods_path(load.namespace), {"labelSelector": load.selector})
         self._tracker = Tracker(load.names())
         self._problems: list[str] = []
+        self.cleaned = False
+        """Nothing of this run is left."""
 
     def execute(self, timeout_s: float) -> Report:
         """Raises AgentError when the agent goes, KeyboardInterrupt when it is told to; cleans up before."""
@@ -77,6 +79,7 @@ class Run:
 
             self._follow(deleting, all_gone, DELETE_TIMEOUT_S, "gone", lambda: self._tracker.gone)
         left = sorted(pod["metadata"]["name"] for pod in self._pods.objects.values())
+        self.cleaned = not left
         self._problems += [f"{name}: not gone {DELETE_TIMEOUT_S:g} s after its deletion" for name in left]
         return None if left else clock.monotonic() - begin
 

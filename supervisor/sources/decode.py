@@ -14,7 +14,7 @@ from ipc.api import FieldError, FieldErrors, Pod, decode_pod, default_pod, valid
 from ipc.api.defaults import DEFAULT_NAMESPACE
 from supervisor.sources.documents import Document, read_documents
 from supervisor.sources.identity import Origin, identify
-from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, ManifestPod
+from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, ManifestPod, PodKey, printable
 
 MAX_PODS_PER_FILE: Final = 1_000
 """Most pods that one file may state, in all its documents."""
@@ -34,21 +34,21 @@ def decode_manifest(data: bytes, file: str, origin: Origin) -> DecodedFile:
     read = read_documents(data)
     pods: list[ManifestPod] = []
     errors = [
-        ManifestError(
-            kind=ManifestErrorKind.SYNTAX, file=file, document=error.number, field=error.field, message=error.message
-        )
+        _error(ManifestErrorKind.SYNTAX, file, error.number, FieldError(error.field, error.message))
         for error in read.errors
     ]
     for document in read.documents:
         stated, wrong = _decode_document(document, file, origin)
         if len(pods) + len(stated) > MAX_PODS_PER_FILE:
-            wrong = (_invalid(file, document.number, "", f"more than {MAX_PODS_PER_FILE} pods in one file"),)
+            wrong = (
+                _invalid(file, document.number, FieldError("", f"more than {MAX_PODS_PER_FILE} pods in one file")),
+            )
         if wrong:
             errors.extend(wrong)
         else:
             pods.extend(stated)
     if not read.documents and not errors:
-        errors.append(_invalid(file, 0, "", "states nothing; to take its pods away, remove the file"))
+        errors.append(_invalid(file, 0, FieldError("", "states nothing; to take its pods away, remove the file")))
     return DecodedFile(tuple(pods), tuple(errors[:MAX_ERRORS_PER_FILE]))
 
 
@@ -62,9 +62,10 @@ def _decode_document(
             try:
                 pod = _decode_item(item, origin)
             except FieldErrors as found:
-                namespace, name = _stated_name(item)
                 errors += [
-                    _invalid(file, document.number, _join(path, error.path), error.message, namespace, name)
+                    _invalid(
+                        file, document.number, FieldError(_join(path, error.path), error.message), _stated_key(item)
+                    )
                     for error in found.errors
                 ]
             else:
@@ -72,7 +73,7 @@ def _decode_document(
             if len(pods) > MAX_PODS_PER_FILE or len(errors) >= MAX_ERRORS_PER_FILE:
                 break
     except FieldErrors as found:
-        errors = [_invalid(file, document.number, error.path, error.message) for error in found.errors]
+        errors = [_invalid(file, document.number, error) for error in found.errors]
     return tuple(pods), tuple(errors)
 
 
@@ -115,7 +116,7 @@ def _decode_item(value: Any, origin: Origin) -> Pod:
     return pod
 
 
-def _stated_name(value: Any) -> tuple[str, str]:
+def _stated_key(value: Any) -> PodKey:
     """Namespace and name that a bad pod states, as far as they can be read."""
     metadata = value.get("metadata") if isinstance(value, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(name := metadata.get("name"), str) or not name:
@@ -124,15 +125,22 @@ def _stated_name(value: Any) -> tuple[str, str]:
     return str(namespace)[:_MAX_NAME_CHARS], name[:_MAX_NAME_CHARS]
 
 
-def _invalid(file: str, document: int, field: str, message: str, namespace: str = "", name: str = "") -> ManifestError:
+def _invalid(file: str, document: int, error: FieldError, key: PodKey = ("", "")) -> ManifestError:
+    return _error(ManifestErrorKind.INVALID, file, document, error, key)
+
+
+def _error(
+    kind: ManifestErrorKind, file: str, document: int, error: FieldError, key: PodKey = ("", "")
+) -> ManifestError:
+    """Names and keys of a refused manifest may hold any character, and an error about it travels far."""
     return ManifestError(
-        kind=ManifestErrorKind.INVALID,
+        kind=kind,
         file=file,
         document=document,
-        field=field,
-        message=message,
-        namespace=namespace,
-        name=name,
+        field=printable(error.path),
+        message=printable(error.message),
+        namespace=printable(key[0]),
+        name=printable(key[1]),
     )
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.identity import Origin
-from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
+from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot, printable
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096
@@ -117,8 +117,7 @@ class ManifestReader:
 
 def shown_name(name: str) -> str:
     """A file name as text of one line: it may hold any bytes."""
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return printable(os.fsencode(name).decode("utf-8", "backslashreplace"))
 
 
 def _list_directory(path: Path) -> Listing:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Final
@@ -30,13 +31,15 @@ RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 20.0
 """Pauses between attempts to watch, in seconds, doubling (pkg/kubelet/config/file_linux.go, retryPeriod)."""
 _QUIET_MS: Final = 100
+_MAX_NOISE_MS: Final = 400
+"""Notifications are handed on when none came for so long, and at the latest after so long."""
 _TARGET_CHECK_MS: Final = 5_000
 """How often an idle watch looks whether its directory is still the same one; its parent is watched for that too."""
 
 _WATCH_ERRORS: Final = (OSError, RuntimeError)
 """What watchfiles raises: OSError for missing paths and limits, its internal error is a RuntimeError."""
 
-logger = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Target = tuple[str, int, int]
 """A watched directory: path, device, inode."""
@@ -90,16 +93,18 @@ async def _read_settled(reader: ManifestReader, last: Listing) -> tuple[Listing,
 
 async def _notify(path: Path, stirred: asyncio.Event) -> None:
     """Set ``stirred`` whenever something happens near ``path``, for ever."""
-    retry_s = RETRY_S
+    retry_s, told = RETRY_S, ""
     while True:
         targets = await asyncio.to_thread(watch_targets, path)
         try:
             if targets:
                 await _notify_while_same(path, targets, stirred)
-                retry_s = RETRY_S
+                retry_s, told = RETRY_S, ""
                 continue
         except _WATCH_ERRORS as error:
-            logger.warning("cannot watch %s, reading it periodically instead: %s", path, error)
+            if str(error) != told:
+                told = str(error)
+                log.warning("cannot watch %s, reading it periodically instead: %s", path, told)
         await asyncio.sleep(retry_s)
         retry_s = min(retry_s * 2, MAX_RETRY_S)
 
@@ -110,6 +115,7 @@ async def _notify_while_same(path: Path, targets: tuple[Target, ...], stirred: a
         *(target[0] for target in targets),
         watch_filter=None,
         step=_QUIET_MS,
+        debounce=_MAX_NOISE_MS,
         rust_timeout=_TARGET_CHECK_MS,
         yield_on_timeout=True,
         recursive=False,
@@ -119,14 +125,22 @@ async def _notify_while_same(path: Path, targets: tuple[Target, ...], stirred: a
         stirred.set()
         async for changes in events:
             same = await asyncio.to_thread(watch_targets, path) == targets
-            if changes or not same:
+            if not same or any(_lies_in(targets[0][0], changed) for _, changed in changes):
                 stirred.set()
             if not same:
                 return
 
 
+def _lies_in(directory: str, changed: str) -> bool:
+    """Whether a notification is about the directory that is read, and not about something beside it."""
+    return changed == directory or changed.startswith(directory + os.sep)
+
+
 def watch_targets(path: Path) -> tuple[Target, ...]:
-    """The directories to watch for ``path``: itself when it is one, and its parent, which sees it come and go."""
+    """The directories to watch for ``path``: itself when it is one, then its parent, which sees it come and go.
+
+    The first one is that which is read: of a single file the parent.
+    """
     found = []
     for candidate in (path, path.parent):
         with contextlib.suppress(OSError):

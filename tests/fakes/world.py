@@ -1,8 +1,8 @@
 """A host in one thread: the real sync loop and the real decisions among model processes that are slow and die.
 
-Everything that takes time elsewhere is cut into steps here, and a seeded driver chooses whose step comes next. Links are
-first in, first out, as sockets are; a death takes with it what was not delivered. The world watches three promises at
-every step: one actor per pod, no acting on an old view, no two running containers of one name.
+Everything that takes time elsewhere is cut into steps here, and a seeded driver chooses whose step comes next. Links
+are first in, first out, as sockets are; a death takes with it what was not delivered. The world watches at every step:
+one actor per pod, no acting on an old view, no two running containers of one name, nothing forgotten that exists.
 """
 
 from __future__ import annotations
@@ -65,6 +65,8 @@ ROWS = 5
 UIDS = tuple(f"pod-{n}" for n in range(6))
 PORT_HOLDERS = UIDS[:2]
 """The first versions of these want the same port of the host: who is added second is rejected until it is updated."""
+QUIET_TICKS = 250
+"""Two resyncs (60 to 90 s) and some: more than a lost hint may cost."""
 CALL_FAILS = 0.03
 """Part of the calls that time out, half of them after they had their effect."""
 
@@ -405,6 +407,8 @@ class World:
         self.runtime = ModelRuntime(lambda: self.now)
         self.desired: dict[str, Pod] = {}
         self.told: dict[str, PodChanged] = {}
+        self.rows: dict[str, int] = {}
+        """As the node worker was told."""
         self._sources_ready = False
         self._in_flight: dict[str, SyncPod] = {}
         self._slots: dict[str, int] = {}
@@ -426,7 +430,7 @@ class World:
             self.mono += self.rng.uniform(0.001, 0.2)
             self.rng.choices(acts, weights=(60, 3, 3, 3, 1))[0]()
 
-    def settle(self, ticks: int) -> None:
+    def settle(self, ticks: int = QUIET_TICKS) -> None:
         """Nothing goes wrong any more; everybody gets as many turns as they want. Fails unless all is well in time."""
         self.noisy = False
         if not self._sources_ready:
@@ -441,6 +445,16 @@ class World:
             if not self.complaints():
                 return
         raise AssertionError(f"after {ticks} quiet ticks: {'; '.join(self.complaints())}")
+
+    def start_over(self) -> None:
+        """Everything goes, and as many pods as there are rows come."""
+        for uid in sorted(self.desired):
+            self._remove(uid)
+        self.settle()
+        assert not self.rows, f"rows are not given back: {self.rows}"
+        for uid in UIDS[:ROWS]:
+            self._state(PodOperation.ADD, pod_of(uid, 1))
+        assert sorted(self.rows.values()) == list(range(ROWS)), "a row is lost"
 
     def complaints(self) -> list[str]:
         """Everything that is not yet as it should be."""
@@ -481,6 +495,8 @@ class World:
         self._incarnations[slot] += 1
         incarnation = self._incarnations[slot]
         made = NodeWorkerModel if slot == NODE_SLOT else PodWorkerModel
+        if slot == NODE_SLOT:
+            self.rows.clear()
         self._children[slot] = made(self, incarnation)
         self._feed(WorkerUp(slot, incarnation))
 
@@ -520,7 +536,10 @@ class World:
         elif roll < 0.6:
             self._state(PodOperation.UPDATE, pod_of(uid, self.rng.randrange(1, 3)))
         else:
-            self._feed(PodUpdate(op=PodOperation.REMOVE, source=FILE_SOURCE, pods=(self.desired.pop(uid),)))
+            self._remove(uid)
+
+    def _remove(self, uid: str) -> None:
+        self._feed(PodUpdate(op=PodOperation.REMOVE, source=FILE_SOURCE, pods=(self.desired.pop(uid),)))
 
     def _state(self, op: PodOperation, pod: Pod) -> None:
         self.desired[pod.metadata.uid] = pod
@@ -573,6 +592,10 @@ class World:
             case PodGone(uid=uid):
                 del self.told[uid]
                 self.runtime.forget(uid)
+            case Track(uid=uid, row=row):
+                self.rows[uid] = row
+            case Untrack(uid=uid):
+                self.rows.pop(uid, None)
             case SyncPod():
                 self._check(send.slot, message)
         child = self._children.get(send.slot)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import os
 import select
 import signal
 import socket
 import struct
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,15 +18,15 @@ import msgspec
 import pytest
 
 from ipc import clock
-from ipc.api import ObjectMeta, Pod, PodStatus
+from ipc.api import ObjectMeta, Pod, PodSpec, PodStatus
 from ipc.board import Board
 from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
 from ipc.framing import MAX_FRAME_BYTES, encode_frame
-from ipc.messages import PodChanged, Ready, Relisted, ZygoteReport
+from ipc.messages import Observation, Observed, PodChanged, Ready, Relisted, ZygoteReport
 from supervisor.children import Children
 from supervisor.master import run_agent
 from supervisor.settings import Settings, WorkersSettings
-from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, ChildSpec, SpawnChild
+from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
 
 pytestmark = pytest.mark.process
@@ -88,13 +90,14 @@ def speak_out_of_turn(context: ChildContext) -> int:
 
 
 def hang(context: ChildContext) -> int:
+    faulthandler.disable()  # pytest's, which would write about this test
     say(context, Ready(pid=os.getpid()))
     while True:
         signal.pause()
 
 
 def crash(context: ChildContext) -> int:
-    os.kill(os.getpid(), signal.SIGSEGV)
+    os.kill(os.getpid(), signal.SIGKILL)
     return 0
 
 
@@ -138,7 +141,7 @@ class Agent:
         self.exit_code: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
-            os.dup2(os.open(self._log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600), 2)
+            sys.stderr = self._log.open("a", buffering=1)
             os._exit(run_agent(settings, worker_main, None))
 
     @property
@@ -178,7 +181,7 @@ BROKEN_LIVES: Mapping[str, tuple[Life, str]] = {
     "a huge frame": (announce_a_huge_frame, "spoke nonsense"),
     "a message of another link": (speak_out_of_turn, "spoke nonsense"),
     "no heartbeat": (hang, "no heartbeat"),
-    "a crash": (crash, f"ended: {-signal.SIGSEGV}"),
+    "a crash": (crash, f"ended with {-signal.SIGKILL}"),
 }
 
 
@@ -209,6 +212,21 @@ def test_a_child_that_cannot_boot_ends_the_agent_at_once(start: Callable[[Worker
     assert agent.exit_code == 1
     assert "could not start" in agent.log
     assert not agent.lived_well(FIRST_POD_SLOT, 2)
+
+
+def test_an_error_that_nobody_expected_ends_the_agent(start: Callable[[WorkerMain], Agent]) -> None:
+    """Half an agent would be worse than none. Here a row that the board does not have."""
+
+    def main(context: ChildContext) -> int:
+        if context.slot == NODE_SLOT:
+            say(context, Ready(pid=os.getpid()))
+            say(context, Observed(observations=(Observation(uid="a", observed_at=1.0, changed=True, row=1_000_000),)))
+        return live_well(context)
+
+    agent = start(main)
+    until(agent.has_ended)
+    assert agent.exit_code == 1
+    assert "internal error" in agent.log
 
 
 def test_without_its_zygote_the_agent_ends(start: Callable[[WorkerMain], Agent]) -> None:
@@ -259,7 +277,7 @@ def test_a_child_that_never_reads_counts_as_broken_before_the_master_is_full(tmp
 async def _fill_the_link(zygote: socket.socket) -> Told:
     told = Told()
     settings = WorkerSettings(instance="test", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere")
-    pod = Pod(metadata=ObjectMeta(name="p", annotations={"large": "x" * (4 << 20)}))
+    pod = Pod(metadata=ObjectMeta(name="p", annotations={"large": "x" * (4 << 20)}), spec=PodSpec(containers=()))
     with socket.socket(socket.AF_UNIX) as listening:
         children = Children(zygote, listening, told, lambda: settings)
         children.start()
@@ -268,6 +286,7 @@ async def _fill_the_link(zygote: socket.socket) -> Told:
             await told.ready.wait()
         for version in range(16):
             if not told.broken:
-                children.send(API_SLOT, 7, PodChanged(resource_version=version, pod=pod, status=PodStatus(), source="f"))
+                large = PodChanged(resource_version=version, pod=pod, status=PodStatus(), source="f")
+                children.send(API_SLOT, 7, large)
         await children.close()
     return told

@@ -71,6 +71,7 @@ def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodCh
         },
         json=_POD_TYPE + msgspec.json.encode(pod)[1:],
         message=message,
+        observed_at=message.observed_at,
     )
 
 

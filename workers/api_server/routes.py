@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
@@ -14,21 +15,25 @@ from workers.api_server.site import Site
 _POD: Final = "/api/v1/namespaces/{namespace}/pods/{name}"
 
 
+def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> web.RouteDef:
+    return web.get(path, handler, allow_head=False)
+
+
 def route_table(site: Site) -> list[web.RouteDef]:
-    """Every URL with its handler. Without a watch, HEAD is answered too."""
+    """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     return [
-        web.get("/healthz", reads.healthz),
-        web.get("/version", reads.version),
-        web.get("/api/v1/pods", reads.pods),
-        web.get("/api/v1/namespaces/{namespace}/pods", reads.pods),
-        web.get(_POD, reads.pod),
+        _get("/healthz", reads.healthz),
+        _get("/version", reads.version),
+        _get("/api/v1/pods", reads.pods),
+        _get("/api/v1/namespaces/{namespace}/pods", reads.pods),
+        _get(_POD, reads.pod),
         web.delete(_POD, changes.delete_pod),
-        web.get(f"{_POD}/log", pod_log.get),
-        web.get("/api/v1/events", reads.events),
-        web.get("/api/v1/namespaces/{namespace}/events", reads.events),
-        web.get("/rootlet/v1/workers", reads.workers),
-        web.get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
+        _get(f"{_POD}/log", pod_log.get),
+        _get("/api/v1/events", reads.events),
+        _get("/api/v1/namespaces/{namespace}/events", reads.events),
+        _get("/rootlet/v1/workers", reads.workers),
+        _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/stop", changes.stop),
     ]

@@ -7,7 +7,7 @@ keep two promises, which are checked here at every word: one sync in flight per 
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -48,12 +48,13 @@ from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 
+RestartPolicy = Literal["Always", "OnFailure", "Never"]
 WALL = 1_800_000_000.0
 POD_SLOT = FIRST_POD_SLOT
 CHILDREN = (NODE_SLOT, API_SLOT, POD_SLOT)
 
 
-def pod(uid: str, *, image: str = "v1", policy: str = "Always", grace_s: int = 30, host_port: int = 0) -> Pod:
+def pod(uid: str, *, image: str = "v1", policy: RestartPolicy = "Always", grace_s: int = 30, host_port: int = 0) -> Pod:
     """Called like its UID, with one container ``main``."""
     ports = (ContainerPort(container_port=80, host_port=host_port),) if host_port else ()
     return Pod(

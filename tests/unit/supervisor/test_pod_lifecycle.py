@@ -12,8 +12,8 @@ from supervisor.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effec
 
 
 def view(*states: ContainerState) -> RuntimePodStatus:
-    containers = (RuntimeContainerStatus(id=f"c{n}", name="c", attempt=n, state=state) for n, state in enumerate(states))
-    return RuntimePodStatus(uid="u", containers=tuple(containers))
+    containers = tuple(RuntimeContainerStatus(id="c", name="c", attempt=0, state=state) for state in states)
+    return RuntimePodStatus(uid="u", containers=containers)
 
 
 GONE, DOWN, UP = view(), view(ContainerState.EXITED), view(ContainerState.RUNNING)

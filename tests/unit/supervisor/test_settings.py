@@ -275,7 +275,7 @@ def test_paths_are_expanded(written: str, means: str) -> None:
     [
         ("staticPodPath: $OTHER/x", "staticPodPath", "unknown $OTHER"),
         ("stateDir: a$", "stateDir", "write $$"),
-        ("adminSocket: /" + "x" * 107, "adminSocket", "more than 107 bytes"),
+        ("adminSocket: /" + "x" * 100, "adminSocket", "more than 100 bytes"),
         ("containerRuntimeEndpoint: /run/podman.sock", "containerRuntimeEndpoint", "must begin with unix://"),
         (
             "containerRuntimeEndpoint: unix:///p\npodman: {service: own}",

@@ -162,6 +162,27 @@ def test_a_uid_that_would_not_do_for_labels_is_refused(uid: str) -> None:
     assert [error.field for error in decoded.errors] == ["metadata.uid"]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"apiVersion": "v1", "kind": "\\ud800\\n"}',
+        b'{"apiVersion": "v1", "kind": "Pod", "x\\ud800\\n\\u001b[31m": 1}',
+        b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a\\udc80\\nb", "namespace": "\\r"}, "spec": 1}',
+        b'{"apiVersion": "v1", "kind": "List", "items": [], "\\ud800": 1}',
+        b'{"\\ud800": 1, "\\ud800": 2}',
+        b'"a\\nb": *"\xc2\x85"',
+        b"a: !<x\\n> 1",
+    ],
+)
+def test_an_error_is_one_line_that_every_message_can_carry(data: bytes) -> None:
+    decoded = decode(data)
+    assert decoded.errors
+    for error in decoded.errors:
+        assert str(error).isprintable()
+        assert (error.namespace + error.name).isprintable()
+        msgspec.json.encode(error)
+
+
 def test_findings_are_bounded() -> None:
     many = decode(text(*(with_bad_field(f"p{index}") for index in range(300))))
     assert len(many.errors) == MAX_ERRORS_PER_FILE

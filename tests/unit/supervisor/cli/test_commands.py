@@ -20,9 +20,11 @@ from tests.unit.workers.api_server.harness import (
     DEADLINE_S,
     Master,
     agent_changed,
+    api_server,
     container_status,
     event_changed,
     eventually,
+    listen_at,
     pod_changed,
     status_of,
 )
@@ -151,6 +153,29 @@ async def test_watch_prints_rows_as_they_change(master: Master) -> None:
         process.send_signal(signal.SIGINT)
         out, err = await process.communicate()
     assert (process.returncode, out, err.strip()) == (130, b"", b"")
+
+
+async def test_a_watch_survives_the_api_server(tmp_path: Path) -> None:
+    """What changed while there was none is told by its successor."""
+    listening = listen_at(tmp_path / "rootlet.sock")
+    async with api_server(tmp_path, listening) as first:
+        first.ready(pod_changed(1, "web", status=PENDING), pod_changed(2, "db"))
+        process = await start(first, "get", "pods", "-w", "--no-headers")
+        assert process.stdout is not None
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await process.stdout.readline()).startswith(b"db ")
+            assert (await process.stdout.readline()).startswith(b"web ")
+    async with api_server(tmp_path, listening) as second:
+        second.ready(pod_changed(7, "web"))
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await process.stdout.readline()).startswith(b"db ")
+            assert (await process.stdout.readline()).split()[:3] == [b"web", b"1/1", b"Running"]
+            second.feed(pod_changed(8, "new"))
+            assert (await process.stdout.readline()).startswith(b"new ")
+    listening.close()
+    async with asyncio.timeout(DEADLINE_S):
+        _, err = await process.communicate()
+    assert (process.returncode, err.startswith(b"rootlet: no agent answers on ")) == (1, True)
 
 
 async def test_a_reader_that_goes_away_is_no_error(master: Master) -> None:
@@ -408,6 +433,20 @@ def test_which_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert asked("get", "pods") == "/elsewhere.sock"
     assert asked("--instance", "two", "get", "pods") == f"{default}/two.sock"
     assert run_here("--instance", "../x", "get", "pods").code == 2
+
+
+def test_config_check(tmp_path: Path) -> None:
+    head = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(head)
+    bad.write_text(f"{head}workers: {{count: many}}\n")
+    found = run_here("config", "check", str(good))
+    assert (found.code, found.out) == (0, f"{good}: valid\n")
+    for command in (("config", "check", str(bad)), ("run", "--config", str(bad))):
+        found = run_here(*command)
+        assert (found.code, found.out) == (2, "")
+        assert found.err.startswith(f"rootlet: {bad}: workers.count: ")
+    assert run_here("run", "--config", str(tmp_path / "none.yaml")).code == 2
 
 
 def test_only_run_imports_the_agent() -> None:

@@ -135,6 +135,8 @@ class Master:
         self.logs_dir = directory / "logs"
         self.board = board
         self.requests: list[ApiServerRequest] = []
+        self.introduced_as = 0
+        """The pid in the API server's Ready."""
         self.answer: Callable[[Any], Reply | None] = lambda request: Reply(request_id=request.request_id, code=200)
         self._channel = channel
         self._session: aiohttp.ClientSession | None = None
@@ -154,6 +156,7 @@ class Master:
         """Note every request and answer it."""
         async for request in self._channel:
             if isinstance(request, Ready):
+                self.introduced_as = request.pid
                 continue
             self.requests.append(request)
             reply = self.answer(request)

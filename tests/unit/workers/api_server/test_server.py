@@ -42,6 +42,11 @@ from workers.api_server.site import MAX_BODY_BYTES
 PODS = "/api/v1/namespaces/default/pods"
 
 
+async def test_it_introduces_itself(master: Master) -> None:
+    await eventually(lambda: master.introduced_as == os.getpid(), "Ready came")
+    assert not master.requests
+
+
 async def test_list_is_a_v1_pod_list(master: Master) -> None:
     master.ready(pod_changed(2, "web"), pod_changed(1, "db"), pod_changed(3, "other", namespace="test"))
     code, found = await master.get(PODS)
@@ -118,7 +123,7 @@ async def test_nonsense_is_refused_with_a_status(master: Master, path: str, quer
 async def test_wrong_method(master: Master) -> None:
     async with master.http.post(PODS) as response:
         assert response.status == 405
-        assert response.headers["Allow"] == "GET,HEAD"
+        assert response.headers["Allow"] == "GET"
         assert (await response.json())["reason"] == "MethodNotAllowed"
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ipc.messages import AgentChanged, FeedSynced, PodChanged, PodGone
 from tests.unit.workers.api_server.harness import agent_changed, event_changed, pod_changed
-from workers.api_server.objects import pod_object
+from workers.api_server.objects import pod_object, watch_line
 from workers.api_server.store import ChangeType, Expired, ObjectStore, Store, seen_as
 
 EPOCH = 1_000_000
@@ -83,7 +83,7 @@ def test_a_watcher_with_a_selector_ends_up_with_what_a_list_shows(steps: list[tu
     store: ObjectStore[PodChanged] = ObjectStore(pod_object)
 
     def wanted(found: Any) -> bool:
-        return found.labels.get("app") == "x"
+        return bool(found.labels.get("app") == "x")
 
     seen: dict[str, bytes] = {}
     position = 0
@@ -103,3 +103,8 @@ def test_a_watcher_with_a_selector_ends_up_with_what_a_list_shows(steps: list[tu
                         assert (kind is ChangeType.MODIFIED) == (change.current.key in seen)
                         seen[change.current.key] = change.current.json
     assert seen == {found.key: found.json for found in store.select(wanted)}
+
+
+def test_a_watch_line_says_how_old_its_truth_is() -> None:
+    assert watch_line("MODIFIED", b"{}", 12.5) == b'{"type":"MODIFIED","object":{},"observedAt":12.5}\n'
+    assert watch_line("ADDED", b"{}") == b'{"type":"ADDED","object":{}}\n'
