@@ -185,7 +185,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def this_host() -> Host:
-    """The user and machine that we run as and on. ``cpus`` are those that this process may use. Raises SettingsError."""
+    """The user and machine that we run as and on. ``cpus``: those that this process may use. Raises SettingsError."""
     try:
         home = Path.home()
     except RuntimeError as error:

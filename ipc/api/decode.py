@@ -158,12 +158,13 @@ class _Walk:
         return self._leaf(value, str | Int64 | float | bool | None, path)
 
     def _leaf(self, value: Any, annotation: Any, path: str) -> Any:
+        if isinstance(value, str) and not _is_utf8(value):  # msgspec could not even say what is wrong with it
+            self._report(FieldError(path, "is not valid Unicode text"))
+            return value
         try:
             msgspec.convert(value, annotation)
         except msgspec.ValidationError:
             self._report(_leaf_error(path, value, annotation))
-        if isinstance(value, str) and not _is_utf8(value):
-            self._report(FieldError(path, "is not valid Unicode text"))
         if isinstance(value, float) and not math.isfinite(value):
             self._report(FieldError(path, "is not a finite number"))
         return value

@@ -290,7 +290,7 @@ class Agent:
 
     def _is_replaced(self, before: Json) -> bool:
         now = self.workers()[before["name"]]
-        return now["incarnation"] > before["incarnation"] and now["state"] == "Running"
+        return bool(now["incarnation"] > before["incarnation"] and now["state"] == "Running")
 
     def marked_processes(self) -> list[psutil.Process]:
         """Every process that stems from the agent and is not part of a pod."""

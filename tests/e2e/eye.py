@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+import psutil
+
 COMMAND_DEADLINE_S: Final = 120.0
 INFRA: Final = "<infra>"
 
@@ -67,6 +69,13 @@ class Eye:
         """Ids of the sandboxes, whatever their state."""
         return podman("pod", "ps", "--quiet", "--no-trunc", "--filter", f"label={_INSTANCE}={self.instance}").split()
 
+    def lost_monitors(self, uids: Iterable[str]) -> list[str]:
+        """Names of containers of these pods that conmon holds and Podman does not know: nobody will remove them."""
+        parts = tuple(f"_{uid[:8]}_" for uid in uids)
+        known = {container.id for container in self.containers(infra=True)}
+        found = (_monitored(process) for process in psutil.process_iter())
+        return [name for id, name in found if id and id not in known and any(part in name for part in parts)]
+
     def remove_everything(self) -> None:
         """All that carries the name, without asking the agent."""
         if pods := self.podman_pods():
@@ -99,6 +108,15 @@ def _seen(shown: Mapping[str, Any]) -> Seen:
         podman_name=shown["Names"][0],
         labels=labels,
     )
+
+
+def _monitored(process: psutil.Process) -> tuple[str, str]:
+    """Id and name of the container that a conmon holds; empty for any other process."""
+    try:
+        words = process.cmdline() if process.name() == "conmon" else []
+        return (words[words.index("-c") + 1], words[words.index("-n") + 1]) if words else ("", "")
+    except psutil.NoSuchProcess:
+        return "", ""
 
 
 def podman(*arguments: str) -> str:

@@ -57,9 +57,10 @@ def test_death_while_pods_start(running: Agent, role: str) -> None:
     now = running.eye.lives()
     assert before.items() <= now.items()
     assert now.keys() == before.keys() | {(name, part) for name in names for part in ("main", INFRA)}
-    twice = [c for c in running.eye.containers() if c.pod in names and c.attempt]
-    assert not twice, f"started twice: {[(c.pod, c.state, running.events(c.pod)) for c in twice]}"
     shown = running.pods()
+    lost = running.eye.lost_monitors(shown[name]["metadata"]["uid"] for name in names)
+    twice = [c.podman_name for c in running.eye.containers() if c.pod in names and c.attempt]
+    assert (lost, twice) == ([], []), "containers that Podman has lost, and containers that were made twice"
     assert {restart_count(shown[name]) for name in names} == {0}
     running.remove(*names)
     running.until_gone(names)

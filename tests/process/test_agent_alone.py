@@ -142,8 +142,8 @@ def test_reload_takes_over_what_can_change_and_names_the_rest(instance: Instance
     process.send_signal(signal.SIGHUP)
     told = "configuration reloaded; needs a restart: relistPeriod\n"
     instance.until(lambda: told in instance.log.read_text(), process)
-    pods = (f"{{apiVersion: v1, kind: Pod, metadata: {{name: p{n}}}, spec: {SPEC}}}\n" for n in range(9))
-    (instance.directory / "manifests" / "pods.yaml").write_text("---\n".join(pods))
+    pods = (f"---\n{{apiVersion: v1, kind: Pod, metadata: {{name: p{n}}}, spec: {SPEC}}}\n" for n in range(9))
+    (instance.directory / "manifests" / "pods.yaml").write_text("".join(pods))
     instance.until(lambda: instance.cli("get", "events").stdout.count("OutOfpods") == 2, process)
     instance.configure(maxPods="lots")
     process.send_signal(signal.SIGHUP)
