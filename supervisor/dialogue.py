@@ -16,7 +16,6 @@ from ipc.messages import (
     PodChanged,
     PodGone,
     Relist,
-    RuntimeHealth,
     SyncDone,
     SyncPod,
     Track,
@@ -110,7 +109,6 @@ LoopEvent = (
     PodUpdate
     | SourcesReady
     | Views
-    | RuntimeHealth
     | SyncDone
     | EventReport
     | WorkerUp

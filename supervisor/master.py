@@ -7,13 +7,13 @@ they answer is carried out here.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import random
 import signal
 import socket
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ from supervisor.podman_service import PodmanService, choose_service
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
 from supervisor.sources.types import ManifestError
 from supervisor.sync_loop import SyncLoop
+from supervisor.version import own_version
 from supervisor.worker_pool import (
     API_SLOT,
     FIRST_POD_SLOT,
@@ -82,6 +83,9 @@ log = logging.getLogger("rootlet.master")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
+GC_THRESHOLD = 20_000
+"""New containers between two collections, here and in the children: messages and views make no cycles, looking for some
+every 700 objects costs more than it finds."""
 FAILED_VALIDATION = "FailedValidation"
 SPARE_ROWS = 64
 """Board rows beyond maxPods: for pods on their way out, and orphans."""
@@ -100,6 +104,7 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = admin_socket.listen(settings.admin_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
+    gc.set_threshold(GC_THRESHOLD)
     zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket)
     set_process_name("rootlet-master")
     try:
@@ -256,7 +261,8 @@ class Master:
                 case SpawnChild():
                     self._children.spawn(command)
                 case KillChild():
-                    log.warning("signal %d to slot %d: %s", command.signum, command.slot, command.why)
+                    level = logging.DEBUG if self._ending.is_set() else logging.WARNING
+                    log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
                     self._children.signal(command)
                 case GiveUp(reason):
                     self._give_up(reason)
@@ -312,11 +318,19 @@ class Master:
             case Relisted(started_at=started_at, changed=changed):
                 self._feed(Views(views.resolve(self._board, changed), started_at))
             case RuntimeHealth():
-                self._health = message
-                self._feed(message)
-                self._report_agent()
+                self._take_health(message)
             case _:
                 self._requests[type(message)](message)
+
+    def _take_health(self, health: RuntimeHealth) -> None:
+        """Our own Podman service takes a moment to answer for the first time: no reason to warn."""
+        if health.healthy:
+            log.info("Podman answers (API %s)", health.version)
+        else:
+            level = logging.WARNING if self._health.version else logging.INFO
+            log.log(level, "Podman does not answer: %s", health.message)
+        self._health = msgspec.structs.replace(health, version=health.version or self._health.version)
+        self._report_agent()
 
     # --- desired state -------------------------------------------------------------------------------------------
 
@@ -380,7 +394,7 @@ class Master:
 
     def _report_agent(self) -> None:
         changed = AgentChanged(
-            version=version("rootlet"),
+            version=own_version(),
             instance=self._settings.instance_name,
             node_name=self._settings.node_name,
             pid=os.getpid(),

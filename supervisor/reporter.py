@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipc.clock import Instant, rfc3339
-from ipc.messages import EventReport, PodChanged, RuntimeHealth, SyncDone, WorkType
+from ipc.messages import EventReport, PodChanged, SyncDone, WorkType
 from ipc.runtime import RuntimePodStatus
 from supervisor.events import EventRecorder
 from supervisor.feed import Feed, FeedMessage
@@ -23,13 +23,9 @@ class Reporter:
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
         )
         self._feed = Feed()
-        self.health = RuntimeHealth(healthy=False, message="not asked yet")
 
     def settings_changed(self, settings: Settings) -> None:
         self._events.resize(settings.event_history.max_events, settings.event_history.ttl_s)
-
-    def runtime_health(self, health: RuntimeHealth) -> None:
-        self.health = health
 
     def sync_results(self, life: PodLifecycle, done: SyncDone) -> None:
         self._reasons.update(life.uid, done.results)

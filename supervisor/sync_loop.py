@@ -24,7 +24,6 @@ from ipc.messages import (
     Observation,
     Observe,
     Relist,
-    RuntimeHealth,
     SyncDone,
     SyncPod,
     Track,
@@ -94,7 +93,6 @@ class SyncLoop:
             PodUpdate: self._on_pod_update,
             SourcesReady: self._on_sources_ready,
             Views: self._on_views,
-            RuntimeHealth: self._on_runtime_health,
             SyncDone: self._on_sync_done,
             EventReport: self._on_event_report,
             WorkerUp: self._on_worker_up,
@@ -273,12 +271,6 @@ class SyncLoop:
             self._cache.delete(status.uid)
         else:
             self._cache.set(status, NO_ROW)
-
-    def _on_runtime_health(self, health: RuntimeHealth, now: Instant) -> None:
-        self._reporter.runtime_health(health)
-        level = "info" if health.healthy else "warning"
-        state = f"answers (API {health.version})" if health.healthy else f"is down: {health.message}"
-        self._out.append(Log(level, f"container runtime {state}"))
 
     # --- what the workers did ------------------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ class _Zygote:
 
     def _spawn(self, spawn: Spawn, fds: list[int]) -> None:
         zygote_pid = os.getpid()
-        signal.pthread_sigmask(signal.SIG_BLOCK, CHILD_SIGNALS)  # one that comes early waits for the child's own handling
+        signal.pthread_sigmask(signal.SIG_BLOCK, CHILD_SIGNALS)  # an early one waits for the child's handling
         pid = os.fork()
         if pid == 0:
             _leave(lambda: self._become(spawn, fds, zygote_pid))

@@ -23,6 +23,10 @@ from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
 PULL_BACKOFF: Final = BackoffLimits(initial_s=10.0, max_s=300.0, expires_after_s=600.0)
 """pkg/kubelet/kubelet.go (imageBackOffPeriod, MaxImageBackOff); client-go forgets after twice the maximum."""
 
+SEEN_FOR_S: Final = 2.0
+"""How long an image that was seen counts as there, in seconds: pods that start together share one look. One that is
+removed in between is missed by the create, which asks again."""
+
 Tell = Callable[[str, str, str], Awaitable[None]]
 """Takes an event's type, reason and message."""
 
@@ -48,6 +52,12 @@ class ImageError(Exception):
         self.retry_at = retry_at
 
 
+class _Seen(msgspec.Struct, frozen=True):
+    info: ImageInfo
+    at: float
+    """Monotonic seconds."""
+
+
 class _Failure(msgspec.Struct, frozen=True):
     backoff: BackoffEntry
     message: str
@@ -62,6 +72,7 @@ class ImageManager:
         self._limits = limits
         self._pulls: dict[str, asyncio.Task[str]] = {}
         self._failures: dict[tuple[str, str], _Failure] = {}
+        self._seen: dict[str, _Seen] = {}
 
     async def ensure_image(self, uid: str, reference: str, policy: PullPolicy, tell: Tell) -> ImageInfo:
         """The image of a container of the pod ``uid``, pulled if need be.
@@ -89,9 +100,20 @@ class ImageManager:
             await tell("Warning", "InspectFailed", message)
             raise ImageError(ImageReason.INVALID_NAME, message) from error
 
+    def forget(self, reference: str) -> None:
+        """It turned out to be gone: the next `ensure_image` looks for itself."""
+        self._seen.pop(str(parse_image_reference(reference)), None)
+
     async def _inspect(self, reference: str, image: ImageReference, tell: Tell) -> ImageInfo | None:
+        now = self._clock.now().mono
+        seen = self._seen.get(str(image))
+        if seen is not None and now - seen.at < SEEN_FOR_S:
+            return seen.info
         try:
-            return await self._runtime.inspect_image(str(image))
+            info = await self._runtime.inspect_image(str(image))
+            if info is not None:
+                self._seen[str(image)] = _Seen(info, now)
+            return info
         except RuntimeCallError as error:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
                 raise

@@ -12,7 +12,7 @@ import logging
 import math
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 from ipc.board import WorkerRowWriter
@@ -48,8 +48,16 @@ RETRY_MAX_S: Final = 10.0
 """Longest such delay, in seconds."""
 ROUND_S: Final = 5.0
 """How long the pods of one round are waited for, in seconds. Those that take longer are looked at again, later."""
-HINTS: Final = frozenset({"start", "restart", "died", "remove", "pause", "unpause"})
-"""Events after which a pod looks different. The others of a container's life come along with one of these."""
+HINTS: Final[Mapping[str, float]] = {
+    "died": 0.0,
+    "remove": 0.0,
+    "start": 0.5,
+    "restart": 0.5,
+    "pause": 0.5,
+    "unpause": 0.5,
+}
+"""Events after which a pod looks different, and how long to wait before looking, in seconds. What was started was most
+likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
 
 Link = Channel[NodeWorkerReport, NodeWorkerCommand]
 
@@ -141,9 +149,9 @@ class NodeWorker:
                 case _:
                     assert_never(command)
 
-    def _ask(self, uid: str) -> None:
-        """Look at that pod as soon as possible, after whatever look is under way."""
-        self._due[uid] = 0.0
+    def _ask(self, uid: str, at: float = 0.0) -> None:
+        """Look at that pod then, or as soon as possible, after whatever look is under way."""
+        self._due[uid] = min(at, self._due.get(uid, at))
         self._wake.set()
 
     def _ask_relist(self) -> None:
@@ -171,9 +179,9 @@ class NodeWorker:
             self._ask_relist()
 
     def _hint(self, event: RuntimeEvent) -> None:
-        uid = event.labels.get(labels.POD_UID, "")
-        if uid and event.action in HINTS and not self._published.is_older(uid, event.time):
-            self._ask(uid)
+        uid, delay_s = event.labels.get(labels.POD_UID, ""), HINTS.get(event.action)
+        if uid and delay_s is not None and not self._published.is_older(uid, event.time):
+            self._ask(uid, self._clock.now().mono + delay_s if delay_s else 0.0)
 
     # --- looking ---
 

@@ -105,7 +105,8 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: 
         return await run.act(run.runtime.create_container, spec)
     except RuntimeCallError as error:
         if error.kind is ErrorKind.IMAGE_UNKNOWN:
-            await _ensure_image(run, container)  # removed since we looked
+            run.context.images.forget(container.image)  # removed since somebody looked
+            await _ensure_image(run, container)
             return await run.act(run.runtime.create_container, spec)
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise

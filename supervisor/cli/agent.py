@@ -6,13 +6,13 @@ import contextlib
 import os
 import select
 from collections.abc import Callable, Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, duration_s
+from supervisor.version import own_version
 
 if TYPE_CHECKING:
     from ipc.boot import WorkerMain
@@ -111,7 +111,7 @@ def version(ctx: click.Context, client_only: bool, output: str) -> None:
     """Show the versions of this command and of the agent."""
     from supervisor.cli.printers.documents import as_json, as_yaml
 
-    found: dict[str, Any] = {"clientVersion": _own_version()}
+    found: dict[str, Any] = {"clientVersion": f"v{own_version()}"}
     try:
         if not client_only:
             with agent(ctx) as client:
@@ -119,13 +119,6 @@ def version(ctx: click.Context, client_only: bool, output: str) -> None:
     finally:
         documents = {"json": as_json, "yaml": as_yaml}
         click.echo(documents[output](found) if output else _version_lines(found), nl=False)
-
-
-def _own_version() -> str:
-    try:
-        return f"v{metadata.version('rootlet')}"
-    except metadata.PackageNotFoundError:
-        return "unknown"  # Run from a checkout that was not installed.
 
 
 def _version_lines(found: dict[str, Any]) -> str:

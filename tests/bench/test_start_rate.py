@@ -31,7 +31,7 @@ DEADLINE_S = 600
 
 
 def test_start_rate(podman_service: PodmanService, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Raw with 1, 2, 4 and 8 pods in flight, kube play with 1 and 4, Rootlet with its default; the best of each counts."""
+    """Raw with 1, 2, 4 and 8 pods in flight, kube play with 1 and 4, Rootlet with its default; the best one counts."""
     seconds: dict[str, list[float]] = {}
     with _agent(podman_service, tmp_path) as start_with_rootlet:
         ways: dict[str, Callable[[str], float]] = {"rootlet": start_with_rootlet}
@@ -132,7 +132,8 @@ def _agent(service: PodmanService, tmp_path: Path) -> Iterator[Callable[[str], f
 
 def _wait_for_agent(instance: str, agent: subprocess.Popen[bytes]) -> None:
     deadline = monotonic() + 60
-    while subprocess.run(["rootlet", "--instance", instance, "get", "workers"], capture_output=True, check=False).returncode:
+    ask = ["rootlet", "--instance", instance, "get", "workers"]
+    while subprocess.run(ask, capture_output=True, check=False).returncode:
         assert agent.poll() is None, "the agent ended"
         assert monotonic() < deadline, "the agent does not answer"
 

@@ -79,7 +79,8 @@ def _comparable(status: Json) -> dict[str, Any]:
 
 
 def _comparable_state(state: Json) -> dict[str, Any]:
-    kind, detail = next(iter(state.items()), ("", {}))
+    found: tuple[str, Json] = next(iter(state.items()), ("", {}))
+    kind, detail = found
     reason = detail.get("reason", "")
     return {
         "kind": kind,

@@ -28,6 +28,7 @@ from workers.restart import (
 from workers.specgen import make_port_mappings, truncate_hostname
 from workers.termination import KillReason, stop_window_s, termination_grace_s
 
+
 def _compute_pod_actions(case: Json) -> Result:
     _refuse_later(case)
     of = pod(case["pod"])

@@ -45,7 +45,9 @@ class Zygote:
         sock, self.pid = start_zygote(self.board, echo_worker, self.socket_path)
         self.link: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(sock, ZygoteReport)
 
-    def spawn(self, slot: int, *, incarnation: int = 1, listen: socket.socket | None = None) -> tuple[socket.socket, int]:
+    def spawn(
+        self, slot: int, *, incarnation: int = 1, listen: socket.socket | None = None
+    ) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
         ours.settimeout(DEADLINE_S)
         fds = [theirs.fileno()] + ([listen.fileno()] if listen else [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api import Container, ObjectMeta, Pod, PodSpec, PodStatus
+from ipc.api import Container, ObjectMeta, Pod, PodSpec, PodStatus, RestartPolicy
 from ipc.clock import Instant
 from ipc.messages import SyncAction, SyncResult
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
@@ -15,7 +15,7 @@ NOW = Instant(mono=100.0, wall=1_800_000_000.0)
 LATER = Instant(mono=200.0, wall=1_800_000_100.0)
 
 
-def pod(*names: str, policy: str = "Always") -> Pod:
+def pod(*names: str, policy: RestartPolicy = "Always") -> Pod:
     containers = tuple(Container(name=name, image="image") for name in names)
     return Pod(
         metadata=ObjectMeta(name="p", namespace="default", uid="u", generation=3),
@@ -38,7 +38,9 @@ def container(name: str, state: ContainerState, attempt: int = 0, exit_code: int
 READY_SANDBOX = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, created_at=50.0)
 
 
-def status(wanted: Pod, *containers: RuntimeContainerStatus, previous: PodStatus | None = None, **more: object) -> PodStatus:
+def status(
+    wanted: Pod, *containers: RuntimeContainerStatus, previous: PodStatus | None = None, **more: object
+) -> PodStatus:
     observed = RuntimePodStatus(uid="u", sandboxes=(READY_SANDBOX,), containers=containers)
     given = StatusInput(pod=wanted, observed=observed, reasons=more.pop("reasons", {}), previous=previous, **more)  # type: ignore[arg-type]
     return generate_pod_status(given, NOW)
@@ -62,7 +64,7 @@ RUNNING, EXITED = ContainerState.RUNNING, ContainerState.EXITED
         ("Never", 1, "Failed"),
     ],
 )
-def test_phase_after_the_only_container_ended(policy: str, exit_code: int, phase: str) -> None:
+def test_phase_after_the_only_container_ended(policy: RestartPolicy, exit_code: int, phase: str) -> None:
     assert status(pod("a", policy=policy), container("a", EXITED, exit_code=exit_code)).phase == phase
 
 
@@ -127,5 +129,6 @@ def test_transition_times_move_only_with_the_status() -> None:
 
 
 def test_a_terminated_pod_counts_what_is_down_as_final() -> None:
-    made = status(pod("a", "b"), container("a", EXITED), container("b", EXITED, exit_code=137), terminated=True, terminating=True)
+    ended = (container("a", EXITED), container("b", EXITED, exit_code=137))
+    made = status(pod("a", "b"), *ended, terminated=True, terminating=True)
     assert made.phase == "Failed"

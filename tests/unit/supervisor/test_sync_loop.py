@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.messages import RuntimeHealth, SyncAction, SyncResult
+from ipc.messages import SyncAction, SyncResult
 from supervisor.sources.types import PodOperation
 from tests.unit.supervisor.dialogue import WALL, Talk, absent, exited, pod, running
 
@@ -585,11 +585,3 @@ def test_an_unchanged_status_is_not_told_again() -> None:
     talk.see(running("a"))
     talk.done("a")
     assert talk.told["a"].resource_version == version
-
-
-def test_a_runtime_that_is_down_forgets_nothing() -> None:
-    talk = Talk()
-    talk.start("a")
-    assert talk.say(RuntimeHealth(healthy=False, message="connection refused")) == []
-    assert talk.phase("a") == "Running"
-    assert "connection refused" in talk.logs[-1]

@@ -15,6 +15,7 @@ from supervisor.worker_pool import (
     ChildSpec,
     GiveUp,
     KillChild,
+    PoolCommand,
     SlotState,
     SpawnChild,
     WorkerPool,
@@ -34,6 +35,10 @@ def make_pool(max_deaths: int = 3) -> WorkerPool:
 
 def exited(slot: int, incarnation: int, code: int = -9) -> Exited:
     return Exited(slot=slot, incarnation=incarnation, pid=100, exit_code=code)
+
+
+def kills(commands: list[PoolCommand]) -> list[KillChild]:
+    return [command for command in commands if isinstance(command, KillChild)]
 
 
 def started_pool(max_deaths: int = 3) -> WorkerPool:
@@ -88,10 +93,10 @@ def test_intensity_counts_only_the_period(deaths: list[float], limit: int, perio
 def test_a_silent_child_is_aborted_for_its_stack_and_then_killed() -> None:
     pool = started_pool()
     beats = {0: (1, 100.0), 3: (1, 5.0)}
-    [abort] = pool.check_heartbeats(beats, 100.0)
+    [abort] = kills(pool.check_heartbeats(beats, 100.0))
     assert (abort.slot, abort.signum) == (3, signal.SIGABRT)
     assert pool.check_heartbeats(beats, 100.0 + ABORT_WINDOW_S / 2) == []
-    [kill] = pool.check_heartbeats(beats, 100.0 + ABORT_WINDOW_S * 1.5)
+    [kill] = kills(pool.check_heartbeats(beats, 100.0 + ABORT_WINDOW_S * 1.5))
     assert (kill.slot, kill.signum) == (3, signal.SIGKILL)
 
 
@@ -99,7 +104,7 @@ def test_the_heartbeat_of_a_former_incarnation_counts_for_nothing() -> None:
     pool = started_pool()
     pool.exited(exited(3, 1), 1.0)
     commands = pool.check_heartbeats({0: (1, 100.0), 3: (1, 100.0)}, 100.0)
-    assert [(c.slot, c.incarnation) for c in commands if isinstance(c, KillChild)] == [(3, 2)]
+    assert [(c.slot, c.incarnation) for c in kills(commands)] == [(3, 2)]
 
 
 def test_a_row_that_cannot_be_read_is_not_a_missing_heartbeat() -> None:
@@ -111,7 +116,7 @@ def test_a_row_that_cannot_be_read_is_not_a_missing_heartbeat() -> None:
 @pytest.mark.parametrize("spare", [None, 2])
 def test_stop_spares_the_slot_that_serves_the_others_and_restarts_nobody(spare: int | None) -> None:
     pool = started_pool()
-    signalled = {command.slot for command in pool.stop(signal.SIGTERM, spare) if isinstance(command, KillChild)}
+    signalled = {command.slot for command in kills(pool.stop(signal.SIGTERM, spare))}
     assert signalled == {0, 2, 3} - {spare}
     for slot in (0, 3):
         assert pool.exited(exited(slot, 1), 1.0) == []

@@ -17,7 +17,7 @@ from tests.fakes.clock import SimClock, simulate
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
-from workers.node_worker import RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.node_worker import HINTS, RETRY_MAX_S, ROUND_S, retry_delay_s
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
@@ -256,7 +256,7 @@ async def test_a_start_is_noticed_by_its_event() -> None:
         before, started_at = len(master.reports), host.now()
         host.podman.start_container(id)
         seen = await master.observation("u1", lambda s: s.containers[0].state is ContainerState.RUNNING, before)
-        assert seen.observed_at < started_at + 0.1
+        assert seen.observed_at < started_at + HINTS["start"] + 0.1
 
 
 @simulated

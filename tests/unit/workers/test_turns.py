@@ -27,7 +27,11 @@ async def test_the_sync_that_began_first_goes_first() -> None:
     assert done == [1, 1, 2, 3]
 
 
-@given(at_a_time=st.integers(1, 4), orders=st.lists(st.integers(0, 9), max_size=30), cancelled=st.sets(st.integers(0, 29)))
+@given(
+    at_a_time=st.integers(1, 4),
+    orders=st.lists(st.integers(0, 9), max_size=30),
+    cancelled=st.sets(st.integers(0, 29)),
+)
 def test_never_more_than_that_many_and_no_turn_is_lost(at_a_time: int, orders: list[int], cancelled: set[int]) -> None:
     async def run() -> None:
         turns = Turns(at_a_time)
