@@ -249,7 +249,7 @@ class PodChanged(_Message, frozen=True, kw_only=True):
     source: str
     deletion_timestamp: str = ""
     observed_at: float = 0.0
-    """When the observation began that the status tells of, monotonic seconds. No news by itself."""
+    """When the observation began that is the reason for this message, monotonic seconds; 0.0 for another reason."""
     next_try: dict[str, str] = {}
     """Container name -> when the next start comes and why (for describe)."""
     sentence: str = ""

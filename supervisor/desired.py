@@ -66,8 +66,16 @@ class Desired:
         return self._config.all_ready()
 
     def restore(self) -> tuple[PodUpdate, ...]:
-        """The last accepted set, so that running pods stay supervised while a source cannot be read."""
-        return self._config.restore(checkpoint.load(self._checkpoint) or ())
+        """The last accepted set, so that running pods stay supervised while a source cannot be read.
+
+        Without a usable checkpoint they wait for their source: until it was read nothing is deleted either way.
+        """
+        try:
+            desired = checkpoint.load(self._checkpoint) or ()
+        except checkpoint.CheckpointError as error:
+            log.error("%s", error)
+            desired = ()
+        return self._config.restore(desired)
 
     async def watch(self) -> AsyncIterator[Change]:
         """Every change from now on. Ends only by being closed."""
@@ -99,12 +107,15 @@ class Desired:
             await self._save()
         return Reply(request_id=0, code=200, results=result.lines)
 
-    async def delete(self, namespace: str, name: str, grace_period_s: int | None) -> Reply:
-        """`rootlet delete`: only what was applied; a manifest's pod goes with its manifest."""
+    async def delete(self, namespace: str, name: str, grace_period_s: int | None, *, going_down: bool) -> Reply:
+        """`rootlet delete`: only what was applied; a manifest's pod goes with its manifest.
+
+        ``going_down``: a pod of that name is on its way out already. Then a deletion may only make it go sooner.
+        """
         holder = self._config.holder((namespace, name))
-        if holder is None:
+        if holder is None and not going_down:
             return Reply(request_id=0, code=404, reason="NotFound", message=f'pods "{name}" not found')
-        if holder.source != APPLY_SOURCE:
+        if holder is not None and holder.source != APPLY_SOURCE:
             text = f'pods "{name}" is stated by the manifest {holder.file}: remove it there'
             return Reply(request_id=0, code=403, reason="Forbidden", message=text)
         kill = None

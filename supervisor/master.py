@@ -360,9 +360,10 @@ class Master:
         self._answer(request.request_id, await self._desired.apply(request.file, request.body))
 
     async def _delete(self, request: DeletePod) -> None:
-        self._answer(
-            request.request_id, await self._desired.delete(request.namespace, request.name, request.grace_period_s)
-        )
+        namespace, name = request.namespace, request.name
+        going_down = self._loop.is_going_down(namespace, name)
+        reply = await self._desired.delete(namespace, name, request.grace_period_s, going_down=going_down)
+        self._answer(request.request_id, reply)
 
     def _answer(self, request_id: int, answer: Reply) -> None:
         reply = msgspec.structs.replace(answer, request_id=request_id)

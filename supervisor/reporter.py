@@ -33,7 +33,9 @@ class Reporter:
     def event(self, report: EventReport, now: Instant) -> list[FeedMessage]:
         return self._feed.event(*self._events.record(report, now.wall))
 
-    def pod(self, life: PodLifecycle, observed: RuntimePodStatus, now: Instant) -> list[FeedMessage]:
+    def pod(
+        self, life: PodLifecycle, observed: RuntimePodStatus, now: Instant, observed_at: float = 0.0
+    ) -> list[FeedMessage]:
         """Generates ``life.status``; an unchanged one is not told again (STAT-01)."""
         assert life.pod is not None
         reasons = self._reasons.of_pod(life.uid)
@@ -62,7 +64,7 @@ class Reporter:
                 status=life.status,
                 source=life.source,
                 deletion_timestamp=rfc3339(life.deletion_wall) if life.removed and life.deletion_wall else "",
-                observed_at=observed.observed_at,
+                observed_at=observed_at,
                 next_try=waits,
                 sentence=life.sentence,
             )

@@ -49,7 +49,7 @@ from supervisor.dialogue import (
     WorkerDown,
     WorkerUp,
 )
-from supervisor.pod_cache import PodCache
+from supervisor.looks import Looks
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reporter import Reporter
 from supervisor.rows import NO_ROW, RowAllocator
@@ -72,19 +72,17 @@ class SyncLoop:
         self._pods_per_slot = {FIRST_POD_SLOT + n: 0 for n in range(workers)}
         self._rng = rng
         self._lives: dict[str, PodLifecycle] = {}
-        self._cache = PodCache()
+        self._looks = Looks()
+        self._cache = self._looks.cache
         self._queue = WorkQueue()
         self._rows = RowAllocator(pod_rows)
         self._reporter = Reporter(settings, host_ip)
         self._up: dict[int, int] = {}
         """Slot -> incarnation that is ready for work."""
-        self._awaited: set[str] = set()
-        """Pods that the node worker was asked to look at and has not answered for."""
-        self._ask: set[str] = set()
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
         self._deferred: dict[str, int | None] = {}
-        """REMOVEs that wait for the sources to be read, and the grace period that came with each."""
+        """REMOVEs that wait for the sources and a relist, and the grace period that came with each."""
         self._sources_ready = False
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
@@ -110,15 +108,17 @@ class SyncLoop:
         self._handlers[type(event)](event, now)
         self._dispatch_touched(now)
         self._check_stopped()
-        if self._ask:
-            self._awaited |= self._ask
-            self._to_node(Observe(uids=tuple(sorted(self._ask))))
-            self._ask = set()
+        if questions := self._looks.questions():
+            self._to_node(Observe(uids=questions))
         return self._out
 
     def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
         return self._pods_per_slot
+
+    def is_going_down(self, namespace: str, name: str) -> bool:
+        """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
+        return bool(self._going_down(namespace, name))
 
     # --- what is wanted ------------------------------------------------------------------------------------------
 
@@ -179,32 +179,38 @@ class SyncLoop:
         return None
 
     def _remove(self, pod: Pod, source: str, now: Instant) -> None:
-        """HandlePodRemoves. Refused while a source has not been read; `SourcesReady` makes up for it."""
+        """HandlePodRemoves. Waits until every source was read once and one full relist has succeeded."""
         life = self._lives.get(pod.metadata.uid)
         if life is None:
             return
         life.successor = None
-        grace_s = pod.metadata.deletion_grace_period_seconds
-        if self._sources_ready:
-            self._kill(life, grace_s, now)
-        else:
-            self._deferred[life.uid] = grace_s
+        self._deferred[life.uid] = pod.metadata.deletion_grace_period_seconds
+        self._carry_out_removals(now)
 
     def _on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
         self._sources_ready = True
+        self._carry_out_removals(now)
+
+    def _carry_out_removals(self, now: Instant) -> None:
+        """Nothing is deleted on partial knowledge, of what is wanted or of what runs."""
+        if not (self._sources_ready and self._cache.relisted_at):
+            return
         for uid, grace_s in self._deferred.items():
             if uid in self._lives:
                 self._kill(self._lives[uid], grace_s, now)
         self._deferred.clear()
 
     def _on_kill_pod(self, kill: KillPod, now: Instant) -> None:
-        for life in self._lives.values():
-            if life.name != f"{kill.namespace}/{kill.name}":
-                continue
+        for life in self._going_down(kill.namespace, kill.name):
             if life.uid in self._deferred:
                 self._deferred[life.uid] = kill.grace_period_s
-            elif life.removed:
+            else:
                 self._kill(life, kill.grace_period_s, now)
+
+    def _going_down(self, namespace: str, name: str) -> list[PodLifecycle]:
+        """Those that were removed, and those that will be as soon as every source was read."""
+        named = (life for life in self._lives.values() if life.name == f"{namespace}/{name}")
+        return [life for life in named if life.removed or life.uid in self._deferred]
 
     def _on_stop_pods(self, _: StopPods, now: Instant) -> None:
         """Everything of ours goes, whatever the sources say later."""
@@ -228,49 +234,30 @@ class SyncLoop:
         for observation in (*views.observations, *self._absent(views)):
             self._take_view(observation, now)
         if views.relisted_at:
-            self._cache.relisted(views.relisted_at)
-            self._touched |= self._awaited
-            self._awaited = {uid for uid in self._awaited if not self._is_answered(uid)}
+            self._touched |= set(self._looks.relisted(views.relisted_at, self._acted_at))
+            self._carry_out_removals(now)
 
     def _absent(self, views: Views) -> list[Observation]:
-        """What nobody tracks (an orphan, a pod without a row) and a relist does not show is not there."""
-        at = views.relisted_at
-        if not at:
+        """The node worker speaks of a pod without a row, and of an orphan, only while it exists."""
+        if not views.relisted_at:
             return []
-        rowless = [uid for uid, life in self._lives.items() if life.row == NO_ROW]
-        shown = {observation.uid for observation in views.observations}
-        return [
-            Observation(uid=uid, observed_at=at, changed=True, status=RuntimePodStatus(uid=uid, observed_at=at))
-            for uid in (*rowless, *self._cache.orphans(self._lives))
-            if uid not in shown
-        ]
+        rowless = (uid for uid, life in self._lives.items() if life.row == NO_ROW)
+        untracked = (*rowless, *self._cache.orphans(self._lives))
+        return self._looks.absent(views.relisted_at, views.observations, untracked)
 
-    def _is_answered(self, uid: str) -> bool:
+    def _acted_at(self, uid: str) -> float | None:
         life = self._lives.get(uid)
-        return life is None or self._cache.newer_than(uid, life.acted_at) is not None
+        return life.acted_at if life is not None else None
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
-        uid, status = observation.uid, observation.status
-        life = self._lives.get(uid)
+        life = self._lives.get(observation.uid)
+        changed = self._looks.take(observation, wanted=life is not None)
         if life is None:
-            if status is not None:
-                self._take_orphan(status)
             return
-        self._touched.add(uid)
-        if status is None:
-            self._cache.doubt(uid)
-            self._ask.add(uid)
-            return
-        self._awaited.discard(uid)
-        if self._cache.set(status, observation.row):
-            life.observed(running=status.is_running())
-            self._report(life, now)
-
-    def _take_orphan(self, status: RuntimePodStatus) -> None:
-        if status.is_empty():
-            self._cache.delete(status.uid)
-        else:
-            self._cache.set(status, NO_ROW)
+        self._touched.add(life.uid)
+        if changed is not None:
+            life.observed(running=changed.is_running())
+            self._report(life, now, observed_at=changed.observed_at)
 
     # --- what the workers did ------------------------------------------------------------------------------------
 
@@ -285,7 +272,7 @@ class SyncLoop:
             self._log_sync(life, done)
         self._reporter.sync_results(life, done)
         if done.changed:
-            self._ask.add(life.uid)
+            self._looks.ask(life.uid)
         due = requeue.due_in(done, now.wall, self._settings, self._rng)
         if due > 0.0:
             self._queue.enqueue(life.uid, now.mono + due)
@@ -305,7 +292,7 @@ class SyncLoop:
         if up.slot == NODE_SLOT:
             for life in self._lives.values():
                 self._tell_row(life)
-            self._ask |= self._awaited
+            self._looks.ask_again()
         if up.slot == API_SLOT:
             for message in self._reporter.everything():
                 self._send(API_SLOT, message)
@@ -357,10 +344,8 @@ class SyncLoop:
 
     def _dispatch(self, life: PodLifecycle, now: Instant) -> None:
         """Steps 4 to 6 of a pod's way: a view that is new enough, the status before acting, then the worker."""
-        entry = self._cache.newer_than(life.uid, life.acted_at)
+        entry = self._looks.newer_than(life.uid, life.acted_at)
         if entry is None:
-            if life.uid not in self._awaited:
-                self._ask.add(life.uid)
             return
         self._settle(life, entry.status, now)
         if life.finished:
@@ -415,9 +400,8 @@ class SyncLoop:
     def _forget(self, life: PodLifecycle, now: Instant) -> None:
         """Nothing of it is left; a successor begins anew."""
         del self._lives[life.uid]
-        self._cache.delete(life.uid)
+        self._looks.forget(life.uid)
         self._queue.remove(life.uid)
-        self._awaited.discard(life.uid)
         self._rows.give_back(life.row)
         self._pods_per_slot[life.slot] -= 1
         self._to_node(Untrack(uid=life.uid))
@@ -437,11 +421,12 @@ class SyncLoop:
     def _active_pods(self) -> list[Pod]:
         return [life.pod for life in self._lives.values() if life.active and life.pod is not None]
 
-    def _report(self, life: PodLifecycle, now: Instant) -> str:
-        """Generate the pod's status, tell the API server if it changed; the phase."""
+    def _report(self, life: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
+        """Generate the pod's status, tell the API server if it changed; the phase. The date is of the observation that
+        is the reason, if one is."""
         if life.pod is None:
             return ""
-        for message in self._reporter.pod(life, self._cache.get(life.uid), now):
+        for message in self._reporter.pod(life, self._cache.get(life.uid), now, observed_at):
             self._send(API_SLOT, message)
         return life.status.phase if life.status is not None else ""
 

@@ -35,6 +35,7 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from workers import labels
+from workers.garbage import Garbage
 from workers.observer import Observer, Relisting
 from workers.published import Published
 from workers.relist import is_list_cheaper
@@ -46,6 +47,8 @@ RETRY_INITIAL_S: Final = 0.25
 """Delay before a failed look is repeated, in seconds; it doubles."""
 RETRY_MAX_S: Final = 10.0
 """Longest such delay, in seconds."""
+MAX_ROUND_PODS: Final = 16
+"""Pods looked at in one round: what is asked meanwhile has not long to wait, and no call waits long for its turn."""
 ROUND_S: Final = 5.0
 """How long the pods of one round are waited for, in seconds. Those that take longer are looked at again, later."""
 HINTS: Final[Mapping[str, float]] = {
@@ -77,7 +80,7 @@ async def run_node_worker(
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
-            work = [group.create_task(worker.look()), group.create_task(worker.listen())]
+            work = [group.create_task(life()) for life in (worker.look, worker.listen, worker.garbage.collect)]
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -113,6 +116,7 @@ class NodeWorker:
         self._observer = Observer(
             runtime, clock, instance=settings.instance, pod_logs_dir=settings.pod_logs_dir, on_exit=self._ask
         )
+        self.garbage = Garbage(runtime, settings.pod_logs_dir)
         self._due: dict[str, float] = {}
         """When each pod that waits is to be looked at, in monotonic seconds; 0.0 is at once. Oldest request first."""
         self._failures: dict[str, int] = {}
@@ -175,6 +179,7 @@ class NodeWorker:
                 why = str(error)
             failures += 1
             log.info("Podman's stream of events broke: %s", why)
+            self.garbage.podman_was_lost()
             await asyncio.sleep(retry_delay_s(failures))
             self._ask_relist()
 
@@ -193,7 +198,7 @@ class NodeWorker:
             if now >= self._relist_at or is_list_cheaper(len(due), self._observer.containers):
                 await self._relist()
             elif due:
-                await self._round(due)
+                await self._round(due[:MAX_ROUND_PODS])
             else:
                 await self._sleep(now)
             self._count()
@@ -251,6 +256,7 @@ class NodeWorker:
             await self._fail_relist(error.message)
             return
         self._relist_failures = 0
+        self.garbage.relisted()
         await self._report_health(RuntimeHealth(healthy=True, version=version))
         await self._answer(waiting, relisting)
 
@@ -291,6 +297,7 @@ class NodeWorker:
 
     async def _fail_relist(self, why: str) -> None:
         self._relist_failures += 1
+        self.garbage.podman_was_lost()
         self._relist_at = self._clock.now().mono + retry_delay_s(self._relist_failures)
         await self._report_health(RuntimeHealth(healthy=False, message=why))
 

@@ -99,7 +99,8 @@ def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
     """pods/create, start the infra container, containers/create, start: the four calls of one pod."""
 
     def job(libpod: Libpod) -> None:
-        made = libpod.call("POST", "pods/create", pod_spec(pod, instance, 0))["Id"]
+        spec = pod_spec(pod, instance, 0, logs / f"{pod.metadata.name}.pid")
+        made = libpod.call("POST", "pods/create", spec)["Id"]
         infra = libpod.call("GET", f"pods/{made}/json")["InfraContainerID"]
         libpod.call("POST", f"containers/{infra}/start")
         for container in pod.spec.containers:

@@ -186,6 +186,9 @@ class Talk:
 
     # --- what was said ---
 
+    def is_going_down(self, name: str) -> bool:
+        return self.loop.is_going_down("default", name)
+
     def phase(self, uid: str) -> str:
         return self.told[uid].status.phase
 

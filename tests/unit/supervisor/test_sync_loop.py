@@ -247,6 +247,20 @@ def test_a_kill_is_only_for_what_is_removed() -> None:
     assert talk.kill("a", 1) == []
 
 
+def test_a_pod_is_going_down_from_its_removal_to_its_end() -> None:
+    talk = Talk()
+    talk.start("a")
+    assert not talk.is_going_down("a")
+    talk.remove("a")
+    assert talk.is_going_down("a")
+    assert not talk.is_going_down("b")
+    talk.see(exited("a"))
+    talk.done("a", changed=True)
+    assert talk.is_going_down("a")
+    talk.see(absent("a"))
+    assert not talk.is_going_down("a")
+
+
 def test_a_pod_that_is_removed_before_it_ever_ran_goes_without_a_stop() -> None:
     talk = Talk()
     talk.ready()
@@ -287,11 +301,22 @@ def test_nothing_is_removed_before_every_source_was_read() -> None:
     talk.update("a", op=PodOperation.RESTORE)
     talk.relist(running("a"))
     assert talk.remove("a") == []
+    assert talk.is_going_down("a")
     assert talk.kill("a", 3) == [], "not even when somebody is in a hurry"
     talk.done("a")
     assert talk.ready() == ["observe a"]
     assert talk.see(running("a")) == ["terminating a"]
     assert talk.syncs["a"].grace_period_s == 3
+
+
+def test_nothing_is_removed_before_one_full_relist() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.add("a")
+    talk.see(running("a"))
+    talk.done("a")
+    assert talk.remove("a") == [], "one pod was seen, the host was not"
+    assert "terminating a" in talk.relist(running("a"))
 
 
 def test_a_removal_that_waited_is_forgotten_when_the_pod_is_stated_again() -> None:
