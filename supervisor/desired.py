@@ -77,6 +77,13 @@ class Desired:
             desired = ()
         return self._config.restore(desired)
 
+    def forget(self) -> None:
+        """Every pod was taken down on request: nothing is left that the next start would have to restore."""
+        try:
+            self._checkpoint.unlink(missing_ok=True)
+        except OSError as error:
+            log.error("checkpoint not removed: %s", error)
+
     async def watch(self) -> AsyncIterator[Change]:
         """Every change from now on. Ends only by being closed."""
         reading = asyncio.create_task(self._read_sources(), name="sources")

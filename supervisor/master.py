@@ -253,6 +253,7 @@ class Master:
                 case Log(level, text):
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
                 case PodsStopped():
+                    self._desired.forget()
                     self._ending.set()
 
     def _carry_out(self, commands: list[PoolCommand]) -> None:

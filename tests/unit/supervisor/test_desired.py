@@ -77,3 +77,11 @@ async def test_a_damaged_checkpoint_is_put_aside_and_said(tmp_path: Path, caplog
     (sources.state / CHECKPOINT_FILE).write_text("{")
     assert sources.desired.restore() == ()
     assert "moved to desired.json.refused" in caplog.text
+
+
+async def test_pods_that_were_taken_down_on_request_are_not_restored(sources: Sources) -> None:
+    checkpoint = sources.state / CHECKPOINT_FILE
+    assert checkpoint.exists()
+    sources.desired.forget()
+    assert not checkpoint.exists()
+    sources.desired.forget()
