@@ -96,13 +96,15 @@ class Children:
             self._listener.on_broken_link(slot, incarnation, str(full))
 
     async def close(self) -> None:
-        """Let go of every link; the zygote leaves when it sees its own closed."""
+        """Let go of every link when what is pending was written or dropped; the zygote goes when its own is closed."""
         asyncio.get_running_loop().remove_reader(self._zygote.fileno())
-        for channel in list(self._channels.values()):
+        channels = list(self._channels.values())
+        for channel in channels:
             channel.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(channel.wait_closed() for channel in channels))
         self._zygote.close()
 
     async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:

@@ -18,6 +18,8 @@ import tarfile
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import AF_UNIX
+from socket import socket as Socket
 from time import sleep
 from typing import Any, Final
 
@@ -29,6 +31,7 @@ from workers.labels import INSTANCE
 
 IMAGE: Final = "localhost/rootlet-test:latest"
 """A static busybox with its applets, and nothing else."""
+SOCKET: Final = "podman.sock"
 START_DEADLINE_S: Final = 30.0
 COMMAND_DEADLINE_S: Final = 120.0
 APPLETS: Final = "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
@@ -83,10 +86,21 @@ def why_not() -> str:
 @contextlib.contextmanager
 def running_service(directory: Path) -> Iterator[Path]:
     """A service on a socket in ``directory``. It dies with this process, whatever ends that."""
-    conf, socket, log = directory / "containers.conf", directory / "podman.sock", directory / "service.log"
+    service = spawn_service(directory)
+    try:
+        yield directory / SOCKET
+    finally:
+        service.send_signal(signal.SIGTERM)
+        service.wait(COMMAND_DEADLINE_S)
+
+
+def spawn_service(directory: Path) -> subprocess.Popen[bytes]:
+    """The same without an end, for those who mean to kill it. A socket that is there already is of a dead one."""
+    conf, socket, log = directory / "containers.conf", directory / SOCKET, directory / "service.log"
+    socket.unlink(missing_ok=True)
     conf.write_text(tomli_w.dumps(merged_conf()))
     command = ["setpriv", "--pdeathsig", "TERM", "podman", "system", "service", "-t", "0", f"unix://{socket}"]
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         # In a session of its own: Ctrl-C must not take it away before the clean-up.
         service = subprocess.Popen(
             command,
@@ -96,13 +110,15 @@ def running_service(directory: Path) -> Iterator[Path]:
             stderr=output,
             start_new_session=True,
         )
-    try:
-        wait_until(lambda: socket.exists() or service.poll() is not None, START_DEADLINE_S)
-        assert service.poll() is None, f"podman system service ended: {log.read_text()}"
-        yield socket
-    finally:
-        service.send_signal(signal.SIGTERM)
-        service.wait(COMMAND_DEADLINE_S)
+    wait_until(lambda: _listens(socket) or service.poll() is not None, START_DEADLINE_S)
+    assert service.poll() is None, f"podman system service ended: {log.read_text()}"
+    return service
+
+
+def _listens(path: Path) -> bool:
+    """A socket that is there does not yet listen."""
+    with Socket(AF_UNIX) as client:
+        return client.connect_ex(str(path)) == 0
 
 
 def merged_conf() -> dict[str, Any]:

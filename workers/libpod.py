@@ -7,6 +7,7 @@ checked structs in 0.3 ms, which is what a parser needs for the bare dictionarie
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -297,6 +298,8 @@ _KIND_BY_CAUSE: Final = (
     ("invalid signal", ErrorKind.INVALID),
     ("json: cannot unmarshal", ErrorKind.INVALID),
 )
+# No sentinel error of libpod's stands behind these: the OCI runtime's words, and how libpod reports any failed command.
+_LEFTOVER: Final = re.compile(r"already exists: OCI runtime error|/[a-z]+ start [0-9a-f]{64}` failed: exit status")
 _KIND_BY_STATUS: Final = {400: ErrorKind.INVALID, 404: ErrorKind.NOT_FOUND, 409: ErrorKind.WRONG_STATE}
 
 
@@ -310,7 +313,8 @@ def call_error(call: str, status: int, body: bytes) -> RuntimeCallError:
     except (msgspec.DecodeError, ValueError):
         failure = _Failure()
     text = failure.message or failure.cause or body.decode(errors="replace") or "no reason given"
-    return RuntimeCallError(_kind(status, failure.cause), call, f"{text[:MAX_MESSAGE_CHARS]} (HTTP {status})")
+    kind = ErrorKind.LEFTOVER if _LEFTOVER.search(failure.message) else _kind(status, failure.cause)
+    return RuntimeCallError(kind, call, f"{text[:MAX_MESSAGE_CHARS]} (HTTP {status})")
 
 
 def _kind(status: int, cause: str) -> ErrorKind:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from ipc.api import Pod
+from workers import labels
 
 UID_CHARS: Final = 8
 """How much of the UID goes into a name."""
@@ -22,14 +24,30 @@ def uid8(uid: str) -> str:
 
 def sandbox_name(pod: Pod, attempt: int) -> str:
     """``<pod>_<namespace>_<uid8>_<attempt>``: the name of the Podman pod. Kubernetes names have no underscore."""
-    return f"{pod.metadata.name}_{pod.metadata.namespace}_{uid8(pod.metadata.uid)}_{attempt}"
+    return _sandbox_name(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid, attempt)
 
 
 def infra_name(pod: Pod, attempt: int) -> str:
     """The name of the sandbox's infra container; no container's name ends like that."""
-    return f"{sandbox_name(pod, attempt)}_infra"
+    return infra_name_of(sandbox_name(pod, attempt))
+
+
+def infra_name_of(sandbox: str) -> str:
+    """The same from the sandbox's name."""
+    return f"{sandbox}_infra"
 
 
 def container_name(pod: Pod, container: str, attempt: int) -> str:
     """``<container>_<pod>_<namespace>_<uid8>_<attempt>``."""
     return f"{container}_{sandbox_name(pod, attempt)}"
+
+
+def container_name_of(found: Mapping[str, str], attempt: int) -> str:
+    """The name that we gave to the container with these labels, and that no copy of it can have."""
+    pod, uid = found.get(labels.POD_NAME, ""), found.get(labels.POD_UID, "")
+    sandbox = _sandbox_name(pod, found.get(labels.POD_NAMESPACE, ""), uid, attempt)
+    return f"{found.get(labels.CONTAINER_NAME, '')}_{sandbox}"
+
+
+def _sandbox_name(pod: str, namespace: str, uid: str, attempt: int) -> str:
+    return f"{pod}_{namespace}_{uid8(uid)}_{attempt}"

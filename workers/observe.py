@@ -7,6 +7,7 @@ from typing import Final
 
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers import labels
+from workers.naming import container_name_of
 from workers.runtime import InspectedContainer, ListedContainer, ListedPod
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
@@ -50,7 +51,7 @@ def pod_status(
     podman_pods, every = tuple(pods), tuple(containers)
     by_id = {container.id: container for container in every}
     sandboxes = (_sandbox(pod, by_id.get(pod.infra_id)) for pod in podman_pods)
-    members = (_container(container) for container in every if not container.is_infra)
+    members = [_member(container) for container in every if not container.is_infra]
     named = _first_with_name([pod.labels for pod in podman_pods] + [container.labels for container in every])
     return RuntimePodStatus(
         uid=uid,
@@ -58,7 +59,7 @@ def pod_status(
         namespace=named.get(labels.POD_NAMESPACE, ""),
         observed_at=observed_at,
         sandboxes=tuple(sorted(sandboxes, key=_newest_sandbox_first)),
-        containers=tuple(sorted(members, key=_newest_of_a_name_first)),
+        containers=tuple(container for _, container in sorted(members, key=_newest_of_a_name_first)),
     )
 
 
@@ -81,6 +82,12 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
         ips=infra.ips if infra else (),
         grace_period_s=_whole(pod.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
     )
+
+
+def _member(found: InspectedContainer) -> tuple[bool, RuntimeContainerStatus]:
+    """A container, and whether it only looks like ours: somebody ran it anew with the labels of one that we made."""
+    container = _container(found)
+    return found.name != container_name_of(found.labels, container.attempt), container
 
 
 def _container(found: InspectedContainer) -> RuntimeContainerStatus:
@@ -113,8 +120,10 @@ def _newest_sandbox_first(sandbox: SandboxStatus) -> tuple[int, float, str]:
     return (-sandbox.attempt, -sandbox.created_at, sandbox.id)
 
 
-def _newest_of_a_name_first(container: RuntimeContainerStatus) -> tuple[str, int, float, str]:
-    return (container.name, -container.attempt, -container.created_at, container.id)
+def _newest_of_a_name_first(member: tuple[bool, RuntimeContainerStatus]) -> tuple[str, int, bool, float, str]:
+    """Of one attempt the container that we made, however young its copies are."""
+    is_copy, container = member
+    return (container.name, -container.attempt, is_copy, -container.created_at, container.id)
 
 
 def _whole(found: Mapping[str, str], key: str, default: int) -> int:

@@ -32,6 +32,14 @@ def log_file(directory: Path, container: str, attempt: int) -> Path:
     return directory / container / f"{attempt}.log"
 
 
+def monitor_pid_file(directory: Path, attempt: int) -> Path:
+    """Where the monitor of a sandbox's infra container writes its pid: by this path its command line is known as ours.
+
+    No container's name has an underscore.
+    """
+    return directory / f"infra_{attempt}.pid"
+
+
 def attempt_of(file_name: str) -> int | None:
     """Which attempt's file that is, a rotated log included; None for another file."""
     match = _ATTEMPT_FILE.fullmatch(file_name)

@@ -7,6 +7,7 @@ always 4.0.0, which every server from 4.3 to 5.8 answers in the shapes that `wor
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import Final, TypeVar
@@ -18,7 +19,7 @@ import requests
 import urllib3.exceptions
 from podman import PodmanClient
 
-from workers import labels, libpod
+from workers import labels, leftovers, libpod
 from workers.libpod_client import Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import open_pidfd, wait_ended
@@ -28,6 +29,7 @@ from workers.runtime import (
     ImageInfo,
     InspectedContainer,
     InspectedPod,
+    Leftovers,
     ListedContainer,
     ListedPod,
     RuntimeCallError,
@@ -38,6 +40,8 @@ from workers.runtime import (
 API_VERSION: Final = "4.0.0"
 MAX_PULLS: Final = 2
 """Pulls in flight of one process."""
+UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
+"""In which a monitor is a sign of something under way or interrupted."""
 MAX_EVENT_STREAMS: Final = 2
 """Connections kept for event streams, beside those of the calls."""
 
@@ -145,6 +149,27 @@ class PodmanRuntime:
 
     async def remove_pod(self, id: str) -> None:
         await self._remove("remove pod", f"pods/{_name(id)}", {"force": "true", "timeout": "0"})
+
+    async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
+        monitors = await asyncio.to_thread(leftovers.find_monitors, pod_logs_dir)
+        states = {container.id: container.state for container in await self.list_containers()} if monitors else {}
+        unlisted = [monitor for monitor in monitors if monitor.container_id not in states]
+        # Asked after the monitor was seen: Podman knows a container before it has a monitor.
+        unknown = [monitor for monitor in unlisted if not await self._exists(monitor.container_id)]
+        ended = await asyncio.gather(*(leftovers.end(monitor, pod_logs_dir) for monitor in unknown))
+        return Leftovers(
+            ended=tuple(monitor.name for monitor, ours in zip(unknown, ended, strict=True) if ours),
+            unsettled=any(states.get(monitor.container_id) in UNSETTLED_STATES for monitor in monitors),
+        )
+
+    async def _exists(self, id: str) -> bool:
+        try:
+            await self.inspect_container(id)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return False
+        return True
 
     async def pull_image(self, reference: str) -> str:
         # Quiet: one object at the end, so that the deadline is that of the whole pull.

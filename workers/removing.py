@@ -9,6 +9,7 @@ import msgspec
 
 from ipc.messages import SyncAction
 from ipc.runtime import RuntimeContainerStatus, SandboxStatus
+from workers.naming import infra_name_of
 from workers.runtime import RuntimeCallError
 from workers.sync_context import SyncRun
 
@@ -32,14 +33,24 @@ async def remove_container(run: SyncRun, container: RuntimeContainerStatus) -> b
     """False when it failed."""
     words = f"{container.name} ({container.attempt})"
     record = _Record(action=SyncAction.REMOVE_CONTAINER, target=container.name, words=words)
-    return await _remove(run, record, run.runtime.remove_container, container.id)
+    return await _remove(run, record, remove_id(run, run.runtime.remove_container, container.id))
 
 
 async def remove_sandbox(run: SyncRun, sandbox: SandboxStatus) -> bool:
     """With everything in it. False when it failed."""
     words = f"sandbox {sandbox.attempt}"
     record = _Record(action=SyncAction.REMOVE_SANDBOX, target=run.pod.name, words=words)
-    return await _remove(run, record, run.runtime.remove_pod, sandbox.id)
+    if sandbox.infra_id:
+        return await _remove(run, record, remove_id(run, run.runtime.remove_pod, sandbox.id))
+    return await _remove(run, record, remove_half_made(run, sandbox.name, sandbox.id))
+
+
+async def remove_half_made(run: SyncRun, name: str, id: str = "") -> None:
+    """A sandbox whose making was interrupted: the pod, if there is one, and the layer of an infra container that
+    Podman never came to know, which would keep the name for ever. Raises RuntimeCallError."""
+    if id:
+        await remove_id(run, run.runtime.remove_pod, id)
+    await remove_id(run, run.runtime.remove_container, infra_name_of(name))
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +61,10 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
-async def _remove(run: SyncRun, record: _Record, remove: Callable[[str], Awaitable[None]], id: str) -> bool:
+async def _remove(run: SyncRun, record: _Record, removal: Awaitable[None]) -> bool:
     run.step(f"removing {record.words}")
     try:
-        await remove_id(run, remove, id)
+        await removal
     except RuntimeCallError as error:
         run.failed(record.action, record.target, REMOVE_ERROR, error.message)
         return False

@@ -22,6 +22,9 @@ class ErrorKind(enum.StrEnum):
     NOT_FOUND = "NotFound"
     """No such pod, container or image."""
     NAME_IN_USE = "NameInUse"
+    """By a pod or container, or by what an interrupted create has left of one: then nothing is found under it."""
+    LEFTOVER = "Leftover"
+    """The OCI runtime has got further with a container than Podman knows, which was interrupted: it cannot start."""
     IMAGE_UNKNOWN = "ImageUnknown"
     WRONG_STATE = "WrongState"
     """E.g. killing what does not run, removing what another call is removing."""
@@ -118,6 +121,15 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
 
 
+class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
+    """What `end_leftovers` came upon."""
+
+    ended: tuple[str, ...] = ()
+    """Names of containers that nobody knew any more."""
+    unsettled: bool = False
+    """A container is being made or started, or that was interrupted: what becomes of it shows later."""
+
+
 class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True):
     """A hint that something happened to a container or pod; may be lost, late or repeated."""
 
@@ -169,7 +181,7 @@ class Runtime(Protocol):
         """POST containers/create: the id. Raises NAME_IN_USE, IMAGE_UNKNOWN, INVALID."""
 
     async def start_container(self, id: str) -> None:
-        """POST containers/{id}/start. Already running is success. Raises NOT_FOUND, COMMAND."""
+        """POST containers/{id}/start. Already running is success. Raises NOT_FOUND, COMMAND, LEFTOVER."""
 
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
@@ -184,10 +196,19 @@ class Runtime(Protocol):
         """
 
     async def remove_container(self, id: str) -> None:
-        """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success."""
+        """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.
+
+        By its name it also removes what an interrupted create has left: a layer that belongs to no container.
+        """
 
     async def remove_pod(self, id: str) -> None:
         """DELETE pods/{id}?force=true&timeout=0 with everything in it. Gone is success."""
+
+    async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
+        """End the processes of containers that Podman does not know any more and that were ours.
+
+        Ours is what logs below ``pod_logs_dir``, or is an infra container that has its monitor's pid file there.
+        """
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""

@@ -10,10 +10,10 @@ from typing import Final
 
 from ipc.api import Pod
 from ipc.messages import SyncAction
-from workers import labels
+from workers import labels, pod_logs
 from workers.hashing import sandbox_hash
 from workers.naming import infra_name, sandbox_name
-from workers.removing import remove_id
+from workers.removing import remove_half_made, remove_id
 from workers.runtime import ErrorKind, InspectedPod, RuntimeCallError
 from workers.specgen import pod_spec
 from workers.sync_context import WARNING, SyncEnded, SyncRun
@@ -27,26 +27,46 @@ async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
     try:
         id = await _create_or_adopt(run, pod, attempt)
         await _start(run, id, infra_name(pod, attempt))
-    except RuntimeCallError as error:
-        run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, error.message)
-        await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error.message}")
-        raise SyncEnded(CREATE_SANDBOX_ERROR, error.message) from error
+    except (RuntimeCallError, OSError) as error:
+        message = error.message if isinstance(error, RuntimeCallError) else f"log directory: {error}"
+        run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, message)
+        await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {message}")
+        raise SyncEnded(CREATE_SANDBOX_ERROR, message) from error
     run.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.did(f"created sandbox {attempt}")
     return id
 
 
 async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
-    """A name in use is met when an earlier create, given up as lost, happened after all."""
+    """A name in use is met when an earlier create, given up as lost, happened after all, or half of it.
+
+    The pod's log directory is made here, as upstream has it: a name that is too long for it ends here.
+    Raises RuntimeCallError, OSError.
+    """
+    name, pid_file = sandbox_name(pod, attempt), pod_logs.monitor_pid_file(run.logs, attempt)
+    pod_logs.ensure_directory(pid_file)
+    spec = pod_spec(pod, run.context.instance, attempt, pid_file)
     try:
-        return await run.act(run.runtime.create_pod, pod_spec(pod, run.context.instance, attempt))
+        return await run.act(run.runtime.create_pod, spec)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
-        found = await run.read(run.runtime.inspect_pod, sandbox_name(pod, attempt))
-        if _is_the_same(found, pod, run.context.instance):
-            return found.id
-        raise
+        found = await _find(run, name)
+        if found is not None and not _is_the_same(found, pod, run.context.instance):
+            raise
+    if found is not None and found.infra_id:
+        return found.id
+    await remove_half_made(run, name, found.id if found is not None else "")
+    return await run.act(run.runtime.create_pod, spec)
+
+
+async def _find(run: SyncRun, name: str) -> InspectedPod | None:
+    try:
+        return await run.read(run.runtime.inspect_pod, name)
+    except RuntimeCallError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        return None
 
 
 def _is_the_same(found: InspectedPod, pod: Pod, instance: str) -> bool:

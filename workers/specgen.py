@@ -35,11 +35,15 @@ class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
 # --- the sandbox -------------------------------------------------------------------------------------------------
 
 
-def pod_spec(pod: Pod, instance: str, attempt: int) -> dict[str, Any]:
-    """Body of POST pods/create: the sandbox, whose infra container holds its namespaces."""
+def pod_spec(pod: Pod, instance: str, attempt: int, monitor_pid_file: Path) -> dict[str, Any]:
+    """Body of POST pods/create: the sandbox, whose infra container holds its namespaces.
+
+    Nobody reads the pid file: its path on the monitor's command line says whose it is (`workers.leftovers`).
+    """
     return {
         "name": sandbox_name(pod, attempt),
         "infra_name": infra_name(pod, attempt),
+        "infra_conmon_pid_file": str(monitor_pid_file),
         "labels": _sandbox_labels(pod, instance, attempt),
         # Podman must not stop the sandbox when its last container ends: that is our decision.
         "exit_policy": "continue",

@@ -16,8 +16,8 @@ from workers import labels, pod_logs, start_error
 from workers.hashing import container_hash
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError
-from workers.naming import container_name
 from workers.pod_actions import ContainerStart
+from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
@@ -40,18 +40,17 @@ class _Failed(Exception):
 async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> None:
     """Record how it went. Raises SyncEnded when there is no going on for the other containers either."""
     container = next(c for c in pod.spec.containers if c.name == start.name)
-    attempt, id = start.attempt, start.created_id
     try:
-        if not id:
+        if not start.created_id:
             await _ensure_image(run, container)
-            attempt = await _attempt(run, container, start)
-            id = await _create(run, pod, container, msgspec.structs.replace(start, attempt=attempt), sandbox_id)
-        await _start(run, container, attempt, id)
+            start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
+            start = await _create(run, pod, container, start, sandbox_id)
+        await _start(run, pod, container, start, sandbox_id)
     except _Failed as failed:
         run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message, failed.retry_at)
         return
     run.succeeded(SyncAction.START_CONTAINER, container.name)
-    run.did(f"started {container.name} ({attempt})")
+    run.did(f"started {container.name} ({start.attempt})")
 
 
 async def _ensure_image(run: SyncRun, container: Container) -> None:
@@ -79,8 +78,10 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
     return attempt
 
 
-async def _create(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
-    """The id of a container that only has to be started. Raises _Failed, SyncEnded."""
+async def _create(
+    run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
+) -> ContainerStart:
+    """A container that only has to be started. Raises _Failed, SyncEnded."""
     run.step(f"creating {container.name}")
     place = ContainerPlace(
         instance=run.context.instance,
@@ -95,7 +96,7 @@ async def _create(run: SyncRun, pod: Pod, container: Container, start: Container
     except RuntimeCallError as error:
         raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
-    return id
+    return msgspec.structs.replace(start, created_id=id)
 
 
 async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: ContainerPlace) -> str:
@@ -110,11 +111,24 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: 
             return await run.act(run.runtime.create_container, spec)
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
-        # An earlier create, given up as lost, happened after all.
-        found = await run.read(run.runtime.inspect_container, container_name(pod, container.name, place.attempt))
-        if _is_the_same(found, pod, container, place):
+        # An earlier create, given up as lost, happened after all, or half of it.
+        found = await _find(run, spec["name"])
+        if found is not None and _is_the_same(found, pod, container, place):
             return found.id
-        raise
+        if found is not None:
+            raise
+    # A layer that belongs to no container keeps the name.
+    await remove_id(run, run.runtime.remove_container, spec["name"])
+    return await run.act(run.runtime.create_container, spec)
+
+
+async def _find(run: SyncRun, name: str) -> InspectedContainer | None:
+    try:
+        return await run.read(run.runtime.inspect_container, name)
+    except RuntimeCallError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+        return None
 
 
 def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, place: ContainerPlace) -> bool:
@@ -127,16 +141,39 @@ def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, plac
     return ours and found.pod_id == place.sandbox_id and not found.finished_at
 
 
-async def _start(run: SyncRun, container: Container, attempt: int, id: str) -> None:
+async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> None:
     """Raises _Failed, SyncEnded."""
     run.step(f"starting {container.name}")
     try:
-        await run.act(run.runtime.start_container, id)
+        await run.act(run.runtime.start_container, start.created_id)
     except RuntimeCallError as error:
-        if error.kind is not ErrorKind.NOT_FOUND:
-            start_error.write(pod_logs.log_file(run.logs, container.name, attempt), error.message)
-        raise await _failed(run, container, RUN_CONTAINER_ERROR, error.message) from error
+        if error.kind is not ErrorKind.LEFTOVER:
+            raise await _start_failed(run, container, start.attempt, error) from error
+        await _start_anew(run, pod, container, start, sandbox_id)
     await run.event(NORMAL, "Started", "Container started", container.name)
+
+
+async def _start_anew(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> None:
+    """Podman died while it started the container, and cannot repeat that: no crash, so the same attempt is made again.
+
+    Once: what looks like that a second time has another cause. Raises _Failed, SyncEnded.
+    """
+    try:
+        await remove_id(run, run.runtime.remove_container, start.created_id)
+    except RuntimeCallError as error:
+        raise await _failed(run, container, RUN_CONTAINER_ERROR, error.message) from error
+    anew = await _create(run, pod, container, start, sandbox_id)
+    try:
+        await run.act(run.runtime.start_container, anew.created_id)
+    except RuntimeCallError as error:
+        raise await _start_failed(run, container, start.attempt, error) from error
+
+
+async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
+    """To be raised; the attempt counts as one that has ended."""
+    if error.kind is not ErrorKind.NOT_FOUND:
+        start_error.write(pod_logs.log_file(run.logs, container.name, attempt), error.message)
+    return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
 
 
 async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:

@@ -289,7 +289,7 @@ async def test_a_pod_on_the_hosts_network_has_the_hosts_name(host: PodmanHost) -
     assert (await host.sync(of)).changed is False
 
 
-@pytest.mark.parametrize(("length", "expected"), [(200, []), (253, ["CreateContainerConfigError"])])
+@pytest.mark.parametrize(("length", "expected"), [(200, []), (253, ["CreatePodSandboxError"])])
 async def test_long_names_are_podmans_and_end_where_a_directorys_name_does(
     host: PodmanHost, length: int, expected: list[str]
 ) -> None:

@@ -27,6 +27,7 @@ START_DEADLINE_S: Final = 30.0
 DEADLINE_S: Final = 45.0
 STOP_DEADLINE_S: Final = 60.0
 CLI_DEADLINE_S: Final = 90.0
+LEAVE_DEADLINE_S: Final = 20.0
 GET_DEADLINE_S: Final = 20.0
 GET_TRIES: Final = 4
 POLL_S: Final = 0.1
@@ -121,21 +122,22 @@ class Agent:
                 start_new_session=True,
             )
 
-    def start(self) -> None:
-        """Return when the agent answers, every process of it works and the sources were read."""
+    def start(self, *, sources_ready: bool = True) -> None:
+        """Return when the agent answers, every process of it works and the sources were read (or cannot be)."""
         assert self._process is None, "runs already"
         self._process = self.spawn()
-        self.until(self.is_up, "the agent is up", START_DEADLINE_S)
+        self.until(lambda: self.is_up(sources_ready=sources_ready), "the agent is up", START_DEADLINE_S)
 
-    def is_up(self) -> bool:
+    def is_up(self, *, sources_ready: bool) -> bool:
         """Fails when the agent has ended."""
         assert self.process.poll() is None, f"the agent ended with {self.process.returncode}\n{self.story()}"
         try:
             about, workers = self.get("/version"), self.workers()
         except (OSError, http.client.HTTPException):
             return False
-        ready = about["pid"] == self.process.pid and about["sourcesReady"] and about["runtimeHealthy"]
-        return ready and all(worker["state"] == "Running" for worker in workers.values())
+        if about["pid"] != self.process.pid or about["sourcesReady"] is not sources_ready:
+            return False
+        return about["runtimeHealthy"] and all(worker["state"] == "Running" for worker in workers.values())
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -172,9 +174,23 @@ class Agent:
             for process in self.marked_processes():
                 process.kill()
             self.eye.remove_everything()
+            self._assert_nothing_leaked()
             if directory := os.environ.get(LOGS_VARIABLE):
                 shutil.copy(self.log, Path(directory) / f"{self.instance}.log")
             shutil.rmtree(self.directory)
+
+    def _assert_nothing_leaked(self) -> None:
+        """No monitor of a container has a file of this agent open: those that were removed just now leave at once."""
+        try:
+            wait_until(lambda: not self.monitors(), LEAVE_DEADLINE_S, POLL_S)
+        finally:
+            for process in self.monitors():
+                for held in (*process.children(), process):
+                    held.kill()
+
+    def monitors(self) -> list[psutil.Process]:
+        """Every conmon that names one of this agent's files on its command line, and does not end just now."""
+        return [process for process in psutil.process_iter() if _is_monitor(process, str(self.directory))]
 
     # --- asking the agent ---
 
@@ -356,6 +372,13 @@ def _is_marked(process: psutil.Process, instance: str) -> bool:
         return process.environ().get(MARK) == instance and not _belongs_to_pod(process)
     except (psutil.AccessDenied, psutil.NoSuchProcess):
         return False  # another user's, or gone
+
+
+def _is_monitor(process: psutil.Process, directory: str) -> bool:
+    try:
+        return process.name() == "conmon" and any(f"{directory}/" in word for word in process.cmdline())
+    except (psutil.ZombieProcess, psutil.NoSuchProcess):
+        return False
 
 
 def _belongs_to_pod(process: psutil.Process) -> bool:

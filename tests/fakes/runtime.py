@@ -16,6 +16,7 @@ import signal
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from workers.runtime import (
     ImageInfo,
     InspectedContainer,
     InspectedPod,
+    Leftovers,
     ListedContainer,
     ListedPod,
     RuntimeCallError,
@@ -50,6 +52,7 @@ class Flavour(enum.Enum):
     FAILED = "an error, without effect"
     TIMED_OUT = "a timeout, without effect"
     TIMED_OUT_WITH_EFFECT = "a timeout, and yet it happened"
+    CUT_SHORT = "a timeout, and half of it happened: Podman was killed over it"
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -116,6 +119,8 @@ class FakeContainer:
     finished_at: float = 0.0
     end: asyncio.TimerHandle | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
+    is_leftover: bool = False
+    """The OCI runtime has a process of it, and Podman does not know."""
     pipes: list[int] = field(default_factory=list)
     """Ends of pipes that are closed when the process ends: its pidfds."""
 
@@ -131,6 +136,12 @@ class FakePodman:
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
         self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
+        self.layers: set[str] = set()
+        """Names of containers whose creation was cut short: nothing is found under them, and they are in use."""
+        self.cannot_start: set[str] = set()
+        """Names of containers that the OCI runtime fails to start."""
+        self.lost: dict[str, str] = {}
+        """Processes of containers that were removed without it: names, and the instances that they are of."""
         self.mute = False
         """Events are lost."""
         self._ids = 0
@@ -193,6 +204,13 @@ class FakePodman:
             infra.is_infra, pod.infra_id = True, infra.id
         return pod.id
 
+    def cut_create_pod(self, spec: SpecDict) -> None:
+        """Podman is killed between noting the pod and noting its infra container."""
+        pod = self.pods[self.create_pod(spec)]
+        infra = self.containers.pop(pod.infra_id)
+        self.layers.add(infra.name)
+        pod.infra_id = ""
+
     def create_container(self, spec: SpecDict) -> str:
         pod = self.pod(spec["pod"]) if spec.get("pod") else None
         image, name = spec["image"], spec["name"]
@@ -201,10 +219,29 @@ class FakePodman:
         self._refuse_name(name)
         return self._add(pod, name, image, spec.get("labels", {}), program_of(spec.get("command", ()))).id
 
+    def cut_create_container(self, spec: SpecDict) -> None:
+        """Podman is killed between making the container's layer and noting the container."""
+        self._refuse_name(spec["name"])
+        self.layers.add(spec["name"])
+
+    def cut_start_container(self, id: str) -> None:
+        """Podman is killed between letting the OCI runtime make the process and noting that."""
+        container = self.container(id)
+        container.is_leftover = container.state != "running"
+
+    def end_leftovers(self, instance: str) -> Leftovers:
+        ended = tuple(name for name, of in self.lost.items() if of == instance)
+        for name in ended:
+            del self.lost[name]
+        known = self.containers.values()
+        return Leftovers(ended=ended, unsettled=any(c.is_leftover or c.state == "created" for c in known))
+
     def start_container(self, id: str) -> None:
         container = self.container(id)
         if container.state == "running":
             return
+        if container.is_leftover or container.name in self.cannot_start:
+            _refuse(ErrorKind.LEFTOVER, f"container {id} already exists: OCI runtime error")
         pod = self.pods.get(container.pod_id)
         if pod is not None and pod.infra_id and not container.is_infra:
             self.start_container(pod.infra_id)
@@ -224,8 +261,9 @@ class FakePodman:
             self.exit(id, container.program.term_exit_code)
 
     def remove_container(self, id: str) -> None:
-        container = self.containers.get(id)
+        container = next((c for c in self.containers.values() if id in (c.id, c.name)), None)
         if container is None:
+            self.layers.discard(id)
             return
         if container.is_infra:
             _refuse(ErrorKind.INTERNAL, "an infra container cannot be removed without removing the pod")
@@ -287,6 +325,8 @@ class FakePodman:
 
     def _remove(self, container: FakeContainer) -> None:
         self.exit(container.id, KILLED)
+        if container.is_leftover:
+            self.lost[container.name] = container.labels.get(labels.INSTANCE, "")
         del self.containers[container.id]
         self._tell("remove", container)
 
@@ -294,7 +334,8 @@ class FakePodman:
         if not NAME.fullmatch(name):
             _refuse(ErrorKind.INVALID, f"names must match {NAME.pattern}: invalid argument")
         # Podman's BoltDB has one set of names, its SQLite two: the stricter one.
-        if name in {pod.name for pod in self.pods.values()} | {c.name for c in self.containers.values()}:
+        taken = {pod.name for pod in self.pods.values()} | {c.name for c in self.containers.values()} | self.layers
+        if name in taken:
             _refuse(ErrorKind.NAME_IN_USE, f"name {name} is in use")
 
     def _new_id(self) -> str:
@@ -368,13 +409,16 @@ class FakeRuntime:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
 
     async def create_pod(self, spec: SpecDict) -> str:
-        return await self._call("create_pod", lambda: self.podman.create_pod(spec))
+        cut = partial(self.podman.cut_create_pod, spec)
+        return await self._call("create_pod", lambda: self.podman.create_pod(spec), cut)
 
     async def create_container(self, spec: SpecDict) -> str:
-        return await self._call("create_container", lambda: self.podman.create_container(spec))
+        cut = partial(self.podman.cut_create_container, spec)
+        return await self._call("create_container", lambda: self.podman.create_container(spec), cut)
 
     async def start_container(self, id: str) -> None:
-        await self._call("start_container", lambda: self.podman.start_container(id))
+        cut = partial(self.podman.cut_start_container, id)
+        await self._call("start_container", lambda: self.podman.start_container(id), cut)
 
     async def kill_container(self, id: str, signal: str) -> None:
         await self._call("kill_container", lambda: self.podman.kill_container(id, signal))
@@ -384,6 +428,9 @@ class FakeRuntime:
 
     async def remove_pod(self, id: str) -> None:
         await self._call("remove_pod", lambda: self.podman.remove_pod(id))
+
+    async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
+        return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
     async def pull_image(self, reference: str) -> str:
         return await self._call("pull_image", lambda: self.podman.pull_image(reference))
@@ -422,23 +469,26 @@ class FakeRuntime:
 
     # --- faults ---
 
-    async def _call(self, verb: str, effect: Callable[[], T]) -> T:
+    async def _call(self, verb: str, effect: Callable[[], T], cut_short: Callable[[], object] | None = None) -> T:
         self.calls.append(verb)
         self._count(calls=1)
         await asyncio.sleep(self._latency_s)
         try:
-            return self._perform(verb, self._due_fault(verb), effect)
+            return self._perform(verb, self._due_fault(verb), effect, cut_short or effect)
         except RuntimeCallError as error:
             self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
             raise
 
-    def _perform(self, verb: str, fault: Flavour | None, effect: Callable[[], T]) -> T:
+    def _perform(self, verb: str, fault: Flavour | None, effect: Callable[[], T], cut_short: Callable[[], object]) -> T:
         if self.down:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "nobody answers")
         if fault is Flavour.FAILED:
             raise RuntimeCallError(ErrorKind.INTERNAL, verb, "an injected failure")
         if fault is Flavour.TIMED_OUT:
             raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected timeout")
+        if fault is Flavour.CUT_SHORT:
+            cut_short()
+            raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected death of Podman")
         result = effect()
         if fault is Flavour.TIMED_OUT_WITH_EFFECT:
             raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected timeout")

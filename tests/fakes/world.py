@@ -146,9 +146,7 @@ class ModelRuntime:
     def end(self, uid: str, id: str, exit_code: int = 0) -> None:
         """A process ends, or is ended."""
         if any(c.id == id and c.state is ContainerState.RUNNING for c in self.show(uid).containers):
-            self._change(
-                uid, id, state=ContainerState.EXITED, exit_code=exit_code, finished_at=self._now().wall
-            )
+            self._change(uid, id, state=ContainerState.EXITED, exit_code=exit_code, finished_at=self._now().wall)
 
     def end_sandbox(self, uid: str, id: str) -> None:
         old = self.show(uid)

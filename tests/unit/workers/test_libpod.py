@@ -196,6 +196,25 @@ def test_the_cause_decides_on_the_kind_then_the_status(status: int, cause: str, 
     assert str(error) == f"create container: words: {cause} (HTTP {status})"
 
 
+@pytest.mark.parametrize(
+    ("cause", "message", "kind"),
+    [
+        ("OCI runtime error", f"crun: container `{'0a' * 32}` already exists: OCI runtime error", ErrorKind.LEFTOVER),
+        (
+            "OCI runtime error",
+            "runc: runc create failed: container with given ID already exists: OCI runtime error",
+            ErrorKind.LEFTOVER,
+        ),
+        ("x", f"`/usr/bin/crun start {'0a' * 32}` failed: exit status 1", ErrorKind.LEFTOVER),
+        ("OCI runtime error", "crun: something else: OCI runtime error", ErrorKind.INTERNAL),
+        ("container already exists", "name x is in use: container already exists", ErrorKind.NAME_IN_USE),
+    ],
+)
+def test_what_podman_died_over_shows_in_the_words(cause: str, message: str, kind: ErrorKind) -> None:
+    body = msgspec.json.encode({"cause": cause, "message": message, "response": 500})
+    assert libpod.call_error("start container", 500, body).kind is kind
+
+
 def test_only_the_first_of_two_documents_counts() -> None:
     body = b'{"cause":"image not known","message":"m","response":500}\n{"cause":"no such pod","message":"n"}\n'
     error = libpod.call_error("inspect image", 500, body)

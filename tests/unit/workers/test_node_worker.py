@@ -595,7 +595,8 @@ async def test_what_it_does_and_counts_is_on_the_board() -> None:
         row = master.board.read_worker(SLOT)
         assert row is not None
         assert row.step == "waiting"
-        assert row.counters.runtime_calls == len(host.runtime.calls) > 0
+        # Leftovers are looked for beside the looks at pods, and counted with the next one.
+        assert row.counters.runtime_calls == len(host.runtime.calls) - host.calls("end_leftovers") > 0
         assert row.counters.runtime_errors == 0
 
 

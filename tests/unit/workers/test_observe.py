@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
@@ -125,6 +127,26 @@ def test_newest_attempt_first_whatever_the_order_of_the_list() -> None:
 def test_twins_of_one_attempt_are_ordered_by_age_then_id() -> None:
     twins = [inspected("x", created_at=1.0), inspected("z", created_at=2.0), inspected("y", created_at=2.0)]
     assert [c.id for c in pod_status(UID, [], twins, 5.0).containers] == ["y", "z", "x"]
+
+
+@pytest.mark.parametrize(
+    ("copy", "first"),
+    [
+        ({}, "ours"),
+        ({"created_at": 1.0}, "ours"),
+        ({"pod_id": ""}, "ours"),
+        ({"labels": container_labels("main", 1)}, "ours"),
+        ({"labels": container_labels("main", 3)}, "copy"),
+    ],
+    ids=["younger", "older", "outside of the pod", "of an attempt before", "of an attempt that we have not made"],
+)
+def test_of_one_attempt_the_container_that_bears_our_name_comes_first(copy: dict[str, Any], first: str) -> None:
+    ours = inspected("ours", labels=container_labels("main", 2), name=f"main_pod-0c3a_default_{UID[:8]}_2")
+    by_hand = inspected("copy", **{"labels": ours.labels, "name": "keen_turing", "created_at": 200.0, **copy})
+    for order in ([ours, by_hand], [by_hand, ours]):
+        newest = pod_status(UID, [], order, 5.0).newest("main")
+        assert newest is not None
+        assert newest.id == first
 
 
 def test_an_end_never_lies_before_its_start() -> None:

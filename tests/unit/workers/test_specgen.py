@@ -13,9 +13,10 @@ from ipc.api import ContainerPort, EnvVar, Pod
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
 from workers.hashing import container_hash, sandbox_hash
-from workers.naming import container_name, infra_name, sandbox_name, uid8
+from workers.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
 from workers.specgen import ContainerPlace, container_spec, pod_spec
 
+PID_FILE = Path("/logs/infra_0.pid")
 PLACE = ContainerPlace(
     instance="test", sandbox_id="abc", image=IMAGE, attempt=3, backoff_s=40.0, log_file=Path("/logs/main/3.log")
 )
@@ -29,9 +30,10 @@ def spec_of(**fields: Any) -> dict[str, Any]:
 
 def test_a_sandbox() -> None:
     of = pod("main", termination_grace_period_seconds=7)
-    assert pod_spec(of, "test", 2) == {
+    assert pod_spec(of, "test", 2, PID_FILE) == {
         "name": "web_default_0c3ad6a8_2",
         "infra_name": "web_default_0c3ad6a8_2_infra",
+        "infra_conmon_pid_file": str(PID_FILE),
         "labels": {
             labels.INSTANCE: "test",
             labels.POD_NAME: "web",
@@ -55,7 +57,7 @@ def test_only_ports_of_the_host_are_published() -> None:
         ContainerPort(container_port=53, host_port=5353, protocol="UDP"),
         ContainerPort(container_port=443),
     )
-    assert pod_spec(pod(container("main", ports=ports)), "test", 0)["portmappings"] == [
+    assert pod_spec(pod(container("main", ports=ports)), "test", 0, PID_FILE)["portmappings"] == [
         {"container_port": 80, "host_port": 8080, "host_ip": "127.0.0.1", "protocol": "tcp"},
         {"container_port": 53, "host_port": 5353, "host_ip": "", "protocol": "udp"},
     ]
@@ -63,7 +65,7 @@ def test_only_ports_of_the_host_are_published() -> None:
 
 def test_the_hosts_network_is_taken_as_it_is() -> None:
     ports = (ContainerPort(container_port=80, host_port=80),)
-    spec = pod_spec(pod(container("main", ports=ports), host_network=True, hostname="ignored"), "test", 0)
+    spec = pod_spec(pod(container("main", ports=ports), host_network=True, hostname="ignored"), "test", 0, PID_FILE)
     assert spec["netns"] == {"nsmode": "host"}
     assert "uts" not in spec["shared_namespaces"]
     assert not {"portmappings", "hostname"} & spec.keys()
@@ -125,7 +127,7 @@ def test_the_last_of_two_values_of_a_variable_counts() -> None:
 
 def test_specs_are_plain_json() -> None:
     assert json.loads(json.dumps(spec_of())) == spec_of()
-    assert json.loads(json.dumps(pod_spec(pod(), "test", 0))) == pod_spec(pod(), "test", 0)
+    assert json.loads(json.dumps(pod_spec(pod(), "test", 0, PID_FILE))) == pod_spec(pod(), "test", 0, PID_FILE)
 
 
 @pytest.mark.parametrize("uid", [UID, "12345678", "a uid/of my:own", ""])
@@ -141,6 +143,13 @@ def test_names_tell_pods_and_attempts_apart() -> None:
 
     made = [names(pod(uid=uid), attempt) for uid in ("web-0001", "web-0002", UID) for attempt in (0, 1)]
     assert len(set().union(*made)) == sum(map(len, made))
+
+
+@pytest.mark.parametrize("uid", [UID, "web-0001"])
+def test_a_containers_labels_tell_the_name_that_we_gave_it(uid: str) -> None:
+    of = pod(uid=uid)
+    spec = container_spec(of, of.spec.containers[0], PLACE)
+    assert container_name_of(spec["labels"], int(spec["labels"][labels.ATTEMPT])) == spec["name"]
 
 
 def test_a_uuid_shows_its_head() -> None:

@@ -88,6 +88,9 @@ def test_every_interrupted_sync_converges(tmp_path: Path, prepare: Prepare, want
         host.next_worker()
         await host.settle(wanted)
         await check(host, wanted)
+        if prepare is nothing and flavour is not Flavour.FAILED:
+            attempts = {c.attempt for c in (await host.observe(UID)).containers}
+            assert attempts == {0}, "what never ran before counts as a restart"
         return reached
 
     assert not all(simulate(partial(one, nth)) for nth in range(1, MAX_CALLS)), "more calls than expected"
@@ -97,6 +100,9 @@ async def check(host: FakeHost, wanted: Pod) -> None:
     status = await host.observe(UID)
     assert host.running().keys() == {c.name for c in wanted.spec.containers}
     assert len(status.sandboxes) == len(host.podman.pods) == 1
+    assert host.podman.layers == set()
+    await host.runtime.end_leftovers(str(host.logs_dir))
+    assert host.podman.lost == {}
     names = [c.name for c in status.containers]
     assert all(names.count(name) <= 2 for name in names), "one that runs, one that is dead"
 
@@ -115,7 +121,7 @@ def test_every_interrupted_end_is_an_end(tmp_path: Path, prepare: Prepare, flavo
         host.next_worker()
         await host.settle(TWO, WorkType.TERMINATING, grace_period_s=2)
         await host.settle(TWO, WorkType.TERMINATED, remove=True)
-        assert (host.podman.pods, host.podman.containers) == ({}, {})
+        assert (host.podman.pods, host.podman.containers, host.podman.layers) == ({}, {}, set())
         assert list(host.logs_dir.iterdir()) == []
         return reached
 

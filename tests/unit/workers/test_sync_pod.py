@@ -11,6 +11,7 @@ import pytest
 
 from ipc.clock import rfc3339
 from ipc.messages import SyncAction, SyncDone
+from ipc.runtime import ContainerState
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
@@ -223,11 +224,45 @@ def test_what_an_abandoned_call_made_late_is_adopted(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a")
         nothing = await host.observe(UID)
-        sandbox_id = host.podman.create_pod(pod_spec(of, FakeHost.INSTANCE, 0))
+        sandbox_id = host.podman.create_pod(pod_spec(of, FakeHost.INSTANCE, 0, tmp_path / "infra_0.pid"))
         late = host.podman.create_container(container_spec(of, of.spec.containers[0], place(host, sandbox_id)))
         done = await host.sync(of, view=nothing)
         assert (done.error, host.running()) == ("", {"a": late})
         assert len(host.podman.pods) == 1
+
+    on_host(tmp_path, scenario)
+
+
+def test_what_podman_died_over_is_made_again_and_is_no_restart(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        host.runtime.fail(2, Flavour.CUT_SHORT, "start_container")  # the first one is the infra container's
+        assert (await host.sync(of)).error == "Timeout"
+        (stuck,) = [c.id for c in host.podman.containers.values() if not c.is_infra]
+        host.reasons()
+        done = await host.sync(of)
+        assert done.sentence == "found 0 of 1 containers as they should be; started a (0)"
+        assert host.reasons() == ["Created spec.containers{a}", "Started spec.containers{a}"]
+        assert host.running()["a"] != stuck
+        (left,) = (await host.runtime.end_leftovers(str(tmp_path))).ended
+        assert left == container_name(of, "a", 0)
+
+    on_host(tmp_path, scenario)
+
+
+def test_what_cannot_start_twice_in_a_row_has_crashed(tmp_path: Path) -> None:
+    """The OCI runtime's words are the same when it fails for a reason of its own."""
+
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        host.podman.cannot_start = {container_name(of, "a", attempt) for attempt in range(3)}
+        for attempt in range(2):
+            done = await host.sync(of)
+            assert results(done)[-1] == ("StartContainer", "a", "RunContainerError")
+            newest = (await host.observe(UID)).newest("a")
+            assert newest is not None
+            assert (newest.attempt, newest.state, newest.exit_code) == (attempt, ContainerState.EXITED, 128)
+        assert ("StartContainer", "a", "CrashLoopBackOff") in results(await host.sync(of))
 
     on_host(tmp_path, scenario)
 

@@ -1,0 +1,161 @@
+"""kill -9 of Podman at any moment while pods start: later syncs come to what was wanted, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipc.api import Pod
+from ipc.clock import SystemClock
+from ipc.messages import SyncDone, WorkType
+from ipc.runtime import ContainerState, RuntimePodStatus
+from tests.podman_service import IMAGE, SOCKET, PodmanService, podman, spawn_service
+from tests.unit.workers import pods
+from tests.unit.workers.sync_harness import Host
+from workers.leftovers import find_monitors
+from workers.observer import Observer
+from workers.podman import PodmanRuntime
+
+pytestmark = pytest.mark.podman
+
+SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)))
+KILLS = 5
+"""Of Podman, for each seed."""
+PODS = 6
+LATEST_KILL_S = 0.9
+"""All of the pods are started by then, most of the time."""
+MAX_ROUNDS = 8
+DEADLINE_S = 20.0
+
+
+class MortalPodman:
+    """A service of the test's own that can be killed and started again."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.socket = str(directory / SOCKET)
+        self._process = spawn_service(directory)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def start(self) -> None:
+        self._process = spawn_service(self._directory)
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+
+
+class ManyPods(Host):
+    """Looks at one pod while others come and go."""
+
+    def __init__(self, logs_dir: Path, socket: str, instance: str) -> None:
+        super().__init__(logs_dir, SystemClock(), lambda: PodmanRuntime(socket, instance), instance)
+
+    async def observe(self, uid: str) -> RuntimePodStatus:
+        look = Observer(
+            self._eyes,
+            self.clock,
+            instance=self.context.instance,
+            pod_logs_dir=str(self.logs_dir),
+            on_exit=lambda uid: None,
+        )
+        try:
+            return await look.observe(uid)
+        finally:
+            look.close()
+
+    async def close(self) -> None:
+        await self._eyes.close()
+        await self.context.runtime.close()
+
+
+@pytest.fixture
+def mortal(tmp_path: Path, podman_service: PodmanService) -> Iterator[MortalPodman]:
+    """Beside the session's service, which cleans up."""
+    directory = tmp_path / "podman"
+    directory.mkdir()
+    made = MortalPodman(directory)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_pods_that_podman_died_over(
+    tmp_path: Path, mortal: MortalPodman, podman_service: PodmanService, seed: int
+) -> None:
+    rng, instance, logs_dir = random.Random(seed), podman_service.new_instance(), tmp_path / "logs"
+    host = ManyPods(logs_dir, mortal.socket, instance)
+    for _ in range(KILLS):
+        wanted = [new_pod() for _ in range(PODS)]
+        first = [asyncio.create_task(host.sync(pod)) for pod in wanted]
+        await asyncio.sleep(rng.uniform(0.0, LATEST_KILL_S))
+        await asyncio.to_thread(mortal.kill)
+        await asyncio.gather(*first, return_exceptions=True)  # a look at a Podman that is dead fails
+        await asyncio.to_thread(mortal.start)
+        await host.context.runtime.close()
+        host.next_worker()
+        await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in wanted))
+        for pod in wanted:
+            await assert_runs_for_the_first_time(host, pod)
+        await until_no_leftovers(host)
+        assert {monitor.container_id for monitor in find_monitors(str(logs_dir))} == known_ids(instance)
+        for work, request in ((WorkType.TERMINATING, {"grace_period_s": 0}), (WorkType.TERMINATED, {"remove": True})):
+            await asyncio.gather(*(settle(host, pod, work, **request) for pod in wanted))
+        assert known_ids(instance) == set()
+        assert [name for name in external_names() if any(pod.metadata.name in name for pod in wanted)] == []
+        await until_no_monitors(str(logs_dir))
+    await host.close()
+
+
+def new_pod() -> Pod:
+    uid = str(uuid.uuid4())
+    return pods.pod(pods.container("a", image=IMAGE, args=("sleep", "1000")), uid=uid, name=f"killed-{uid[:8]}")
+
+
+async def settle(host: Host, pod: Pod, work: WorkType, **request: Any) -> SyncDone:
+    """Sync on fresh looks until nothing is left to do. No back-off is waited for."""
+    for _ in range(MAX_ROUNDS):
+        done = await host.sync(pod, work, **request)
+        if not (done.changed or done.error or any(result.error for result in done.results)):
+            return done
+    raise AssertionError(f"not at rest after {MAX_ROUNDS} rounds: {done}")
+
+
+async def assert_runs_for_the_first_time(host: Host, pod: Pod) -> None:
+    status = await host.observe(pod.metadata.uid)
+    assert [(c.state, c.attempt) for c in status.containers] == [(ContainerState.RUNNING, 0)]
+    assert len(status.sandboxes) == 1
+
+
+async def until_no_leftovers(host: Host) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while True:
+            found = await host.context.runtime.end_leftovers(host.context.pod_logs_dir)
+            if not (found.ended or found.unsettled):
+                return
+
+
+async def until_no_monitors(logs_dir: str) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while await asyncio.to_thread(find_monitors, logs_dir):  # noqa: ASYNC110 - other programs
+            await asyncio.sleep(0.05)
+
+
+def known_ids(instance: str) -> set[str]:
+    return set(
+        podman("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label=rootlet.dev/instance={instance}").split()
+    )
+
+
+def external_names() -> list[str]:
+    """Names of everything that storage keeps for containers."""
+    return podman("ps", "--all", "--external", "--format", "{{.Names}}").split()

@@ -1,0 +1,120 @@
+"""Manifests that change while their pods run: what changed is replaced, the rest stays; a bad edit changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.e2e.agent import Agent, Json, container_status, restart_count
+from tests.e2e.eye import INFRA
+from tests.e2e.manifests import STAY, container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+MISSING_IMAGE = "localhost/rootlet-test-that-nobody-has-made:latest"
+
+
+def saying(words: str) -> str:
+    """A script."""
+    return f"echo {words}; {STAY}"
+
+
+def says(agent: Agent, name: str, *container: str) -> str:
+    """Its whole log."""
+    return agent.cli("logs", name, *(f"--container={each}" for each in container)).out
+
+
+def test_only_the_changed_container_is_replaced(agent: Agent) -> None:
+    agent.run(pod("edited", container(script=saying("old")), container("stays")))
+    before = agent.eye.running("edited")
+    agent.write(pod("edited", container(script=saying("new")), container("stays")))
+    agent.until(lambda: says(agent, "edited", "main") == "new\n", "the new definition runs")
+    agent.until_ready(["edited"])
+    now = agent.eye.running("edited")
+    assert now["edited", "main"].id != before["edited", "main"].id
+    for other in ("stays", INFRA):
+        assert now["edited", other].life == before["edited", other].life
+    shown = agent.pods()["edited"]
+    assert (restart_count(shown, "main"), restart_count(shown, "stays")) == (1, 0)
+    assert container_status(shown)["containerID"] == f"podman://{now['edited', 'main'].id}"
+    assert any("definition changed" in event["message"] for event in agent.events("edited"))
+
+
+def test_another_hostname_is_another_sandbox(agent: Agent) -> None:
+    def named(hostname: str) -> Json:
+        return pod("renamed", container(script=saying("$(hostname)")), container("other"), hostname=hostname)
+
+    agent.run(named("first"))
+    before = agent.eye.running("renamed")
+    assert says(agent, "renamed", "main") == "first\n"
+    agent.write(named("second"))
+    agent.until(lambda: says(agent, "renamed", "main") == "second\n", "it has the new name")
+    agent.until_ready(["renamed"])
+    now = agent.eye.running("renamed")
+    assert now.keys() == before.keys()
+    assert {c.id for c in now.values()}.isdisjoint(c.id for c in before.values())
+    assert now["renamed", INFRA].attempt == 1
+    agent.until(lambda: len(agent.eye.containers("renamed", infra=True)) == 3, "nothing is left of the old sandbox")
+    assert "SandboxChanged" in {event["reason"] for event in agent.events("renamed")}
+
+
+def test_a_changed_label_touches_no_container(agent: Agent) -> None:
+    agent.run(pod("labelled"))
+    before = agent.eye.lives("labelled")
+    agent.write(pod("labelled", labels={"tier": "front"}))
+    agent.until(lambda: agent.cli("get", "pods", "-l", "tier=front", "-o", "name").out != "", "the label is there")
+    agent.until_ready(["labelled"])
+    assert agent.eye.lives("labelled") == before
+
+
+def _with(**spec: Any) -> Callable[[str], str]:
+    return lambda name: json.dumps(pod(name, container(script=saying("bad")), **spec))
+
+
+BAD_EDITS: dict[str, tuple[Callable[[str], str], str]] = {
+    # the manifest, and the words that the event about it must have
+    "syntax": (lambda name: "apiVersion: v1\nkind: Pod\nmetadata: {name: [\n", "bad-syntax.yaml: document 1: "),
+    "unknown-field": (_with(hostnam="x"), "bad-unknown-field.yaml: document 1: spec.hostnam: unknown field"),
+    "wrong-type": (_with(hostname=7), "bad-wrong-type.yaml: document 1: spec.hostname: "),
+    "refused-field": (_with(activeDeadlineSeconds=60), "spec.activeDeadlineSeconds"),
+    "empty": (lambda name: "", "bad-empty.yaml: "),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_EDITS)
+def test_a_bad_edit_changes_nothing_until_it_is_mended(agent: Agent, kind: str) -> None:
+    name, (edit, words) = f"bad-{kind}", BAD_EDITS[kind]
+    agent.run(pod(name, container(script=saying("good"))))
+    before = agent.eye.lives(name)
+    agent.write_file(f"{name}.yaml", edit(name))
+    agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
+    # Whoever comes later is started, and the pod is as it was.
+    agent.run(pod(f"after-{kind}"))
+    assert agent.eye.lives(name) == before
+    agent.until_ready([name])
+    agent.run(pod(name, container(script=saying("mended"))))
+    agent.until(lambda: says(agent, name) == "mended\n", "the mended manifest counts")
+    assert agent.eye.running(name)[name, INFRA].id == before[name, INFRA][0]
+
+
+def test_an_image_that_cannot_be_had_stops_its_own_container_only(agent: Agent) -> None:
+    """As upstream: the old container is killed before the new image is looked for."""
+    agent.run(pod("no-image", container(), container("stays")))
+    before = agent.eye.lives("no-image")
+    agent.write(pod("no-image", container(image=MISSING_IMAGE, imagePullPolicy="IfNotPresent"), container("stays")))
+
+    def cannot_pull() -> bool:
+        waiting = container_status(agent.pods()["no-image"]).get("state", {}).get("waiting", {})
+        return waiting.get("reason") in {"ErrImagePull", "ImagePullBackOff"} and MISSING_IMAGE in waiting["message"]
+
+    agent.until(cannot_pull, "the image is missed")
+    rest = {key: life for key, life in before.items() if key != ("no-image", "main")}
+    assert agent.eye.lives("no-image") == rest
+    agent.run(pod("no-image", container(), container("stays")))
+    now = agent.eye.lives("no-image")
+    assert rest.items() <= now.items()
+    assert now.keys() == before.keys()
+    assert now["no-image", "main"] != before["no-image", "main"]

@@ -1,0 +1,47 @@
+"""`rootlet load-test` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.e2e.manifests import pod
+from tests.podman_service import IMAGE
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+PODS = 300
+FEW_PODS = 6
+DEADLINE_S = 900.0
+
+
+def load_test(agent: Agent, pods: int) -> subprocess.CompletedProcess[str]:
+    command = agent.command("load-test", "--pods", str(pods), "--image", IMAGE, "--json")
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [FEW_PODS, pytest.param(PODS, marks=[pytest.mark.slow, pytest.mark.timeout(1000)])],
+)
+def test_all_become_ready_and_nothing_is_left_behind(agent: Agent, pods: int) -> None:
+    agent.run(pod("bystander"))
+    before, house = agent.eye.lives(), agent.house()
+    done = load_test(agent, pods)
+    assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+    report = json.loads(done.stdout)
+    assert (report["pods"], report["ready"], report["problems"]) == (pods, pods, [])
+    assert report["podsPerSecond"] > 0
+    assert report["deletedPerSecond"] > 0
+    assert {usage["name"] for usage in report["agent"]} >= {"master", "pods-0", "pods-1", "node", "api"}
+    assert report["timeToReadySeconds"]["samples"] == pods
+    # As it was, for the agent, in Podman and on disk.
+    assert agent.pods().keys() == {"bystander"}
+    assert agent.eye.lives() == before
+    assert len(agent.eye.containers(infra=True)) == len(before)
+    assert list((agent.directory / "state" / "applied").iterdir()) == []
+    assert [path.name.split("_")[1] for path in (agent.directory / "logs").iterdir()] == ["bystander"]
+    agent.until(lambda: agent.house() == house, f"{agent.house()} is as before: {house}")

@@ -1,0 +1,100 @@
+"""The manifest directory goes away and comes back: nothing is deleted on partial knowledge."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.agent import Agent, restart_count
+from tests.e2e.conftest import NewAgent
+from tests.e2e.eye import podman
+from tests.e2e.manifests import container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+KEPT = ("kept-0", "kept-1")
+DROPPED = "dropped"
+ALL = (*KEPT, DROPPED)
+LOOKS = 5
+
+
+@pytest.fixture
+def running(new_agent: NewAgent) -> Agent:
+    """An agent whose pods run."""
+    agent = new_agent()
+    agent.start()
+    agent.run(*(pod(name, container(), container("other")) for name in ALL))
+    return agent
+
+
+def move_away(agent: Agent) -> None:
+    """All manifests at once, as a mount that goes."""
+    agent.manifests.rename(agent.directory / "elsewhere")
+    words = f"{agent.manifests}: No such file or directory"
+    agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
+    assert f"manifest refused: {words}" in agent.log_text()
+
+
+def come_back_without(agent: Agent, name: str) -> None:
+    elsewhere = agent.directory / "elsewhere"
+    (elsewhere / f"{name}.yaml").unlink()
+    elsewhere.rename(agent.manifests)
+
+
+def until_looked_again(agent: Agent) -> None:
+    """Some relists, and so housekeeping many times over: whatever would be deleted has been by now."""
+
+    def looks() -> int:
+        return int(agent.workers()["node"]["counters"]["runtime_calls"])
+
+    before = looks()
+    agent.until(lambda: looks() >= before + LOOKS, "it looked again")
+
+
+def test_a_directory_that_goes_takes_no_pod_along(running: Agent) -> None:
+    before = running.eye.lives()
+    move_away(running)
+    until_looked_again(running)
+    assert running.eye.lives() == before
+    come_back_without(running, DROPPED)
+    running.until_gone([DROPPED])
+    assert running.pods().keys() == set(KEPT)
+    assert running.eye.lives() == {key: life for key, life in before.items() if key[0] in KEPT}
+
+
+def test_pods_are_supervised_from_the_checkpoint_while_the_directory_is_away(running: Agent) -> None:
+    before = running.eye.lives()
+    move_away(running)
+    running.stop()
+    running.start(sources_ready=False)
+    running.until_ready(ALL)
+    assert running.eye.lives() == before
+    killed = running.eye.container(KEPT[0], "main")
+    podman("kill", "--signal", "KILL", killed.id)
+    running.until(lambda: restart_count(running.pods()[KEPT[0]]) == 1, "it is restarted")
+    running.until_ready(ALL)
+    now = running.eye.lives()
+    assert now.keys() == before.keys()
+    assert {key for key in now if now[key] != before[key]} == {(KEPT[0], "main")}
+    until_looked_again(running)
+    assert running.eye.lives() == now
+    come_back_without(running, DROPPED)
+    running.until_gone([DROPPED])
+    assert running.pods().keys() == set(KEPT)
+    assert running.eye.lives() == {key: life for key, life in now.items() if key[0] in KEPT}
+
+
+def test_without_a_checkpoint_nothing_is_deleted_before_the_directory_was_read(running: Agent) -> None:
+    before = running.eye.lives()
+    move_away(running)
+    running.stop()
+    (running.directory / "state" / "desired.json").write_text("{")
+    running.start(sources_ready=False)
+    assert running.pods() == {}
+    until_looked_again(running)
+    assert running.eye.lives() == before
+    come_back_without(running, DROPPED)
+    running.until_ready(KEPT)
+    # Nobody states it and nobody remembers it: an orphan, by its labels.
+    running.until(lambda: not running.eye.containers(DROPPED, infra=True), "what nobody states is removed")
+    assert running.pods().keys() == set(KEPT)
+    assert running.eye.lives() == {key: life for key, life in before.items() if key[0] in KEPT}
