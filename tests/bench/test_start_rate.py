@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(3600)]
 
 PODS = int(os.environ.get("ROOTLET_BENCH_PODS", "100"))
 ROUNDS = int(os.environ.get("ROOTLET_BENCH_ROUNDS", "3"))
-RAW_IN_FLIGHT = (1, 2, 4, 8)
+RAW_IN_FLIGHT = (2, 4, 8)
 PLAY_IN_FLIGHT = (1, 4)
 REMOVALS_IN_FLIGHT = 4
 DEADLINE_S = 600
