@@ -59,7 +59,7 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
         host_ips=(HostIP(ip=given.host_ip),) if given.host_ip else (),
         pod_ip=ips[0] if ips else "",
         pod_ips=tuple(PodIP(ip=ip) for ip in ips),
-        start_time=previous.start_time or rfc3339(_start(given.observed, now)),
+        start_time=_start_time(given.observed, previous, now),
         init_container_statuses=init,
         container_statuses=statuses,
         qos_class=compute_pod_qos(pod),  # type: ignore[arg-type]
@@ -83,9 +83,10 @@ def _statuses(
     )
 
 
-def _start(observed: RuntimePodStatus, now: Instant) -> float:
-    """When this agent or one before it first acted on the pod."""
-    return min((s.created_at for s in observed.sandboxes if s.created_at), default=now.wall)
+def _start_time(observed: RuntimePodStatus, previous: PodStatus, now: Instant) -> str:
+    """When this agent or one before it first acted on the pod: the earliest that is known, whenever it becomes known."""
+    known = [rfc3339(sandbox.created_at) for sandbox in observed.sandboxes if sandbox.created_at]
+    return min([*known, previous.start_time or rfc3339(now.wall)])
 
 
 def _with_transitions(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec, PodStatus, RestartPolicy
-from ipc.clock import Instant
+from ipc.clock import Instant, rfc3339
 from ipc.messages import SyncAction, SyncResult
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.status import StatusInput, generate_pod_status
@@ -74,6 +74,15 @@ def test_a_running_pod_is_ready_in_every_condition() -> None:
     assert set(conditions(made).values()) == {"True"}
     assert made.observed_generation == 3
     assert made.start_time == "1970-01-01T00:00:50Z", "when the first sandbox was made"
+
+
+def test_the_start_time_is_the_earliest_known_also_when_it_is_seen_late() -> None:
+    unseen = StatusInput(pod=pod("a"), observed=RuntimePodStatus(uid="u"), reasons={}, previous=None)
+    first = generate_pod_status(unseen, NOW)
+    assert first.start_time == rfc3339(NOW.wall)
+    adopted = status(pod("a"), container("a", RUNNING), previous=first)
+    assert adopted.start_time == "1970-01-01T00:00:50Z"
+    assert status(pod("a"), previous=adopted).start_time == adopted.start_time
 
 
 def test_a_failed_start_shows_as_waiting_with_its_reason_and_the_last_end() -> None:
