@@ -84,7 +84,7 @@ def _statuses(
 
 
 def _start_time(observed: RuntimePodStatus, previous: PodStatus, now: Instant) -> str:
-    """When this agent or one before it first acted on the pod: the earliest that is known, whenever it becomes known."""
+    """When this agent or one before it first acted on the pod: the earliest known, whenever it becomes known."""
     known = [rfc3339(sandbox.created_at) for sandbox in observed.sandboxes if sandbox.created_at]
     return min([*known, previous.start_time or rfc3339(now.wall)])
 
