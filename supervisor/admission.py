@@ -2,7 +2,8 @@
 
 The checks, their order, reasons and words follow pkg/kubelet/lifecycle/predicate.go and the scheduler filters that it
 calls; the first rejection wins. Node labels, selectors, affinity and taints speak to a scheduler, which a single host
-does not have; they are not looked at. Added: a field that Rootlet knows but would be wrong or unsafe to ignore.
+does not have; they are not looked at. A field that must not be ignored, `spec.os.name` among them, never comes here:
+the manifest was refused when it was decoded (see `sources.decode`).
 """
 
 from __future__ import annotations
@@ -12,15 +13,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import FieldFinding, Pod, Support, unsupported_fields
+from ipc.api import Pod, Support, unsupported_fields
 from supervisor.settings import Settings
 from supervisor.sources.types import pod_key
 
 HOST_OS: Final = "linux"
 OS_LABEL: Final = "kubernetes.io/os"
 ANY_ADDRESS: Final = "0.0.0.0"
-MAX_NAMED_FIELDS: Final = 10
-"""Most refused fields that one message names."""
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ def admit(pod: Pod, active_pods: Iterable[Pod], settings: Settings) -> Admitted 
     for check in _CHECKS:
         if rejected := check(pod, others, settings):
             return rejected
-    return Admitted(tuple(_told(finding) for finding in _findings(pod, Support.WARNED)))
+    return Admitted(_warnings(pod))
 
 
 def host_ports(pod: Pod) -> Iterator[HostPort]:
@@ -78,12 +77,6 @@ def _os_label(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected |
         return None
     message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
     return Rejected("PodOSSelectorNodeLabelDoesNotMatch", message)
-
-
-def _os_field(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
-    if pod.spec.os is None or pod.spec.os.name == HOST_OS:
-        return None
-    return Rejected("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
 
 
 def _number_of_pods(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
@@ -111,24 +104,13 @@ def _ports(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | No
     return None
 
 
-def _features(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
-    refused = [_told(finding) for finding in _findings(pod, Support.REFUSED)]
-    if not refused:
-        return None
-    more = f"; and {len(refused) - MAX_NAMED_FIELDS} more" if len(refused) > MAX_NAMED_FIELDS else ""
-    return Rejected("PodFeatureUnsupported", f"not supported: {'; '.join(refused[:MAX_NAMED_FIELDS])}{more}")
-
-
-def _findings(pod: Pod, support: Support) -> Iterator[FieldFinding]:
-    return (finding for finding in unsupported_fields(pod) if finding.support is support)
-
-
-def _told(finding: FieldFinding) -> str:
-    return f"{finding.path}: {finding.why}"
+def _warnings(pod: Pod) -> tuple[str, ...]:
+    findings = unsupported_fields(pod)
+    return tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
 
 
 def _predicate_failed(predicate: str, why: str) -> Rejected:
     return Rejected(predicate, f"Predicate {predicate} failed: {why}")
 
 
-_CHECKS: Final[tuple[Check, ...]] = (_os_label, _os_field, _number_of_pods, _node_name, _ports, _features)
+_CHECKS: Final[tuple[Check, ...]] = (_os_label, _number_of_pods, _node_name, _ports)

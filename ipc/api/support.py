@@ -23,10 +23,14 @@ a longer one speaks for that.
 | supported | it is acted on |
 | supported, with a note | it is acted on, within what the note says |
 | warned | it is not acted on yet; the pod is admitted with a warning event that names it |
-| refused | running without it would be wrong or unsafe; the pod is not admitted, with an event that names it |
+| refused | running without it would be wrong or unsafe; the manifest is refused, with an event that names the field |
 | not applicable | it speaks to a cluster and asks nothing of a host |
 
-Of a warned or refused field the values under *as good as acted on* are admitted without a word, and so is its default.
+Of a warned or refused field the values under *as good as acted on* are taken without a word, and so is its default.
+
+A refusal is told as every wrong field is: an event `FailedValidation` and a line of the log name file, document and
+field, and `rootlet apply` answers with all of them. The document is refused whole, and nothing changes: pods that the
+file stated before stay as they are, also over a restart of the agent.
 """
 
 

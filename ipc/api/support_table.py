@@ -18,7 +18,7 @@ class Support(Enum):
     WARNED = "warned"
     """Not acted on yet: the pod is admitted with a warning event."""
     REFUSED = "refused"
-    """Running without it would be wrong or unsafe: the pod is not admitted."""
+    """Running without it would be wrong or unsafe: the manifest is refused, as with a wrong value."""
     NOT_APPLICABLE = "not applicable"
     """Speaks to a cluster and asks nothing of a host: taken without a word."""
 

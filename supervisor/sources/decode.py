@@ -3,14 +3,28 @@
 Kinds: ``Pod``, ``PodList`` and ``List`` of Pods (pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList;
 upstream takes one Pod per file). A document is taken whole or not at all, a list included. Every finding names file,
 document and field.
+
+A field that Rootlet knows but would be wrong or unsafe to ignore (`Support.REFUSED`) is an error of the document, not a
+matter of admission: so a bad edit leaves the accepted pod as it is, also over a restart.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ipc.api import FieldError, FieldErrors, Pod, decode_pod, default_pod, validate_pod
+from ipc.api import (
+    MAX_FIELD_ERRORS,
+    FieldError,
+    FieldErrors,
+    Pod,
+    Support,
+    decode_pod,
+    default_pod,
+    unsupported_fields,
+    validate_pod,
+)
 from ipc.api.defaults import DEFAULT_NAMESPACE
 from supervisor.sources.documents import Document, read_documents
 from supervisor.sources.identity import Origin, identify
@@ -109,11 +123,18 @@ def _list_items(value: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any]
 
 
 def _decode_item(value: Any, origin: Origin) -> Pod:
-    """One pod: decoded, defaulted, identified and validated. Raises FieldErrors."""
+    """One pod: decoded, defaulted, identified, validated, and without a field that is refused. Raises FieldErrors."""
     pod = identify(default_pod(decode_pod(value)), origin)
-    if errors := validate_pod(pod):
+    if errors := (*validate_pod(pod), *_refused_fields(pod)):
         raise FieldErrors(errors)
     return pod
+
+
+def _refused_fields(pod: Pod) -> Iterator[FieldError]:
+    """At most MAX_FIELD_ERRORS of them."""
+    refused = (found for found in unsupported_fields(pod) if found.support is Support.REFUSED)
+    for finding in itertools.islice(refused, MAX_FIELD_ERRORS):
+        yield FieldError(finding.path, f"not supported: {finding.why}")
 
 
 def _stated_key(value: Any) -> PodKey:

@@ -39,7 +39,7 @@ class ManifestErrorKind(enum.StrEnum):
     SYNTAX = "Syntax"
     """Not YAML or JSON, or above one of the maxima of `documents`."""
     INVALID = "Invalid"
-    """Not a Pod, PodList or List of Pods, or one with a wrong field."""
+    """Not a Pod, PodList or List of Pods, or one with a field that is wrong or not supported."""
     CONFLICT = "Conflict"
     """Another document claimed the pod first (upstream: FailedValidation, duplicate pod name)."""
 

@@ -79,7 +79,10 @@ BAD_EDITS: dict[str, tuple[Callable[[str], str], str]] = {
     "syntax": (lambda name: "apiVersion: v1\nkind: Pod\nmetadata: {name: [\n", "bad-syntax.yaml: document 1: "),
     "unknown-field": (_with(hostnam="x"), "bad-unknown-field.yaml: document 1: spec.hostnam: unknown field"),
     "wrong-type": (_with(hostname=7), "bad-wrong-type.yaml: document 1: spec.hostname: "),
-    "refused-field": (_with(activeDeadlineSeconds=60), "spec.activeDeadlineSeconds"),
+    "refused-field": (
+        _with(activeDeadlineSeconds=60),
+        "bad-refused-field.yaml: document 1: spec.activeDeadlineSeconds: not supported: ",
+    ),
     "empty": (lambda name: "", "bad-empty.yaml: "),
 }
 
@@ -95,6 +98,24 @@ def test_a_bad_edit_changes_nothing_until_it_is_mended(agent: Agent, kind: str) 
     agent.run(pod(f"after-{kind}"))
     assert agent.eye.lives(name) == before
     agent.until_ready([name])
+    agent.run(pod(name, container(script=saying("mended"))))
+    agent.until(lambda: says(agent, name) == "mended\n", "the mended manifest counts")
+    assert agent.eye.running(name)[name, INFRA].id == before[name, INFRA][0]
+
+
+def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) -> None:
+    name = "refused"
+    agent.run(pod(name, container(script=saying("good"))))
+    before = agent.eye.lives(name)
+    words = f"{name}.yaml: document 1: spec.hostPID: not supported: "
+    agent.write(pod(name, container(script=saying("bad")), hostPID=True))
+    agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
+    agent.restart()
+    agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told again")
+    # Whoever comes later is started: this set was read and acted on.
+    agent.run(pod("after-refused"))
+    agent.until_ready([name])
+    assert agent.eye.lives(name) == before
     agent.run(pod(name, container(script=saying("mended"))))
     agent.until(lambda: says(agent, name) == "mended\n", "the mended manifest counts")
     assert agent.eye.running(name)[name, INFRA].id == before[name, INFRA][0]

@@ -1,4 +1,4 @@
-"""What `rootlet delete` answers and hands on, by who states the pod; and a start without a usable checkpoint."""
+"""What `rootlet delete` answers and hands on, by who states the pod; refused edits; a start without a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import pytest
 from ipc.clock import SystemClock
 from supervisor.desired import CHECKPOINT_FILE, Change, Desired
 from supervisor.dialogue import KillPod
-from supervisor.settings import Settings
+from supervisor.settings import Seconds, Settings
 from supervisor.sources.types import PodOperation
 from tests.unit.supervisor.manifests import DEADLINE_S, manifest, text
+
+LOOK_PERIOD = Seconds(0.2)
 
 
 class Sources:
@@ -22,9 +24,14 @@ class Sources:
 
     def __init__(self, directory: Path) -> None:
         self.manifests = directory / "manifests"
-        self.manifests.mkdir()
+        self.manifests.mkdir(exist_ok=True)
         self.state = directory / "state"
-        settings = Settings(instance_name="test", static_pod_path=self.manifests, state_dir=self.state)
+        settings = Settings(
+            instance_name="test",
+            static_pod_path=self.manifests,
+            state_dir=self.state,
+            file_check_frequency_s=LOOK_PERIOD,
+        )
         self.desired = Desired(settings, SystemClock())
         self.changes: AsyncIterator[Change] = self.desired.watch()
 
@@ -85,3 +92,30 @@ async def test_pods_that_were_taken_down_on_request_are_not_restored(sources: So
     sources.desired.forget()
     assert not checkpoint.exists()
     sources.desired.forget()
+
+
+async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sources, tmp_path: Path) -> None:
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new", hostPID=True)))
+    change = await sources.next_change()
+    assert [(error.file, error.document, error.field) for error in change.errors] == [("a.yaml", 1, "spec.hostPID")]
+    assert change.updates == ()
+    restarted = Sources(tmp_path)
+    async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
+        restored = [pod for update in restarted.desired.restore() for pod in update.pods]
+        assert [(pod.metadata.name, pod.spec.containers[0].image, pod.spec.host_pid) for pod in restored] == [
+            ("of-a-file", "busybox", False),
+            ("applied", "busybox", False),
+        ]
+        changes = [await restarted.next_change(), await restarted.next_change()]
+        assert restarted.desired.all_ready
+    assert [pod for change in changes for update in change.updates for pod in update.pods] == []
+    assert [error.field for change in changes for error in change.errors] == ["spec.hostPID"]
+
+
+async def test_an_apply_that_is_refused_names_every_field_and_keeps_what_was_applied(sources: Sources) -> None:
+    reply = await sources.desired.apply("-", text(manifest("applied", image="new", hostPID=True, hostIPC=True)))
+    assert reply.code == 422
+    assert "-: document 1: spec.hostPID: not supported: " in reply.message
+    assert "-: document 1: spec.hostIPC: not supported: " in reply.message
+    again = await sources.desired.apply("-", text(manifest("applied")))
+    assert again.results == ("pod/applied unchanged",)

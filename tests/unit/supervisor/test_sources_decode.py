@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api import decode_pod, encode_pod
+from ipc.api import MAX_FIELD_ERRORS, decode_pod, encode_pod
 from supervisor.sources.decode import MAX_ERRORS_PER_FILE, MAX_PODS_PER_FILE, decode_manifest
 from supervisor.sources.identity import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE, identify, pod_uid
 from supervisor.sources.types import DecodedFile, ManifestErrorKind
@@ -154,6 +154,48 @@ def test_validation_counts() -> None:
     decoded = decode(text(manifest("Not_A_Name"), manifest("web", restartPolicy="Never")))
     assert names(decoded) == ["web"]
     assert [error.field for error in decoded.errors] == ["metadata.name"]
+
+
+def publishing(name: str, ports: int, protocol: str) -> dict[str, Any]:
+    made = manifest(name)
+    made["spec"]["containers"][0]["ports"] = [{"containerPort": 1 + n, "protocol": protocol} for n in range(ports)]
+    return made
+
+
+def test_every_field_that_is_refused_is_named_and_the_document_does_not_count() -> None:
+    refused = manifest("b", os={"name": "windows"}, runtimeClassName="kata", priorityClassName="high")
+    decoded = decode(text(manifest("a"), refused))
+    assert names(decoded) == ["a"]
+    assert {error.kind for error in decoded.errors} == {ManifestErrorKind.INVALID}
+    assert {(error.document, error.name) for error in decoded.errors} == {(2, "b")}
+    assert sorted(messages(decoded)) == [
+        "web.yaml: document 2: spec.os.name: not supported: only Linux containers run here",
+        "web.yaml: document 2: spec.runtimeClassName: not supported: "
+        "it asks for another kind of isolation than Podman's runtime gives",
+    ]
+
+
+def test_a_wrong_field_and_a_refused_one_are_told_together() -> None:
+    decoded = decode(text(manifest("Not_A_Name", runtimeClassName="kata")))
+    assert [error.field for error in decoded.errors] == ["metadata.name", "spec.runtimeClassName"]
+
+
+def test_what_is_warned_of_is_no_error() -> None:
+    decoded = decode(text(manifest("a", priorityClassName="high", readinessGates=[{"conditionType": "example.com/a"}])))
+    assert (names(decoded), decoded.errors) == (["a"], ())
+
+
+def test_a_refused_field_refuses_the_whole_list() -> None:
+    decoded = decode(text(listed("PodList", manifest("a"), manifest("b", hostPID=True)), manifest("c")))
+    assert names(decoded) == ["c"]
+    assert [error.field for error in decoded.errors] == ["items[1].spec.hostPID"]
+
+
+def test_refused_fields_are_bounded() -> None:
+    count = MAX_FIELD_ERRORS + 5
+    assert decode(text(publishing("a", count, "UDP"))).errors == ()
+    fields = [error.field for error in decode(text(publishing("a", count, "SCTP"))).errors]
+    assert fields == [f"spec.containers[0].ports[{index}].protocol" for index in range(MAX_FIELD_ERRORS)]
 
 
 @pytest.mark.parametrize("uid", ["../../etc/passwd", "a b", "x" * 64, "-a", "a\nb", "é"])
