@@ -15,18 +15,18 @@ import shutil
 import signal
 import subprocess
 import tarfile
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from socket import AF_UNIX
 from socket import socket as Socket
 from time import sleep
-from typing import Any, Final
+from typing import Final
 
 import pytest
 import tomli_w
 
 from ipc.clock import monotonic, wall
+from supervisor.podman_service import conf_files, merged_conf, read_files
 from workers.labels import INSTANCE
 
 IMAGE: Final = "localhost/rootlet-test:latest"
@@ -35,11 +35,6 @@ SOCKET: Final = "podman.sock"
 START_DEADLINE_S: Final = 30.0
 COMMAND_DEADLINE_S: Final = 120.0
 APPLETS: Final = "sh sleep true false cat echo ls httpd wget nc kill ps touch mkdir rm id env hostname date head"
-CONF_FILES: Final = (
-    Path("/usr/share/containers/containers.conf"),
-    Path("/etc/containers/containers.conf"),
-    Path("~/.config/containers/containers.conf"),
-)
 
 
 class PodmanService:
@@ -98,7 +93,8 @@ def spawn_service(directory: Path) -> subprocess.Popen[bytes]:
     """The same without an end, for those who mean to kill it. A socket that is there already is of a dead one."""
     conf, socket, log = directory / "containers.conf", directory / SOCKET, directory / "service.log"
     socket.unlink(missing_ok=True)
-    conf.write_text(tomli_w.dumps(merged_conf()))
+    users = read_files(conf_files(os.environ))
+    conf.write_text(tomli_w.dumps(merged_conf(users, keyring=False)))
     command = ["setpriv", "--pdeathsig", "TERM", "podman", "system", "service", "-t", "0", f"unix://{socket}"]
     with log.open("ab") as output:
         # In a session of its own: Ctrl-C must not take it away before the clean-up.
@@ -119,17 +115,6 @@ def _listens(path: Path) -> bool:
     """A socket that is there does not yet listen."""
     with Socket(AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
-
-
-def merged_conf() -> dict[str, Any]:
-    """The user's containers.conf (``CONTAINERS_CONF`` replaces its files) without a kernel key per container."""
-    conf: dict[str, Any] = {}
-    for file in (path.expanduser() for path in CONF_FILES):
-        if file.exists():
-            for table, values in tomllib.loads(file.read_text()).items():
-                conf[table] = {**conf.get(table, {}), **values}
-    conf["containers"] = {**conf.get("containers", {}), "keyring": False}
-    return conf
 
 
 def ensure_image(directory: Path) -> None:
