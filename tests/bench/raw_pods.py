@@ -14,6 +14,7 @@ from typing import Any
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec, default_pod
 from ipc.clock import monotonic
+from workers.naming import infra_name
 from workers.specgen import ContainerPlace, container_spec, pod_spec
 
 CALL_DEADLINE_S = 120.0
@@ -96,13 +97,12 @@ def in_flight(jobs: Sequence[Callable[[Libpod], None]], threads: int, path: str)
 
 
 def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
-    """pods/create, start the infra container, containers/create, start: the four calls of one pod."""
+    """pods/create, start the infra container by its name, containers/create, start: the four calls of one pod."""
 
     def job(libpod: Libpod) -> None:
         spec = pod_spec(pod, instance, 0, logs / f"{pod.metadata.name}.pid")
         made = libpod.call("POST", "pods/create", spec)["Id"]
-        infra = libpod.call("GET", f"pods/{made}/json")["InfraContainerID"]
-        libpod.call("POST", f"containers/{infra}/start")
+        libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
         for container in pod.spec.containers:
             place = ContainerPlace(
                 instance=instance,
