@@ -42,7 +42,7 @@ class Tracker:
         self.failed: dict[str, str] = {}
         """Pods that will not become Ready any more, and why."""
         self.observe_to_status_s: list[float] = []
-        """From the begin of the observation that a status tells of until that status was here."""
+        """From the begin of the observation that a status tells of until that status was here; of pods not going."""
 
     def applied(self, names: Iterable[str], at: float) -> None:
         """The request that creates them was sent."""
@@ -56,8 +56,10 @@ class Tracker:
         if event.type == "DELETED":
             self._gone_at[name] = at
             return
-        # A status can change without a new look at the runtime: only the first one after a look counts.
-        if event.observed_at > self._observed_at.get(name, 0.0):
+        # A status can change without a new look at the runtime: only the first one after a look counts. And while
+        # pods are removed a look waits for Podman's locks: that would say nothing of how fast a change is seen.
+        going = "deletionTimestamp" in event.object.get("metadata", {})
+        if not going and event.observed_at > self._observed_at.get(name, 0.0):
             self._observed_at[name] = event.observed_at
             self.observe_to_status_s.append(at - event.observed_at)
         status = event.object.get("status", {})

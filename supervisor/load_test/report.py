@@ -32,7 +32,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     time_to_ready_s: Percentiles | None = msgspec.field(name="timeToReadySeconds")
     """Per pod, from the request that creates it to the watch event that says Ready."""
     observe_to_status_s: Percentiles | None = msgspec.field(name="observeToStatusSeconds")
-    """From the begin of an observation to the arrival here of the status made of it; null when not stamped."""
+    """From the begin of an observation to the arrival here of the status made of it, until the pod is deleted; null
+    when not stamped."""
     delete_s: float | None = msgspec.field(name="deleteSeconds")
     """From the first deletion to the last pod's end; null when some are left."""
     deleted_per_second: float | None
