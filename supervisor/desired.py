@@ -58,6 +58,7 @@ class Desired:
         self._checkpoint = settings.state_dir / CHECKPOINT_FILE
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._applying = asyncio.Lock()
+        self._saving = asyncio.Lock()
         self._told: dict[str, frozenset[ManifestError]] = {}
 
     @property
@@ -155,8 +156,12 @@ class Desired:
         return tuple(error for error in errors if error not in before)
 
     async def _save(self) -> None:
-        """A checkpoint that cannot be written costs only what it is for: say so and go on."""
-        try:
-            await asyncio.to_thread(checkpoint.save, self._checkpoint, self._config.desired())
-        except OSError as error:
-            log.error("checkpoint not written: %s", error)
+        """A checkpoint that cannot be written costs only what it is for: say so and go on.
+
+        One at a time, each of what is desired when its turn comes: an older set never replaces a newer one.
+        """
+        async with self._saving:
+            try:
+                await asyncio.to_thread(checkpoint.save, self._checkpoint, self._config.desired())
+            except OSError as error:
+                log.error("checkpoint not written: %s", error)
