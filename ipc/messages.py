@@ -89,7 +89,6 @@ class SyncAction(enum.StrEnum):
     KILL_CONTAINER = "KillContainer"
     REMOVE_CONTAINER = "RemoveContainer"
     CREATE_SANDBOX = "CreatePodSandbox"
-    CONFIG_SANDBOX = "ConfigPodSandbox"
     KILL_SANDBOX = "KillPodSandbox"
     REMOVE_SANDBOX = "RemovePodSandbox"
 
