@@ -28,6 +28,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     podman_socket: str
     """Path of the libpod API socket."""
     pod_logs_dir: str
+    pods_dir: str = ""
+    """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     max_mutations: int = 4
@@ -37,6 +39,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     relist_period_s: float = 10.0
     heartbeat_period_s: float = 0.5
     max_container_restart_period_s: float = 300.0
+    max_dead_per_container: int = 1
+    """Dead containers kept of each container name of a pod; negative: all."""
+    dead_min_age_s: float = 0.0
+    """A dead container younger than this is kept in any case."""
     log_level: str = "info"
     log_format: str = "text"
 

@@ -9,6 +9,8 @@ Which message answers which:
 ``CancelSync``         nothing of its own: the sync it names ends early with its ``SyncDone``
 ``Observe``            ``Observed`` that contains every uid asked for, observed after the request
 ``Relist``             ``Relisted``
+``PullImage``          exactly one ``PullEnded`` for that reference, after any number of ``PullProgress``,
+                       unless ``AbandonPull`` or the death of the worker that asked comes first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod`` and ``StopAgent``
 =====================  ==========================================================================
 """
@@ -105,6 +107,18 @@ class SyncResult(_Message, frozen=True, kw_only=True):
     """Back-off only: wall time before which trying again is useless; 0 when unknown."""
 
 
+class PullFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is remembered of failed pulls of one image for one pod: a flowcontrol.Backoff entry."""
+
+    image: str
+    """Reference as the manifest has it."""
+    backoff_s: float
+    updated_at: float
+    """Wall time at which the last pull failed."""
+    message: str
+    """Why it did."""
+
+
 class SyncPod(_Message, frozen=True, kw_only=True):
     """Bring one pod one step nearer to what is wanted (or down, by ``kind``)."""
 
@@ -124,6 +138,12 @@ class SyncPod(_Message, frozen=True, kw_only=True):
     """TERMINATING: effective grace period."""
     remove: bool = False
     """TERMINATED: the pod is no longer wanted, take its sandbox and containers away. Otherwise they stay for logs."""
+    restarting_all: bool = False
+    """Its condition AllContainersRestarting is True: a RestartAllContainers rule has begun and not come to its end."""
+    pull_failures: tuple[PullFailure, ...] = ()
+    """What the last sync of this pod reported: it survives its worker here."""
+    garbage: tuple[str, ...] = ()
+    """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
 
 
 class CancelSync(_Message, frozen=True, kw_only=True):
@@ -159,6 +179,42 @@ class SyncDone(_Message, frozen=True, kw_only=True):
     changed: bool = False
     """Something in the runtime was touched, or may have been: a fresh look is due."""
     cancelled: bool = False
+    pull_failures: tuple[PullFailure, ...] = ()
+    """All that is to be remembered for the next sync of this pod."""
+
+
+class PullImage(_Message, frozen=True, kw_only=True):
+    """A pod of this worker needs that image. Sent twice it is one wish."""
+
+    uid: str
+    reference: str
+    """Complete: registry, path and tag or digest."""
+
+
+class AbandonPull(_Message, frozen=True, kw_only=True):
+    """That pod no longer waits for it."""
+
+    uid: str
+    reference: str
+
+
+class PullProgress(_Message, frozen=True, kw_only=True):
+    """How far a pull has got, for people; to everybody who waits for it."""
+
+    reference: str
+    words: str
+
+
+class PullEnded(_Message, frozen=True, kw_only=True):
+    """To everybody who waits for it."""
+
+    reference: str
+    image_id: str = ""
+    error: str = ""
+    """An ErrorKind; empty when it succeeded."""
+    message: str = ""
+    took_s: float = 0.0
+    """From its beginning to its end, without the wait for its turn."""
 
 
 class EventReport(_Message, frozen=True, kw_only=True):
@@ -176,8 +232,8 @@ class EventReport(_Message, frozen=True, kw_only=True):
     wall: float = 0.0
 
 
-PodWorkerCommand = SyncPod | CancelSync | Shutdown
-PodWorkerReport = Ready | SyncDone | EventReport
+PodWorkerCommand = SyncPod | CancelSync | PullProgress | PullEnded | Shutdown
+PodWorkerReport = Ready | SyncDone | EventReport | PullImage | AbandonPull
 
 # --- master <-> node worker ----------------------------------------------------------------------------------
 
@@ -201,6 +257,24 @@ class Observe(_Message, frozen=True, kw_only=True):
 
 class Relist(_Message, frozen=True, kw_only=True):
     """Full relist now (it also happens by period and after doubt)."""
+
+
+class StartPull(_Message, frozen=True, kw_only=True):
+    """Pull that image; its turn has come. Answered like ``PullImage``."""
+
+    reference: str
+
+
+class CancelPull(_Message, frozen=True, kw_only=True):
+    """Nobody waits for it any more: break it off. A ``PullEnded`` may cross this on its way."""
+
+    reference: str
+
+
+class CollectLogs(_Message, frozen=True, kw_only=True):
+    """Remove the log and pod directories of all pods but these."""
+
+    uids: tuple[str, ...]
 
 
 class Observation(_Message, frozen=True, kw_only=True):
@@ -233,8 +307,8 @@ class RuntimeHealth(_Message, frozen=True, kw_only=True):
     message: str = ""
 
 
-NodeWorkerCommand = Track | Untrack | Observe | Relist | Shutdown
-NodeWorkerReport = Ready | Observed | Relisted | RuntimeHealth | EventReport
+NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
+NodeWorkerReport = Ready | Observed | Relisted | RuntimeHealth | PullProgress | PullEnded | EventReport
 
 # --- master <-> API server -----------------------------------------------------------------------------------
 

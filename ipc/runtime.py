@@ -11,6 +11,8 @@ import enum
 
 import msgspec
 
+from ipc.api import LifecycleHandler
+
 
 class ContainerState(enum.StrEnum):
     """The kubelet's four container states (pkg/kubelet/container/runtime.go, State)."""
@@ -48,12 +50,18 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """How long its end must lie back before its successor starts. From its label (see workers.restart)."""
     grace_period_s: int = 30
     """terminationGracePeriodSeconds of its pod when it was made. From its label."""
+    stop_signal: str = ""
+    """What asks it to end, e.g. SIGTERM: its own or its image's."""
+    pre_stop: LifecycleHandler | None = None
+    """Its preStop hook when it was made. From its label, for when nobody has its manifest any more."""
     created_at: float = 0.0
     started_at: float = 0.0
     finished_at: float = 0.0
     exit_code: int = 0
     oom_killed: bool = False
     error: str = ""
+    message: str = ""
+    """Termination message of one that has ended: what it wrote for that purpose, or the end of its log."""
     pid: int = 0
     """Pid of its first process in the host's pid namespace; 0 when not running."""
 

@@ -32,6 +32,8 @@ MUTATIONS_PER_CPU: Final = 2
 """Measured on two CPUs: pods per second rise up to four calls in flight and not beyond."""
 MAX_SOCKET_PATH_BYTES: Final = 100
 """sockaddr_un holds 107; the socket of our own Podman service stands beside the admin socket with a longer suffix."""
+PODS_DIR: Final = "pods"
+"""Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
 _ENDPOINT_SCHEME: Final = "unix://"
 _XDG_DEFAULTS: Final[Mapping[str, str]] = {
     "XDG_CONFIG_HOME": "{home}/.config",
@@ -92,10 +94,13 @@ _DNS_LABEL: Final = Pattern(_LABEL, "must be a DNS label: at most 63 lower case 
 _DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be a DNS name of lower case letters")
 
 
+_ACRONYMS: Final = {"qps": "QPS"}
+
+
 def _yaml_name(attribute: str) -> str:
     """``sync_frequency_s`` is ``syncFrequency`` in the file."""
     head, *tail = attribute.removesuffix("_s").split("_")
-    return head + "".join(word.capitalize() for word in tail)
+    return head + "".join(_ACRONYMS.get(word, word.capitalize()) for word in tail)
 
 
 class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_yaml_name):
@@ -118,6 +123,12 @@ class WorkersSettings(_Section, frozen=True, kw_only=True):
 
 class CrashLoopBackOffSettings(_Section, frozen=True, kw_only=True):
     max_container_restart_period_s: Annotated[Seconds, _between("1s", "300s")] = _seconds("300s")
+
+
+class ContainerGarbageCollectionSettings(_Section, frozen=True, kw_only=True):
+    max_per_pod_container: Annotated[int, Range(-1, 1000)] = 1
+    max_containers: Annotated[int, Range(-1, 100_000)] = -1
+    min_age_s: Annotated[Seconds, _between("0s", "720h")] = _seconds("0s")
 
 
 class EventHistorySettings(_Section, frozen=True, kw_only=True):
@@ -154,6 +165,11 @@ class Settings(_Section, frozen=True, kw_only=True):
     relist_period_s: Annotated[Seconds, _between("100ms", "10m")] = _seconds("10s")
     housekeeping_period_s: Annotated[Seconds, _between("100ms", "1m")] = _seconds("2s")
     crash_loop_back_off: CrashLoopBackOffSettings = CrashLoopBackOffSettings()
+    serialize_image_pulls: bool = True
+    max_parallel_image_pulls: Annotated[int, Range(0, 100)] = 0
+    registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
+    registry_burst: Annotated[int, Range(1, 1000)] = 10
+    container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
     shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = _seconds("10s")
@@ -275,11 +291,14 @@ def worker_settings(settings: Settings, podman_socket: str) -> WorkerSettings:
         node_name=settings.node_name,
         podman_socket=podman_socket,
         pod_logs_dir=str(settings.pod_logs_dir),
+        pods_dir=str(settings.state_dir / PODS_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         max_mutations=max(1, settings.podman.max_concurrent_mutations // max(1, settings.workers.count)),
         relist_period_s=float(settings.relist_period_s),
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
+        max_dead_per_container=settings.container_garbage_collection.max_per_pod_container,
+        dead_min_age_s=float(settings.container_garbage_collection.min_age_s),
         log_level=settings.logging.verbosity,
         log_format=settings.logging.format,
     )

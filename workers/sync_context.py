@@ -11,6 +11,7 @@ import msgspec
 
 from ipc.clock import Clock, rfc3339
 from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.pod_containers import field_path
 from workers import pod_logs
 from workers.images import ImageManager
 from workers.restart import BackoffLimits
@@ -160,7 +161,7 @@ class SyncRun:
             type=type,
             reason=reason,
             message=message,
-            field_path=f"spec.containers{{{container}}}" if container else "",
+            field_path=field_path(self.request.pod.spec if self.request.pod else None, container) if container else "",
             wall=self.context.clock.now().wall,
         )
         await self.context.report(report)
