@@ -25,13 +25,11 @@ from ipc.api import Container, Pod
 from ipc.restart_policy import should_container_be_restarted
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers.hashing import container_hash, sandbox_hash
+from workers.kills import ALIVE, ContainerKill, kill_of
 from workers.restart import BackoffLimits, do_backoff
-from workers.termination import KillReason, stop_window_s, termination_grace_s
+from workers.termination import KillReason
 
 _T = TypeVar("_T")
-
-ALIVE: Final = frozenset({ContainerState.RUNNING, ContainerState.UNKNOWN})
-"""States in which a process of the container may exist."""
 
 
 class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,22 +41,6 @@ class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):
     """For its label: how long its end must lie back before its successor starts."""
     created_id: str = ""
     """The container that is only waiting to be started; empty when it has to be made."""
-
-
-class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
-    """Stop one container."""
-
-    id: str
-    name: str
-    pid: int
-    image: str
-    """Its stop signal is the image's."""
-    reason: KillReason
-    message: str
-    window_s: int
-    """Between its stop signal and SIGKILL."""
-    remove: bool = False
-    """Nobody may find it again: remove it once it is dead."""
 
 
 class ContainerWait(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,12 +218,12 @@ def _judge_running(given: _Input, container: Container, newest: RuntimeContainer
     if newest.hash == container_hash(container):
         return _Verdict(keep=True)
     message = f"Container {container.name} definition changed, will be restarted"
-    return _replaced(given, container, _kill(given, newest, container, KillReason.NONE, message))
+    return _replaced(given, container, kill_of(given.pod, newest, container, KillReason.NONE, message))
 
 
 def _judge_unknown(given: _Input, container: Container, newest: RuntimeContainerStatus) -> _Verdict:
     message = f'Container is in "{newest.state}" state, try killing it before restart'
-    return _replaced(given, container, _kill(given, newest, container, KillReason.UNKNOWN, message))
+    return _replaced(given, container, kill_of(given.pod, newest, container, KillReason.UNKNOWN, message))
 
 
 def _judge_created(given: _Input, container: Container, newest: RuntimeContainerStatus) -> _Verdict:
@@ -292,7 +274,7 @@ def _start_or_wait(given: _Input, container: Container) -> _Verdict:
 def _strays(given: _Input) -> tuple[ContainerKill, ...]:
     """What runs and is not the newest of its name in the sandbox."""
     return tuple(
-        msgspec.structs.replace(_kill(given, c, None, KillReason.NONE, f"Container {c.name} {why}"), remove=True)
+        msgspec.structs.replace(kill_of(given.pod, c, None, KillReason.NONE, f"Container {c.name} {why}"), remove=True)
         for c in given.status.containers
         if c.state in ALIVE and (why := _why_stray(given, c))
     )
@@ -305,50 +287,6 @@ def _why_stray(given: _Input, container: RuntimeContainerStatus) -> str:
         return "runs outside of the pod's sandbox"
     newest = given.status.newest(container.name)
     return "runs beside its successor" if newest is not None and newest.id != container.id else ""
-
-
-def _kill(
-    given: _Input, target: RuntimeContainerStatus, container: Container | None, reason: KillReason, message: str
-) -> ContainerKill:
-    return ContainerKill(
-        id=target.id,
-        name=target.name,
-        pid=target.pid,
-        image=target.image_id or target.image,
-        reason=reason,
-        message=message,
-        window_s=stop_window_s(termination_grace_s(given.pod, container, reason)),
-    )
-
-
-# --- everything goes ---------------------------------------------------------------------------------------------
-
-
-def kill_all(pod: Pod | None, status: RuntimePodStatus, override_s: int | None = None) -> tuple[ContainerKill, ...]:
-    """Stop whatever may run of the pod (killPodWithSyncResult). Without a manifest the labels say how long it takes.
-
-    ``override_s`` replaces every grace period.
-    """
-    return tuple(
-        ContainerKill(
-            id=c.id,
-            name=c.name,
-            pid=c.pid,
-            image=c.image_id or c.image,
-            reason=KillReason.NONE,
-            message=f"Stopping container {c.name}",
-            window_s=stop_window_s(_grace_period_s(pod, c), override_s),
-        )
-        for c in status.containers
-        if c.state in ALIVE
-    )
-
-
-def _grace_period_s(pod: Pod | None, target: RuntimeContainerStatus) -> int:
-    if pod is None:
-        return target.grace_period_s
-    container = next((c for c in pod.spec.containers if c.name == target.name), None)
-    return termination_grace_s(pod, container, KillReason.NONE)
 
 
 # --- what nobody needs any more ----------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Final
 
 from ipc.messages import SyncAction
 from ipc.runtime import SandboxState, SandboxStatus
-from workers.pod_actions import ContainerKill
+from workers.kills import ContainerKill
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, RuntimeCallError
 from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun

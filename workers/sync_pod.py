@@ -13,7 +13,8 @@ from ipc.api import Pod
 from ipc.messages import SyncAction
 from ipc.runtime import RuntimePodStatus
 from workers.event_texts import crash_loop_event, crash_loop_message
-from workers.pod_actions import ContainerWait, PodActions, compute_pod_actions, kill_all
+from workers.kills import kill_all
+from workers.pod_actions import ContainerWait, PodActions, compute_pod_actions
 from workers.removing import remove_container, remove_sandbox
 from workers.sandboxes import create_sandbox
 from workers.starting import start_container

@@ -7,7 +7,7 @@ the grace period that its labels carry, not one second.
 from __future__ import annotations
 
 from ipc.runtime import RuntimePodStatus
-from workers.pod_actions import kill_all
+from workers.kills import kill_all
 from workers.stopping import kill_pod
 from workers.sync_context import SyncRun
 

@@ -51,7 +51,8 @@ from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from workers.hashing import container_hash, sandbox_hash
-from workers.pod_actions import ALIVE, compute_pod_actions
+from workers.kills import ALIVE
+from workers.pod_actions import compute_pod_actions
 from workers.published import Published
 from workers.restart import crash_loop_limits
 from workers.view import read_view

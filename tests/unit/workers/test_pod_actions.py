@@ -14,7 +14,8 @@ from ipc.api import Pod
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
 from workers.hashing import sandbox_hash
-from workers.pod_actions import ALIVE, ContainerStart, ContainerWait, PodActions, compute_pod_actions, kill_all
+from workers.kills import ALIVE, kill_all
+from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
 from workers.restart import crash_loop_limits
 
 NOW = 1_800_000_000.0
