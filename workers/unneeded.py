@@ -101,11 +101,11 @@ def purge_init_containers(
 ) -> tuple[RuntimeContainerStatus, ...]:
     """All of them: the next sandbox begins anew (kuberuntime_container.go, purgeInitContainers).
 
-    Not the newest of those names that are ``waiting``: it says how long.
+    Not the newest of those names that are ``waiting``: it says how long. Oldest first: the newest left says which
+    attempt is next.
     """
-    return tuple(
-        c for c in _of_init_containers(spec, status) if c.name not in waiting or c is not status.newest(c.name)
-    )
+    all_of_them = reversed(_of_init_containers(spec, status))
+    return tuple(c for c in all_of_them if c.name not in waiting or c is not status.newest(c.name))
 
 
 def _of_init_containers(spec: PodSpec, status: RuntimePodStatus) -> list[RuntimeContainerStatus]:
