@@ -18,6 +18,7 @@ class KillReason(enum.StrEnum):
     UNKNOWN = "Unknown"
     STARTUP_PROBE = "StartupProbe"
     LIVENESS_PROBE = "LivenessProbe"
+    FAILED_POST_START_HOOK = "FailedPostStartHook"
 
 
 def termination_grace_s(pod: Pod, container: Container | None, reason: KillReason) -> int:
