@@ -27,11 +27,12 @@ from workers.runtime import InspectedContainer
 FALLBACK_TO_LOGS_ON_ERROR: Final = "FallbackToLogsOnError"
 
 MAX_MESSAGE_BYTES: Final = 4096
-"""Most that is read of the file, from its end (pkg/kubelet/container/runtime.go, MaxContainerTerminationMessageLength)."""
+"""Most that is read of the file, from its end (pkg/kubelet/container/runtime.go,
+MaxContainerTerminationMessageLength, as the two below)."""
 MAX_LOG_LINES: Final = 80
-"""Most lines of a log that stand for the file (MaxContainerTerminationMessageLogLines)."""
+"""Most lines of a log that stand for the file."""
 MAX_LOG_BYTES: Final = 2048
-"""Most that is shown of these lines, from their end (MaxContainerTerminationMessageLogLength)."""
+"""Most that is shown of these lines, in bytes, from their end."""
 FILE_MODE: Final = 0o666
 """The container may run as any user."""
 
@@ -89,8 +90,9 @@ def with_termination_messages(status: RuntimePodStatus, messages: Mapping[str, s
     if not messages:
         return status
     by_name = itertools.groupby(status.containers, key=lambda container: container.name)
-    containers = (_told(c, messages) if n < pod_logs.KEPT_ATTEMPTS else c for _, of in by_name for n, c in enumerate(of))
-    return msgspec.structs.replace(status, containers=tuple(containers))
+    ranked = (ranked for _, of in by_name for ranked in enumerate(of))
+    containers = tuple(_told(c, messages) if rank < pod_logs.KEPT_ATTEMPTS else c for rank, c in ranked)
+    return msgspec.structs.replace(status, containers=containers)
 
 
 def _told(container: RuntimeContainerStatus, messages: Mapping[str, str]) -> RuntimeContainerStatus:
