@@ -20,11 +20,14 @@ from tests.unit.workers.pods import IMAGE
 from workers import labels
 from workers.images import ImageManager
 from workers.observe import container_state, pod_status
+from workers.pod_actions import ContainerStart
 from workers.pod_worker import answer
 from workers.restart import crash_loop_limits
 from workers.runtime import Runtime
+from workers.sandboxes import create_sandbox
 from workers.start_error import with_start_errors
-from workers.sync_context import SyncContext
+from workers.starting import start_container
+from workers.sync_context import PodName, SyncContext, SyncRun
 from workers.termination_message import read_termination_message, with_termination_messages
 from workers.turns import Turns
 
@@ -105,6 +108,25 @@ class Host:
         assert (done.uid, done.generation, done.kind) == (uid, made.generation, kind)
         assert done.error != "Internal", done.message
         return done
+
+    async def start(self, pod: Pod, name: str, attempt: int = 0) -> tuple[bool, SyncDone]:
+        """That container alone, in the sandbox that is there or in a new one: what the step says, and its record."""
+        view = await self.observe(pod.metadata.uid)
+        request = SyncPod(
+            uid=pod.metadata.uid,
+            generation=next(self._generations),
+            incarnation=1,
+            kind=WorkType.SYNC,
+            pod=pod,
+            row=-1,
+            min_observed_at=0.0,
+        )
+        podname = PodName(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        run = SyncRun(self.context, request, podname, asyncio.Event())
+        run.view = view
+        sandbox_id = view.sandboxes[0].id if view.sandboxes else await create_sandbox(run, pod, 0)
+        started = await start_container(run, pod, sandbox_id, ContainerStart(name=name, attempt=attempt, backoff_s=0.0))
+        return started, run.done()
 
     def reasons(self) -> list[str]:
         """Of the events so far; they are forgotten."""

@@ -163,7 +163,7 @@ def test_without_a_stop_signal_the_images_counts() -> None:
     assert "stop_signal" not in spec_of(lifecycle=Lifecycle(post_start=hook))
 
 
-def test_a_target_shares_its_pid_namespace() -> None:
+def test_with_a_target_it_shares_that_pid_namespace() -> None:
     of = container("debug")
     spec = container_spec(pod("main"), of, msgspec.structs.replace(PLACE, target_pid=4711))
     assert spec["pidns"] == {"nsmode": "path", "value": "/proc/4711/ns/pid"}
