@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
-"""Most of a command's output that is kept, in bytes: what the kubelet keeps of a probe's (pkg/probe/exec, maxReadLength)."""
+"""Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
 
 SpecDict = Mapping[str, Any]
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""

@@ -248,8 +248,9 @@ def test_a_pod_is_stopped_within_its_grace_period(override_s: int | None, window
 
 def test_an_orphan_is_stopped_by_its_labels() -> None:
     wanted = pod("a")
-    (kill,) = kill_all(None, observed(wanted, seen(wanted, "a", RUNNING, grace_period_s=77)))
-    assert (kill.window_s, kill.message, kill.image) == (77, "Stopping container a", IMAGE)
+    target = seen(wanted, "a", RUNNING, grace_period_s=77, stop_signal="SIGINT")
+    (kill,) = kill_all(None, observed(wanted, target))
+    assert (kill.window_s, kill.message, kill.stop_signal) == (77, "Stopping container a", "SIGINT")
 
 
 # --- from anywhere, through any interruption ---------------------------------------------------------------------
