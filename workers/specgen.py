@@ -16,7 +16,7 @@ from ipc.api import Container, Pod
 from workers import labels
 from workers.hashing import container_hash, sandbox_hash
 from workers.naming import container_name, infra_name, sandbox_name
-from workers.signals import signal_number
+from workers.signal_names import signal_number
 
 MAX_HOSTNAME_CHARS: Final = 63
 """pkg/kubelet/kubelet_pods.go, truncatePodHostnameIfNeeded."""

@@ -32,8 +32,13 @@ async def host(tmp_path: Path, podman_service: PodmanService) -> AsyncIterator[P
 
 
 def ephemeral(script: str, target: str = "") -> EphemeralContainer:
-    command = {"command": ("sh", "-c"), "args": (script,), "termination_message_path": PATH}
-    return EphemeralContainer(name="debug", image=IMAGE, target_container_name=target, **command)
+    return EphemeralContainer(
+        name="debug",
+        image=IMAGE,
+        command=("sh", "-c", script),
+        termination_message_path=PATH,
+        target_container_name=target,
+    )
 
 
 def writer(name: str, script: str, path: str = PATH, policy: str = "File", **fields: Any) -> Container:

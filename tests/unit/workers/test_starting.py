@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api import EphemeralContainer, Pod
+from ipc.api import EphemeralContainer, ExecAction, Lifecycle, LifecycleHandler, Pod
 from ipc.runtime import ContainerState
 from tests.fakes.clock import simulate
 from tests.unit.workers.pods import IMAGE, UID, container, pod
@@ -201,5 +201,35 @@ def test_labels_do_not_depend_on_the_kind(tmp_path: Path) -> None:
             await host.start(all_kinds(), found)
         made = {c.labels[labels.CONTAINER_NAME]: c.labels.keys() for c in host.podman.running()}
         assert made["init"] == made["main"] == made["debug"]
+
+    on_host(tmp_path, scenario)
+
+
+def with_hook(*command: str) -> Pod:
+    return pod(container("main", lifecycle=Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=command)))))
+
+
+def test_a_hook_belongs_to_the_start(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(with_hook("true"), "main")
+        assert started
+        assert [r.error for r in done.results] == ["", ""]
+        assert [execed.command for execed in host.podman.execs] == [("true",)]
+        assert [e.reason for e in host.events] == ["Pulled", "Created", "Started"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_failed_hook_is_a_failed_start_of_a_container_that_ran(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(with_hook("false"), "main")
+        assert not started
+        assert [(r.target, r.error) for r in done.results if r.error] == [("main", "PostStartHookError")]
+        assert [e.reason for e in host.events] == ["Pulled", "Created", "Started", "FailedPostStartHook", "Killing"]
+        assert [e.message for e in host.events if e.type == "Warning"] == ["PostStartHook failed"]
+        assert host.running() == {}
+        newest = (await host.observe(UID)).newest("main")
+        assert newest is not None
+        assert newest.state is ContainerState.EXITED
 
     on_host(tmp_path, scenario)

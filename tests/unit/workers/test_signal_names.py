@@ -7,14 +7,14 @@ import signal
 import pytest
 
 from ipc.api.validation.probes import STOP_SIGNALS
-from workers.signals import RTMAX, RTMIN, signal_number
+from workers.signal_names import REAL_TIME_MAX, REAL_TIME_MIN, signal_name, signal_number
 
 
 def test_every_stop_signal_of_v1_has_a_number() -> None:
     numbers = {name: signal_number(name) for name in STOP_SIGNALS}
-    assert all(0 < number <= RTMAX for number in numbers.values())
+    assert all(0 < number <= REAL_TIME_MAX for number in numbers.values())
     real_time = [name for name in STOP_SIGNALS if name.startswith("SIGRT")]
-    assert len({numbers[name] for name in real_time}) == len(real_time) == RTMAX - RTMIN + 1
+    assert len({numbers[name] for name in real_time}) == len(real_time) == REAL_TIME_MAX - REAL_TIME_MIN + 1
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,8 @@ def test_numbers(name: str, number: int) -> None:
 def test_anything_else_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="no such signal"):
         signal_number(name)
+
+
+def test_a_numbers_name_has_that_number() -> None:
+    for number in {signal_number(name) for name in STOP_SIGNALS}:
+        assert signal_number(signal_name(number)) == number
