@@ -8,13 +8,14 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from ipc.api import Container, ContainerStatus, PodCondition
+from ipc.pod_containers import ContainerKind
 from supervisor.pod_lifecycle import effective_grace_period
 from supervisor.status import conditions
-from supervisor.status.containers import container_statuses
+from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import get_phase
 from supervisor.status.qos import compute_pod_qos
 from tests.kubelet_tables.later import Later, Result
-from tests.kubelet_tables.translate import Json, convert, pod, pod_status
+from tests.kubelet_tables.translate import Json, convert, pod, pod_spec, pod_status
 
 _CONDITION_FIELDS: Final = ("type", "status", "reason", "message")
 _SYNTHESIZED_REASONS: Final = frozenset({"Completed", "Error", "ContainerCannotRun"})
@@ -63,12 +64,38 @@ def _condition(case: Json, made: PodCondition) -> Result:
     return expected, {field: getattr(made, field) for field in _CONDITION_FIELDS}
 
 
-def _convert_to_api_container_statuses(case: Json) -> Result:
-    if case["pod_restarting"]:
-        raise Later("restart rules that restart all containers")
+def _all_containers_restarting(case: Json) -> Result:
     of = pod(case["pod"])
+    before = tuple(
+        convert(condition, PodCondition) for condition in (case["old_api_status"] or {}).get("conditions", ())
+    )
+    observed = pod_status(case["status"], of)
+    return _condition(case, conditions.all_containers_restarting(of.spec, observed, before, case["phase"]))
+
+
+def _has_any_regular_container_started(case: Json) -> Result:
+    got = conditions.any_regular_container_started(pod_spec(case["spec"]), _statuses(case["statuses"]) or ())
+    return case["expected"], got
+
+
+def _has_any_active_regular_container_started(case: Json) -> Result:
+    """Upstream's runtime says which containers are of the present sandbox."""
+    of = pod({"spec": case["spec"]})
+    present = pod_status({**case["status"], "containers": case["status"].get("active_containers")}, of)
+    return case["expected"], conditions.has_any_active_regular_container_started(of.spec, present)
+
+
+def _convert_to_api_container_statuses(case: Json) -> Result:
+    of = pod(case["pod"])
+    given = Surroundings(
+        pod=of,
+        observed=pod_status(case["status"], of),
+        terminating=of.metadata.deletion_timestamp is not None,
+        restarting_all=case["pod_restarting"],
+    )
+    kind = ContainerKind.INIT if case["is_init_container"] else ContainerKind.REGULAR
     containers = tuple(convert(container, Container) for container in case["containers"])
-    got = container_statuses(of, containers, pod_status(case["status"], of), _statuses(case["previous"]) or (), {})
+    got = container_statuses(given, kind, containers, _statuses(case["previous"]) or ())
     return [_comparable(status) for status in case["expected"]], [_comparable(to_builtins(status)) for status in got]
 
 
@@ -104,6 +131,9 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "condition_pod_initialized": _initialized,
     "condition_pod_ready": _pod_ready,
     "condition_ready_to_start_containers": _ready_to_start_containers,
+    "condition_all_containers_restarting": _all_containers_restarting,
+    "has_any_regular_container_started": _has_any_regular_container_started,
+    "has_any_active_regular_container_started": _has_any_active_regular_container_started,
     "convert_to_api_container_statuses": _convert_to_api_container_statuses,
     "pod_qos": _pod_qos,
     "effective_grace_period": _effective_grace_period,
