@@ -228,7 +228,8 @@ class SyncLoop:
         for observation in (*views.observations, *self._absent(views)):
             self._take_view(observation, now)
         if views.relisted_at:
-            self._touched |= set(self._looks.relisted(views.relisted_at, self._acted_at))
+            acted_at = {life.uid: life.acted_at for life in self._lives.values()}
+            self._touched |= set(self._looks.relisted(views.relisted_at, acted_at.get))
             self._carry_out_removals(now)
 
     def _absent(self, views: Views) -> list[Observation]:
@@ -238,10 +239,6 @@ class SyncLoop:
         rowless = (uid for uid, life in self._lives.items() if life.row == NO_ROW)
         untracked = (*rowless, *self._cache.orphans(self._lives))
         return self._looks.absent(views.relisted_at, views.observations, untracked)
-
-    def _acted_at(self, uid: str) -> float | None:
-        life = self._lives.get(uid)
-        return life.acted_at if life is not None else None
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
         life = self._lives.get(observation.uid)
@@ -349,8 +346,7 @@ class SyncLoop:
         self._settle(life, entry.status, now)
         if life.finished:
             return
-        slot = life.slot
-        incarnation = self._up.get(slot)
+        slot, incarnation = life.slot, self._up.get(life.slot)
         if incarnation is None:
             return
         flight = life.dispatched(slot, incarnation)
@@ -384,11 +380,8 @@ class SyncLoop:
 
     def _terminate_if_terminal(self, life: PodLifecycle, now: Instant) -> None:
         """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
-        if (
-            life.phase is WorkType.SYNC
-            and self._report(life, now) in TERMINAL_PHASES
-            and life.terminate(None, now.wall)
-        ):
+        ended = life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES
+        if ended and life.terminate(None, now.wall):
             self._cancel(life)
 
     def _cancel(self, life: PodLifecycle) -> None:
@@ -434,8 +427,7 @@ class SyncLoop:
         return [life.pod for life in self._lives.values() if life.active and life.pod is not None]
 
     def _report(self, life: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
-        """Generate the pod's status, tell the API server if it changed; the phase. The date is of the observation that
-        is the reason, if one is."""
+        """Generate the status, tell it if it changed; its phase. The date is of the observation that is the reason."""
         if life.pod is None:
             return ""
         for message in self._reporter.pod(life, self._cache.get(life.uid), now, observed_at):

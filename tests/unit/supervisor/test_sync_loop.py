@@ -428,8 +428,24 @@ def test_a_completed_pod_whose_sandbox_still_runs_is_stopped_first() -> None:
     talk.start(pod("a", policy="Never"))
     half_down = msgspec.structs.replace(running("a"), containers=exited("a", 7).containers)
     assert talk.see(half_down) == ["terminating a"]
+    assert talk.phase("a") == "Running", "something of it may still run"
+    assert talk.done("a") == ["observe a"]
+    assert talk.see(exited("a", 7)) == ["terminated a"]
     assert talk.phase("a") == "Failed"
     assert talk.told["a"].deletion_timestamp == ""
+
+
+def test_a_pod_that_completes_while_it_is_deleted_is_told_so_when_it_is_down() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.remove("a")
+    assert talk.see(running("a")) == ["terminating a"]
+    half_down = msgspec.structs.replace(running("a"), containers=exited("a").containers)
+    talk.see(half_down)
+    assert talk.phase("a") == "Running"
+    talk.done("a")
+    assert talk.see(exited("a")) == ["terminated a"]
+    assert talk.phase("a") == "Succeeded"
 
 
 def test_a_completed_pod_that_runs_again_goes_down_again() -> None:
