@@ -15,7 +15,8 @@ STUBBORN = "trap 'echo asked; sleep 2; echo over; exit 3' TERM; while true; do s
 
 
 def status_of(agent: Agent, name: str) -> Json:
-    found: Json = agent.pods()[name]["status"]
+    """With an empty phase while the agent does not know it."""
+    found: Json = agent.pods().get(name, {}).get("status", {"phase": ""})
     return found
 
 
