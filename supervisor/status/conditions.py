@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ipc.api import Container, ContainerStatus, Pod, PodCondition, PodSpec
+from ipc.initialized import has_any_regular_container_started
 from ipc.restart_policy import is_restartable_init, should_all_containers_restart
 from ipc.runtime import RuntimePodStatus, SandboxState
 
@@ -73,7 +74,7 @@ def initialized(
     incomplete = [c.name for c in spec.init_containers if c.name in by_name and not _is_done(c, by_name[c.name])]
     if phase == "Succeeded" and not unknown:
         return _condition(INITIALIZED, True, "PodCompleted")
-    if any_regular_container_started(spec, statuses or ()) or is_true(INITIALIZED, previous):
+    if has_any_regular_container_started(spec, statuses or ()) or is_true(INITIALIZED, previous):
         return _condition(INITIALIZED, True)
     message = _name_lists(("unknown", unknown), ("incomplete", incomplete))
     return _condition(INITIALIZED, not message, "ContainersNotInitialized" if message else "", message)
@@ -87,25 +88,6 @@ def _is_done(init: Container, status: ContainerStatus) -> bool:
 def is_true(type_: str, conditions: Iterable[PodCondition]) -> bool:
     """There is a condition of that type, and it is True."""
     return any(condition.type == type_ and condition.status == "True" for condition in conditions)
-
-
-def any_regular_container_started(spec: PodSpec, statuses: Sequence[ContainerStatus]) -> bool:
-    """Some regular container runs or ran: the pod has been initialized (kuberuntime, HasAnyRegularContainerStarted)."""
-    regular = {container.name for container in spec.containers}
-    return any(
-        status.name in regular and any((status.state.running, status.state.terminated, status.last_state.terminated))
-        for status in statuses
-    )
-
-
-def has_any_active_regular_container_started(spec: PodSpec, observed: RuntimePodStatus) -> bool:
-    """Some regular container was made in the present sandbox: everything before it is done.
-
-    pkg/kubelet/container/helpers.go, HasAnyActiveRegularContainerStarted.
-    """
-    present = next((s.id for s in observed.sandboxes[:1] if s.state is SandboxState.READY), None)
-    regular = {container.name for container in spec.containers}
-    return any(c.sandbox_id == present and c.name in regular for c in observed.containers)
 
 
 def all_containers_restarting(

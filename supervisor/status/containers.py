@@ -1,6 +1,7 @@
 """Container statuses out of observed containers (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
 
-Different on purpose: the image and its id are kept while a container is between two lives.
+Different on purpose: the image and its id are kept while a container is between two lives, and one that was removed to
+restart with all others says so until it is made again, not only in the first status after its removal.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def _unseen(given: Surroundings, container: Container, old: ContainerStatus | No
         return ContainerStatus(name=container.name, image=container.image, state=fresh)
     if given.restarting_all and old.state.waiting is None:
         return _removed_to_restart(old)
-    if old.state.terminated is not None:
+    removed_to_restart = old.state.waiting is not None and old.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS
+    if removed_to_restart or old.state.terminated is not None:
         return old
     if old.state.running is None or old.last_state.terminated is not None:
         return msgspec.structs.replace(old, state=fresh)

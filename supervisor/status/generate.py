@@ -8,6 +8,7 @@ import msgspec
 
 from ipc.api import ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus
 from ipc.clock import Instant, rfc3339
+from ipc.initialized import has_any_active_regular_container_started
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
 from ipc.restart_policy import all_containers_could_restart, should_all_containers_restart
@@ -130,7 +131,7 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
         spec,
         (*status.init_container_statuses, *status.container_statuses),
         pod_is_terminal=given.terminated,
-        pod_has_initialized=conditions.has_any_active_regular_container_started(spec, given.observed),
+        pod_has_initialized=has_any_active_regular_container_started(spec, given.observed),
         replaced=given.replaced,
     )
     if previous.phase in TERMINAL_PHASES:

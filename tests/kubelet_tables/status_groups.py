@@ -15,7 +15,7 @@ from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import get_phase
 from supervisor.status.qos import compute_pod_qos
 from tests.kubelet_tables.later import Later, Result
-from tests.kubelet_tables.translate import Json, convert, pod, pod_spec, pod_status
+from tests.kubelet_tables.translate import Json, convert, pod, pod_status
 
 _CONDITION_FIELDS: Final = ("type", "status", "reason", "message")
 _SYNTHESIZED_REASONS: Final = frozenset({"Completed", "Error", "ContainerCannotRun"})
@@ -73,18 +73,6 @@ def _all_containers_restarting(case: Json) -> Result:
     return _condition(case, conditions.all_containers_restarting(of.spec, observed, before, case["phase"]))
 
 
-def _has_any_regular_container_started(case: Json) -> Result:
-    got = conditions.any_regular_container_started(pod_spec(case["spec"]), _statuses(case["statuses"]) or ())
-    return case["expected"], got
-
-
-def _has_any_active_regular_container_started(case: Json) -> Result:
-    """Upstream's runtime says which containers are of the present sandbox."""
-    of = pod({"spec": case["spec"]})
-    present = pod_status({**case["status"], "containers": case["status"].get("active_containers")}, of)
-    return case["expected"], conditions.has_any_active_regular_container_started(of.spec, present)
-
-
 def _convert_to_api_container_statuses(case: Json) -> Result:
     of = pod(case["pod"])
     given = Surroundings(
@@ -132,8 +120,6 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "condition_pod_ready": _pod_ready,
     "condition_ready_to_start_containers": _ready_to_start_containers,
     "condition_all_containers_restarting": _all_containers_restarting,
-    "has_any_regular_container_started": _has_any_regular_container_started,
-    "has_any_active_regular_container_started": _has_any_active_regular_container_started,
     "convert_to_api_container_statuses": _convert_to_api_container_statuses,
     "pod_qos": _pod_qos,
     "effective_grace_period": _effective_grace_period,

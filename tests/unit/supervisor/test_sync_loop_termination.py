@@ -154,7 +154,8 @@ def test_an_orphan_goes_by_its_labels_until_somebody_says_less() -> None:
     assert talk.kill("a", 0) == ["cancel a"]
     talk.done("a", cancelled=True)
     talk.relist(running("a"), row=-1)
-    assert (talk.syncs["a"].kind, talk.syncs["a"].grace_period_s) == (WorkType.TERMINATING, 1)
+    again = talk.syncs["a"]
+    assert (again.kind, again.grace_period_s) == (WorkType.TERMINATING, 1)
     assert talk.kill("a", 5) == []
 
 
