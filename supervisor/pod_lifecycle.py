@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api import Pod, PodStatus
-from ipc.messages import SyncDone, WorkType
+from ipc.messages import PullFailure, SyncDone, WorkType
 from ipc.runtime import RuntimePodStatus
 
 MINIMUM_GRACE_PERIOD_S = 1
@@ -66,6 +66,8 @@ class PodLifecycle:
         """Wanted again under the same UID while it is still going down (PW-08)."""
         self.status: PodStatus | None = None
         self.sentence = ""
+        self.pull_failures: tuple[PullFailure, ...] = ()
+        """Back-off of its images, as its last sync has left it."""
         self._generation = 0
 
     @property
@@ -142,6 +144,7 @@ class PodLifecycle:
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
         self.acted_at = now_mono
+        self.pull_failures = done.pull_failures
         if done.error or done.cancelled or flight.kind is not self.phase:
             return
         self.cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed

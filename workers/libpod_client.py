@@ -31,7 +31,7 @@ _JSON: Final = {"Content-Type": "application/json"}
 
 
 class Kind(enum.StrEnum):
-    """Kinds of call: each has a deadline and, but for the stream, a thread pool."""
+    """Kinds of call: each has a deadline and, but for the streams (pull, stream), a thread pool."""
 
     PING = "ping"
     LIST = "list"
@@ -74,7 +74,6 @@ class LibpodClient:
         *,
         max_mutations: int,
         max_reads: int,
-        max_pulls: int,
         request_timeout_s: float,
         pull_timeout_s: float,
     ) -> None:
@@ -87,8 +86,6 @@ class LibpodClient:
             Kind.LIST: reads,
             Kind.INSPECT: reads,
             Kind.MUTATE: ThreadPoolExecutor(max_mutations, "podman-mutate"),
-            # Of their own: a pull takes minutes, and removing a container cannot wait for it.
-            Kind.PULL: ThreadPoolExecutor(max_pulls, "podman-pull"),
         }
         self.counts = CallCounts()
 
@@ -197,7 +194,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _deadlines(request_timeout_s: float, pull_timeout_s: float) -> Mapping[Kind, tuple[float, float | None]]:
-    """(connect, read) in seconds. No call but the stream sends a byte before it is done: read is the whole of it."""
+    """(connect, read) in seconds. Nothing but a stream sends a byte before it is done: read is the whole of it."""
     reads_s = {Kind.PING: PING_TIMEOUT_S, Kind.LIST: LIST_TIMEOUT_S, Kind.INSPECT: INSPECT_TIMEOUT_S}
     return {
         **{kind: (CONNECT_TIMEOUT_S, min(read_s, request_timeout_s)) for kind, read_s in reads_s.items()},

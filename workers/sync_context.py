@@ -14,6 +14,7 @@ from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.pod_containers import field_path
 from workers import pod_logs
 from workers.images import ImageManager
+from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.turns import Turns
@@ -71,6 +72,7 @@ class SyncRun:
         self.request = request
         self.pod = pod
         """Namespace and name are empty until the view of an orphan has told them."""
+        self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)
         self._results: list[SyncResult] = []
@@ -179,6 +181,7 @@ class SyncRun:
             message=ended.message if ended else "",
             changed=self._changed,
             cancelled=ended.cancelled if ended else False,
+            pull_failures=self.pull_backoff.remembered(self.context.clock.now().wall),
         )
 
     def _sentence(self) -> str:

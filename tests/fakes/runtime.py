@@ -135,6 +135,10 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.pull_s = 0.0
+        """How long a pull takes."""
+        self.broken_off: list[str] = []
+        """Images whose pull was cancelled."""
         self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
         self.layers: set[str] = set()
         """Names of containers whose creation was cut short: nothing is found under them, and they are in use."""
@@ -432,7 +436,13 @@ class FakeRuntime:
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
         return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
-    async def pull_image(self, reference: str) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+        hear(f"Trying to pull {reference}...")
+        try:
+            await asyncio.sleep(self.podman.pull_s)
+        except asyncio.CancelledError:
+            self.podman.broken_off.append(reference)
+            raise
         return await self._call("pull_image", lambda: self.podman.pull_image(reference))
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:

@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ipc.api.container import PullPolicy
+from supervisor.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
+from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from workers.images import ImageError, ImageManager, ImageReason
+from workers.pull_backoff import PullBackoff
 from workers.runtime import ErrorKind, RuntimeCallError
 
 THERE = "quay.io/a/there:1"
@@ -20,18 +23,20 @@ LOCAL = "localhost/built:latest"
 class Kit:
     """An image manager on a fake Podman, and the events it told."""
 
-    def __init__(self, latency_s: float = 0.0) -> None:
+    def __init__(self, latency_s: float = 0.0, limits: PullLimits = SERIAL) -> None:
         self.clock = SimClock()
         self.podman = FakePodman(self.clock, images=[THERE, LOCAL], registry=[THERE, REMOTE])
         self.runtime = FakeRuntime(self.podman, "one", latency_s=latency_s)
-        self.images = ImageManager(self.runtime, self.clock)
+        self.images = ImageManager(self.runtime, self.clock, LocalPulls(self.runtime, self.clock, limits).pull)
+        self.backoffs: dict[str, PullBackoff] = {}
         self.told: list[tuple[str, str, str]] = []
 
     async def tell(self, type: str, reason: str, message: str) -> None:
         self.told.append((type, reason, message))
 
     async def ensure(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> str:
-        return (await self.images.ensure_image(uid, reference, policy, self.tell)).id
+        backoff = self.backoffs.setdefault(uid, PullBackoff(uid))
+        return (await self.images.ensure_image(backoff, reference, policy, self.tell)).id
 
     async def refused(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> ImageError:
         with pytest.raises(ImageError) as caught:
@@ -63,7 +68,11 @@ def test_what_is_absent_is_pulled() -> None:
         assert await kit.ensure(REMOTE) == kit.podman.images[REMOTE].id
         assert kit.told == [
             ("Normal", "Pulling", f'Pulling image "{REMOTE}"'),
-            ("Normal", "Pulled", f'Successfully pulled image "{REMOTE}" in 1.000s'),
+            (
+                "Normal",
+                "Pulled",
+                f'Successfully pulled image "{REMOTE}" in 500ms (1s including waiting). Image size: 0 bytes.',
+            ),
         ]
 
     simulate(main)

@@ -17,10 +17,12 @@ from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.channel import Channel
 from ipc.clock import SystemClock
 from ipc.messages import (
+    AbandonPull,
     CancelSync,
     EventReport,
     PodWorkerCommand,
     PodWorkerReport,
+    PullImage,
     Ready,
     Shutdown,
     SyncDone,
@@ -46,7 +48,7 @@ class Master:
         self.channel, self.board, self.runtime = channel, board, runtime
         self.events: list[EventReport] = []
 
-    async def hear(self) -> Ready | SyncDone:
+    async def hear(self) -> Ready | SyncDone | PullImage | AbandonPull:
         """The next message that is no event."""
         async with asyncio.timeout(MASTER_WAIT_S):
             while isinstance(message := await self.channel.receive(), EventReport):
