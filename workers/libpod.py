@@ -112,6 +112,7 @@ class _InspectContainer(_Wire, frozen=True):
     created: str = ""
     image: str = ""
     image_name: str = ""
+    image_digest: str = ""
     config: _Config | None = None
     host_config: _HostConfig | None = None
     network_settings: _NetworkSettings | None = None
@@ -211,6 +212,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         finished_at=_epoch_s(state.finished_at),
         image=wire.image_name,
         image_id=wire.image,
+        image_digest=wire.image_digest,
         labels=(wire.config.labels if wire.config else None) or {},
         ips=_ips(wire.network_settings),
         log_path=log_config.path if log_config else "",

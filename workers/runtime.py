@@ -101,6 +101,8 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     ips: tuple[str, ...]
     log_path: str
+    image_digest: str = ""
+    """Of the image's manifest, ``sha256:...``."""
 
 
 class InspectedPod(msgspec.Struct, frozen=True, kw_only=True):

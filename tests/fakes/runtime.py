@@ -43,6 +43,8 @@ NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 FIRST_PID = 10_000
 KILLED = 128 + signal.SIGKILL
 
+PROGRESS_PERIOD_S = 10.0
+
 T = TypeVar("T")
 
 
@@ -136,7 +138,7 @@ class FakePodman:
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
         self.pull_s = 0.0
-        """How long a pull takes."""
+        """How long a pull takes, in seconds; every PROGRESS_PERIOD_S it says something."""
         self.broken_off: list[str] = []
         """Images whose pull was cancelled."""
         self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
@@ -437,9 +439,11 @@ class FakeRuntime:
         return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
     async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
-        hear(f"Trying to pull {reference}...")
+        end = self.podman.clock.now().mono + self.podman.pull_s
         try:
-            await asyncio.sleep(self.podman.pull_s)
+            while (rest_s := end - self.podman.clock.now().mono) > 0:
+                hear(f"Copying {reference}, {rest_s:g} s to go")
+                await asyncio.sleep(min(rest_s, PROGRESS_PERIOD_S))
         except asyncio.CancelledError:
             self.podman.broken_off.append(reference)
             raise
@@ -567,6 +571,7 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
         labels=dict(container.labels),
         ips=(),
         log_path="",
+        image_digest=f"sha256:{container.image_id}",
     )
 
 
