@@ -22,7 +22,7 @@ import socket
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ CHUNK_BYTES: Final = 16 * 1024
 _MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
 _CONFIG: Final = "application/vnd.docker.container.image.v1+json"
 _LAYER: Final = "application/vnd.docker.image.rootfs.diff.tar.gzip"
-_REQUEST: Final = re.compile(r'"(GET|HEAD) (/v2/\S+) HTTP/1.1" (\d+)')
+_REQUEST: Final = re.compile(r'"GET (/v2/\S+) HTTP/1.1"')
 
 
 def why_not() -> str:
@@ -62,6 +62,8 @@ class Registry:
 
     def __init__(self, directory: Path, *, login: bool = False) -> None:
         self._directory = directory
+        self._layers: dict[str, str] = {}
+        """Digest of the newest by image name."""
         self._log = directory / "registry.log"
         self.address = f"{HOST}:{_free_port()}"
         self._headers = {"Authorization": _basic(USER, PASSWORD)} if login else {}
@@ -88,6 +90,7 @@ class Registry:
                 "rootfs": {"type": "layers", "diff_ids": [_digest(tar)]},
             }
         ).encode()
+        self._layers[name] = _digest(layer)
         manifest = {
             "schemaVersion": 2,
             "mediaType": _MANIFEST,
@@ -98,11 +101,17 @@ class Registry:
         self._request("PUT", f"/v2/{name}/manifests/{tag}", body, {"Content-Type": _MANIFEST}, 201)
         return _digest(body)
 
-    def served(self, name: str, kind: str, method: str = "GET") -> int:
-        """How often something was asked for and given. ``kind`` is ``manifests`` or ``blobs``."""
-        path = f"/v2/{name}/{kind}/"
-        found = _REQUEST.findall(self._log.read_text(errors="replace"))
-        return sum(m == method and asked.startswith(path) and status == "200" for m, asked, status in found)
+    def manifests_asked(self, name: str) -> int:
+        """How often somebody wanted to know an image: once per pull."""
+        return sum(asked.startswith(f"/v2/{name}/manifests/") for asked in self._asked())
+
+    def layers_asked(self, name: str) -> int:
+        """How often somebody began to fetch the layer of an image."""
+        digest = self._layers[name]
+        return sum(asked == f"/v2/{name}/blobs/{digest}" for asked in self._asked())
+
+    def _asked(self) -> list[str]:
+        return _REQUEST.findall(self._log.read_text(errors="replace"))
 
     def close(self) -> None:
         """End the process and remove what was pulled from here."""
@@ -156,8 +165,7 @@ class Proxy:
         self.open_connections = 0
         self._target = _split(target)
         self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),), daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._thread.start()
         assert self._ready.wait(START_DEADLINE_S)
 
@@ -167,16 +175,12 @@ class Proxy:
         forget_images(self.address)
 
     async def _run(self) -> None:
-        self._ended = asyncio.Event()
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         server = await asyncio.start_server(self._serve, HOST, 0)
         self.address = f"{HOST}:{server.sockets[0].getsockname()[1]}"
         self._ready.set()
         await self._ended.wait()
         server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open_connections += 1
@@ -219,11 +223,11 @@ def registries_conf(directory: Path, *addresses: str) -> dict[str, str]:
     return {"CONTAINERS_REGISTRIES_CONF": str(path)}
 
 
-def login(directory: Path, address: str, password: str = PASSWORD) -> dict[str, str]:
-    """Environment for a Podman whose user has done `podman login` there."""
+def logins(directory: Path, passwords: Mapping[str, str]) -> dict[str, str]:
+    """Environment for a Podman whose user has done `podman login` at these addresses."""
     path = directory / "auth.json"
-    token = base64.b64encode(f"{USER}:{password}".encode()).decode()
-    path.write_text(json.dumps({"auths": {address: {"auth": token}}}))
+    tokens = {at: base64.b64encode(f"{USER}:{password}".encode()).decode() for at, password in passwords.items()}
+    path.write_text(json.dumps({"auths": {at: {"auth": token} for at, token in tokens.items()}}))
     return {"REGISTRY_AUTH_FILE": str(path)}
 
 

@@ -53,6 +53,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     params: dict[str, str] = {}
     body: bytes = b""
     """JSON."""
+    headers: dict[str, str] = {}
+    """Besides the content type. May hold secrets: never to be shown."""
     accept: frozenset[int] = frozenset()
     """Statuses of 400 and more that are a success."""
 
@@ -145,7 +147,7 @@ class LibpodClient:
         return self._send_by_method[request.method](
             request.path,
             params=request.params,
-            headers=_JSON,
+            headers={**_JSON, **request.headers},
             timeout=self._deadlines[request.kind],
             stream=stream,
             **options,

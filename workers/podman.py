@@ -24,6 +24,7 @@ from workers import labels, leftovers, libpod
 from workers.libpod_client import Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import open_pidfd, wait_ended
+from workers.registry_logins import LoginsError, read_logins
 from workers.runtime import (
     CallCounts,
     ErrorKind,
@@ -64,8 +65,12 @@ class PodmanRuntime:
         max_reads: int = 4,
         request_timeout_s: float = 120.0,
         pull_timeout_s: float = 1800.0,
+        auth_file: str = "",
     ) -> None:
-        """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight."""
+        """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
+
+        ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself.
+        """
         connections = max_mutations + max_reads + MAX_STREAMS
         self._podman = PodmanClient(base_url=f"unix://{socket_path}", version=API_VERSION, max_pool_size=connections)
         self._client = LibpodClient(
@@ -76,6 +81,7 @@ class PodmanRuntime:
             pull_timeout_s=pull_timeout_s,
         )
         self._pull_timeout_s = pull_timeout_s
+        self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._dropped = 0
@@ -173,7 +179,14 @@ class PodmanRuntime:
 
     async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
         params = {"reference": reference, "policy": "always"}
-        request = Request(call="pull image", method="POST", path="images/pull", kind=Kind.PULL, params=params)
+        request = Request(
+            call="pull image",
+            method="POST",
+            path="images/pull",
+            kind=Kind.PULL,
+            params=params,
+            headers=await asyncio.to_thread(self._logins),
+        )
         try:
             async with asyncio.timeout(self._pull_timeout_s), self._stream(request) as stream:
                 report = await _last_line(stream, hear)
@@ -184,6 +197,13 @@ class PodmanRuntime:
             why = f"Podman broke the pull off: {error}"
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, why) from error
         return _decode(request.call, report, libpod.decode_pull)
+
+    def _logins(self) -> dict[str, str]:
+        """Read for every pull: somebody may have logged in. In a thread."""
+        try:
+            return read_logins(self._auth_file) if self._auth_file else {}
+        except LoginsError as error:
+            raise RuntimeCallError(ErrorKind.PULL, "pull image", str(error)) from error
 
     # --- waiting ---
 
