@@ -216,7 +216,7 @@ def test_a_pull_survives_the_death_of_workers(
     """Pod workers find it under way; without its node worker it begins anew, and nobody calls that a failure."""
     name = f"survives-{len(victims)}"
     world.open.push(name, "1", layer_bytes=2_000_000)
-    proxy.bytes_per_s, before = 500_000, proxy.passed_bytes
+    proxy.bytes_per_s, before = 700_000, proxy.passed_bytes
     agent.write(one(name, f"{proxy.address}/{name}:1"))
     agent.until(lambda: proxy.passed_bytes > before + 50_000, "the pull is under way")
     for victim in victims:
