@@ -67,6 +67,8 @@ class Reporter:
                 observed_at=observed_at,
                 next_try=waits,
                 sentence=life.sentence,
+                slot=life.slot,
+                sandbox=next(iter(observed.sandboxes), None),
             )
         )
 
