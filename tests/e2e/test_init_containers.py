@@ -72,9 +72,8 @@ def test_one_that_fails_is_tried_again_after_a_back_off_until_it_is_mended(agent
 
     agent.until(backs_off, "it backs off again", poll_s=0.05)
     until_status(agent, "failing", "Init:CrashLoopBackOff")
-    told = re.compile(
-        rf"  setup:  CrashLoopBackOff until \S+Z: back-off {BACK_OFF_S}s restarting failed container=setup "
-    )
+    words = f"back-off {BACK_OFF_S}s restarting failed container=setup"
+    told = re.compile(rf"^  setup:  CrashLoopBackOff until \S+Z: {words} pod=failing_default", re.MULTILINE)
     agent.until(lambda: told.search(agent.describe("failing")) is not None, "the next try is told")
     assert agent.cli("logs", "failing", "-c", "setup", "--previous") == (0, "tried\n", "")
     assert {c.name for c in agent.eye.containers("failing")} == {"setup"}, "nothing comes before it is done"

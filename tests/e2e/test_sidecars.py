@@ -28,8 +28,8 @@ def test_they_start_in_order_and_end_in_reverse_after_the_main_containers(agent:
         assert in_order("".join(beginnings)) == ["outer: up", "setup: done", "inner: up", "main: up"]
         agent.remove("ordered")
         agent.until_gone(["ordered"])
-        ends, _ = follows.communicate(timeout=CLI_DEADLINE_S)
-        assert follows.returncode == 0
+        ends = follows.stdout.read()
+        assert follows.wait(CLI_DEADLINE_S) == 0
     expected = [f"{name}: {words}" for name in ("main", "inner", "outer") for words in ("asked", "gone")]
     assert in_order(ends) == expected
 
