@@ -9,7 +9,7 @@ from tests.e2e.agent import Agent
 from tests.e2e.eye import podman
 from tests.e2e.manifests import STAY
 
-GATE: Final = "until [ -e /go ]; do sleep 0.1; done"
+GATE: Final = "trap 'exit 0' TERM; until [ -e /go ]; do sleep 0.1; done"
 """A script's step that ends when the test says so."""
 TELLS_ITS_END: Final = f"echo up; {STAY.replace('exit 0', 'echo asked; sleep 0.3; echo gone; exit 0')}"
 """Runs until it is asked to stop; then it takes a moment."""
