@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 
@@ -77,9 +78,12 @@ def test_a_manifests_pod_is_not_deleted_by_name(agent: Agent) -> None:
 
 def test_describe(agent: Agent) -> None:
     agent.run(pod("described"))
-    text = agent.cli("describe", "pod", "described").out
+    text = agent.describe("described")
     for words in ("Name:", "described", "Status:", "Running", "podman://", "Started", "Conditions:", "Events:"):
         assert words in text, text
+    sandbox = agent.eye.container("described", "main").podman_pod
+    assert re.search(r"^Worker: +pods-[01]$", text, re.MULTILINE), text
+    assert re.search(rf"^Sandbox: +{sandbox} \(attempt 0, ready\)$", text, re.MULTILINE), text
 
 
 def test_logs(agent: Agent) -> None:
