@@ -55,6 +55,7 @@ def test_an_exit_code_with_a_rule_restarts_what_is_never_restarted_otherwise(age
     last = container_status(agent.pods()["ruled"])["lastState"]["terminated"]
     assert last["exitCode"] == 42
     assert "      Restart on exit code 42\n" in agent.describe("ruled")
+    agent.remove("ruled", "other-code")
 
 
 def test_a_containers_own_policy_counts_more_than_the_pods(agent: Agent) -> None:
@@ -68,6 +69,7 @@ def test_a_containers_own_policy_counts_more_than_the_pods(agent: Agent) -> None
     assert shown["status"]["phase"] == "Running"
     agent.write(pod("own-never", container("stays", restartPolicy="Always"), restartPolicy="Never"))
     agent.until_ready(["own-never"])
+    agent.remove("own", "own-never")
 
 
 def test_on_failure_ends_with_the_first_success(agent: Agent) -> None:
