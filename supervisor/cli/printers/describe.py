@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
-from supervisor.cli.printers.events import last_seen, last_time, source_of
+from supervisor.cli.printers.events import by_time, last_seen, source_of
 from supervisor.cli.printers.human import NONE, local_time, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
@@ -204,7 +204,7 @@ def _sandbox(sandbox: Json | None) -> str:
 
 
 def _events(events: Iterable[Json], now: float) -> Iterator[str]:
-    found = sorted(events, key=last_time)
+    found = sorted(events, key=by_time)
     if not found:
         yield f"Events:\t{NONE}"
         return

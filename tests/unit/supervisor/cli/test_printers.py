@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ipc.clock import rfc3339
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.documents import as_json, as_list, as_yaml
-from supervisor.cli.printers.events import event_row
+from supervisor.cli.printers.events import by_time, event_row
 from supervisor.cli.printers.human import human_duration, local_time, since
 from supervisor.cli.printers.pods import pod_row, summarize_pod
 from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable
@@ -364,6 +364,14 @@ def test_events() -> None:
     assert event_row(event | {"count": 1}, NOW)[0] == "5m"
     series = {"count": 7, "lastObservedTime": rfc3339(NOW - 1)}
     assert event_row(event | {"series": series}, NOW)[0] == "1s (x7 over 5m)"
+
+
+def test_events_of_one_second_come_in_the_order_in_which_they_were_told() -> None:
+    def event(name: str, version: str, at: float) -> dict[str, Any]:
+        return {"metadata": {"name": name, "resourceVersion": version}, "lastTimestamp": rfc3339(at)}
+
+    seen = [event("started", "12", NOW), event("pulled", "9", NOW), event("later", "3", NOW + 1)]
+    assert [each["metadata"]["name"] for each in sorted(seen, key=by_time)] == ["pulled", "started", "later"]
 
 
 def test_workers() -> None:
