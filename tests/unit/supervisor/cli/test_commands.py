@@ -118,7 +118,7 @@ async def test_get_by_label(master: Master) -> None:
 async def test_get_events(master: Master) -> None:
     master.ready(event_changed(1, "web.2", "web", count=3), event_changed(2, "web.1", "web", reason="Pulled"))
     found = await rootlet(master, "get", "events")
-    header, pulled, started = found.out.splitlines()
+    header, started, pulled = found.out.splitlines()
     assert header.split("  ")[0] == "LAST SEEN"
     assert "Normal   Started   Pod/web   Started container app" in started
     assert "(x3 over " in started
