@@ -23,7 +23,7 @@ import msgspec
 
 from ipc.api import Event, Pod, PodStatus
 from ipc.boot import Role, WorkerSettings
-from ipc.runtime import RuntimePodStatus
+from ipc.runtime import RuntimePodStatus, SandboxStatus
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="tag", omit_defaults=True):
@@ -326,6 +326,10 @@ class PodChanged(_Message, frozen=True, kw_only=True):
     next_try: dict[str, str] = {}
     """Container name -> when the next start comes and why (for describe)."""
     sentence: str = ""
+    slot: int = -1
+    """Of the worker that owns the pod; -1 when nobody does."""
+    sandbox: SandboxStatus | None = None
+    """The newest one that was observed."""
 
 
 class PodGone(_Message, frozen=True, kw_only=True):

@@ -150,7 +150,7 @@ def _find(client: AgentClient, view: View) -> tuple[Sequence[Json], list[str]]:
     if not view.names or view.kind is not _POD or view.namespace is None:
         found = client.get(view.kind.path(view.namespace), _query(view))["items"]
         found = [item for item in found if not view.names or item["metadata"]["name"] in view.names]
-        return (sorted(found, key=events.last_time) if view.kind is _EVENT else found), []
+        return (sorted(found, key=events.by_time) if view.kind is _EVENT else found), []
     objects, errors = [], []
     for name in view.names:
         try:
@@ -165,7 +165,7 @@ def _watch(client: AgentClient, view: View) -> None:
     reflector = Reflector(client, view.kind.path(view.namespace), _query(view))
     rows = _Rows(view)
     existing = [event.object for event in reflector.list()]
-    _show(rows, view, sorted(existing, key=events.last_time) if view.kind is _EVENT else existing)
+    _show(rows, view, sorted(existing, key=events.by_time) if view.kind is _EVENT else existing)
     for event in reflector.events():
         if event.type != "BOOKMARK":
             _show(rows, view, [event.object])

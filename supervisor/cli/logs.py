@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import math
-import sys
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 
-from supervisor.cli.options import agent, agent_options, duration_s, namespace_option, split_pod_name
-from supervisor.client import AgentClient, pod_path
+from supervisor.cli.log_streams import LogStream, print_streams
+from supervisor.cli.options import Failure, agent, agent_options, duration_s, namespace_option, split_pod_name
+from supervisor.client import Query, pod_path
 
-_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+MAX_LOG_REQUESTS: Final = 5
+"""Logs that are followed at a time, unless said otherwise (kubectl logs.go, MaxFollowConcurrency)."""
+_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+_PRINTED: Final = ("initContainers", "containers", "ephemeralContainers")
+"""In which order --all-containers prints them."""
+_NAMED: Final = (("containers", ""), ("ephemeralContainers", " (ephem)"), ("initContainers", " (init)"))
+"""In which order they are named to somebody who can choose (podcmd.go, AllContainerNames)."""
+
+Json = Mapping[str, Any]
 
 
 @click.command()
 @click.argument("pod", metavar="POD")
 @click.argument("container_argument", metavar="[CONTAINER]", default="")
-@click.option("-c", "--container", default="", help="Which container of the pod.")
+@click.option("-c", "--container", default="", help="Which container of the pod, of whatever kind.")
+@click.option("--all-containers", is_flag=True, help="All of them: init containers first, ephemeral ones last.")
+@click.option("--prefix", is_flag=True, help="Begin each line with pod and container.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the container ends.")
+@click.option(
+    "--max-log-requests",
+    type=click.IntRange(min=1),
+    default=MAX_LOG_REQUESTS,
+    show_default=True,
+    help="Most containers to follow at a time.",
+)
 @click.option("-p", "--previous", is_flag=True, help="The log of the container's life before the present one.")
 @click.option("--tail", type=click.IntRange(min=-1), default=-1, help="Only the last so many lines; -1 is all.")
 @click.option("--since", callback=duration_s, help="Only what is not older than this: 10s, 5m, 2h.")
@@ -32,7 +51,10 @@ def logs(
     pod: str,
     container_argument: str,
     container: str,
+    all_containers: bool,
+    prefix: bool,
     follow: bool,
+    max_log_requests: int,
     previous: bool,
     tail: int,
     since: float | None,
@@ -41,33 +63,61 @@ def logs(
     timestamps: bool,
     namespace: str,
 ) -> None:
-    """Print the log of a container."""
+    """Print the log of a container, or of all containers of a pod.
+
+    \b
+    rootlet logs web                      the first container, or the one that an annotation names
+    rootlet logs web -c init -p           the life before the present one of any container
+    rootlet logs web --all-containers -f  all of them as they come
+    """
+    if container and container_argument:
+        raise click.UsageError("only one of -c or an inline [CONTAINER] arg is allowed")
+    chosen = container or container_argument
+    if chosen and all_containers:
+        raise click.UsageError(f"--all-containers should not be specified with container name {chosen}")
     name = split_pod_name(pod)
+    options: Query = {
+        "follow": follow or None,
+        "previous": previous or None,
+        "timestamps": timestamps or None,
+        "tailLines": None if tail == -1 else tail,
+        "sinceSeconds": None if since is None else max(1, math.ceil(since)),
+        "sinceTime": since_time,
+        "limitBytes": limit_bytes,
+    }
     with agent(ctx) as client:
-        query = {
-            "container": container or container_argument or _choose_container(client, namespace, name) or None,
-            "follow": follow or None,
-            "previous": previous or None,
-            "timestamps": timestamps or None,
-            "tailLines": None if tail == -1 else tail,
-            "sinceSeconds": None if since is None else max(1, math.ceil(since)),
-            "sinceTime": since_time,
-            "limitBytes": limit_bytes,
-        }
-        for piece in client.stream_log(namespace, name, query):
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
+        found = {} if chosen else client.get(pod_path(namespace, name))
+        names = _names(found, *_PRINTED) if all_containers else [chosen or _choose_container(found)]
+        if follow and len(names) > max_log_requests:
+            raise Failure(
+                f"you are attempting to follow {len(names)} log streams, but maximum allowed concurrency is"
+                f" {max_log_requests}, use --max-log-requests to increase the limit",
+                prefix="error: ",
+            )
+        streams = [
+            LogStream(
+                pieces=client.stream_log(namespace, name, {**options, "container": each}),
+                prefix=f"[pod/{name}/{each}] ".encode() if prefix else b"",
+            )
+            for each in names
+        ]
+        print_streams(streams, together=follow and len(streams) > 1)
 
 
-def _choose_container(client: AgentClient, namespace: str, name: str) -> str:
-    """The annotated one, else the first, which is said on stderr (polymorphichelpers, logsForObject)."""
-    pod = client.get(pod_path(namespace, name))
-    containers = [c["name"] for c in pod["spec"]["containers"]]
-    others = [c["name"] for kind in ("initContainers", "ephemeralContainers") for c in pod["spec"].get(kind, ())]
+def _names(pod: Json, *kinds: str) -> list[str]:
+    return [container["name"] for kind in kinds for container in pod["spec"].get(kind, ())]
+
+
+def _choose_container(pod: Json) -> str:
+    """The annotated one, of whatever kind, else the first, which is said on stderr (polymorphichelpers)."""
     annotated = str(pod["metadata"].get("annotations", {}).get(_DEFAULT_CONTAINER, ""))
-    if annotated in containers:
+    every = _names(pod, *_PRINTED)
+    if annotated in every:
         return annotated
-    if len(containers) + len(others) > 1:
-        shown = ", ".join([*containers, *(f"{other} (init)" for other in others)])
-        click.echo(f'Defaulted container "{containers[0]}" out of: {shown}', err=True)
-    return str(containers[0])
+    if annotated:
+        click.echo(f'Default container name "{annotated}" not found in pod {pod["metadata"]["name"]}', err=True)
+    first = _names(pod, "containers")[0]
+    if len(every) > 1:
+        shown = ", ".join(f"{name}{mark}" for kind, mark in _NAMED for name in _names(pod, kind))
+        click.echo(f'Defaulted container "{first}" out of: {shown}', err=True)
+    return first

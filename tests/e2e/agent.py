@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -43,6 +43,7 @@ POD_PROCESSES: Final = frozenset(
     {"conmon", "crun", "runc", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "exe"}
 )
 """They belong to containers and stay when the agent goes."""
+_STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 SHARED_MEMORY: Final = Path("/dev/shm")
 
 
@@ -207,6 +208,18 @@ class Agent:
         """The words of that command, for those who run it themselves."""
         return ["rootlet", "--socket", str(self.socket), *arguments]
 
+    @contextlib.contextmanager
+    def following(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """A command that does not end by itself, and its output."""
+        process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        with process.stdout:
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
     def get(self, path: str) -> Json:
         """Any object of the admin socket. Asked again when the API server dies over it, as the command line does.
 
@@ -224,6 +237,14 @@ class Agent:
     def events(self, name: str = "") -> list[Json]:
         """v1 events, of one object or of all."""
         return [e for e in self.get("/api/v1/events")["items"] if name in ("", e["involvedObject"]["name"])]
+
+    def row(self, name: str) -> list[str]:
+        """The words of a pod's row in `get pods`: NAME, READY, STATUS, RESTARTS; empty when there is none."""
+        return (self.cli("get", "pod", name, "--no-headers").out or "").split()
+
+    def describe(self, name: str) -> str:
+        """`describe pod`."""
+        return self.cli("describe", "pod", name).out
 
     def workers(self) -> dict[str, Json]:
         """The agent's own processes by name."""
@@ -360,8 +381,9 @@ def is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def container_status(pod: Mapping[str, Any], name: str = "main") -> Json:
-    """Of one container; empty before the first report."""
-    found: Json = next((s for s in pod["status"].get("containerStatuses", ()) if s["name"] == name), {})
+    """Of one container of whatever kind; empty before the first report."""
+    statuses = (status for field in _STATUSES for status in pod["status"].get(field, ()))
+    found: Json = next((status for status in statuses if status["name"] == name), {})
     return found
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -18,19 +17,6 @@ from tests.e2e.manifests import STAY, container, pod
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 TALKS = "n=0; while true; do n=$((n + 1)); echo line $n; sleep 0.1; done"
-
-
-@contextmanager
-def following(agent: Agent, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A command that does not end by itself."""
-    process = subprocess.Popen(agent.command(*arguments), stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout:
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
 
 
 def read_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
@@ -92,14 +78,17 @@ def test_a_manifests_pod_is_not_deleted_by_name(agent: Agent) -> None:
 
 def test_describe(agent: Agent) -> None:
     agent.run(pod("described"))
-    text = agent.cli("describe", "pod", "described").out
+    text = agent.describe("described")
     for words in ("Name:", "described", "Status:", "Running", "podman://", "Started", "Conditions:", "Events:"):
         assert words in text, text
+    sandbox = agent.eye.container("described", "main").podman_pod
+    assert re.search(r"^Worker: +pods-[01]$", text, re.MULTILINE), text
+    assert re.search(rf"^Sandbox: +{sandbox} \(attempt 0, ready\)$", text, re.MULTILINE), text
 
 
 def test_logs(agent: Agent) -> None:
     agent.run(pod("talks", container(script=TALKS), container("silent", STAY)))
-    with following(agent, "logs", "-f", "talks", "-c", "main") as process:
+    with agent.following("logs", "-f", "talks", "-c", "main") as process:
         lines = read_until(process, "line 20")
     assert lines[:3] == ["line 1\n", "line 2\n", "line 3\n"]
     assert agent.cli("logs", "talks", "-c", "main", "--tail", "2").out.count("line") == 2
@@ -116,7 +105,7 @@ def test_logs_of_the_life_before(agent: Agent) -> None:
 
 
 def test_watching_pods_and_events_over_a_death_of_the_api_server(agent: Agent) -> None:
-    with following(agent, "get", "pods", "-w") as pods, following(agent, "get", "events", "-w") as events:
+    with agent.following("get", "pods", "-w") as pods, agent.following("get", "events", "-w") as events:
         agent.run(pod("seen-first"))
         read_until(pods, "seen-first")
         read_until(events, "seen-first")

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent import restart_count
+from tests.e2e.agent import Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.eye import INFRA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 DEMO = Path(__file__).parents[2] / "configs" / "demo"
+
+
+def lasting(pod: Json) -> list[str]:
+    """The containers that stay: regular ones and sidecars."""
+    sidecars = [c for c in pod["spec"].get("initContainers", ()) if c.get("restartPolicy") == "Always"]
+    return [c["name"] for c in (*sidecars, *pod["spec"]["containers"])]
 
 
 def test_every_demo_pod_becomes_ready(new_agent: NewAgent) -> None:
@@ -26,7 +32,7 @@ def test_every_demo_pod_becomes_ready(new_agent: NewAgent) -> None:
     assert pods.keys() == names
     restarts = {name: restart_count(pod, "worker") for name, pod in pods.items()}
     assert restarts == {**dict.fromkeys(names, 0), "second-try": 1}
-    wanted = {(name, c["name"]) for name, pod in pods.items() for c in pod["spec"]["containers"]}
+    wanted = {(name, each) for name, pod in pods.items() for each in lasting(pod)}
     assert wanted == {key for key, c in agent.eye.running().items() if c.name != INFRA}
     assert agent.cli("logs", "two-containers", "-c", "reader", "--tail", "1").out.strip()
     agent.stop_pods()

@@ -57,6 +57,7 @@ def test_another_hostname_is_another_sandbox(agent: Agent) -> None:
     assert now.keys() == before.keys()
     assert {c.id for c in now.values()}.isdisjoint(c.id for c in before.values())
     assert now["renamed", INFRA].attempt == 1
+    assert "(attempt 1, ready)" in agent.describe("renamed")
     agent.until(lambda: len(agent.eye.containers("renamed", infra=True)) == 3, "nothing is left of the old sandbox")
     assert "SandboxChanged" in {event["reason"] for event in agent.events("renamed")}
 

@@ -9,6 +9,7 @@ import msgspec
 
 from ipc.api import ContainerStatus
 from ipc.messages import PodChanged
+from ipc.pod_containers import every_container
 from workers import pod_logs
 from workers.api_server.status_errors import ApiError, bad_request
 
@@ -29,7 +30,7 @@ class LogChoice(msgspec.Struct, frozen=True):
 def choose_log(pod: PodChanged, container: str, previous: bool) -> LogChoice:
     """The life of the container whose log is meant (pkg/kubelet/kubelet_pods.go, validateContainerLogStatus).
 
-    An empty ``container`` will do when there is only one. Raises ApiError 400 in upstream's words.
+    An empty ``container`` will do when the pod has one regular container. Raises ApiError 400 in upstream's words.
     """
     name = _container_name(pod, container)
     status = next((s for s in _statuses(pod) if s.name == name), None)
@@ -67,11 +68,12 @@ def log_path(pod_logs_dir: Path, pod: PodChanged, choice: LogChoice) -> Path:
 
 
 def _container_name(pod: PodChanged, asked: str) -> str:
+    """The one that is meant (pkg/registry/core/pod/strategy.go, validateContainer)."""
     spec = pod.pod.spec
-    names = [c.name for c in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)]
+    names = [found.container.name for found in every_container(spec)]
     where = f"pod {pod.pod.metadata.name}"
-    if not asked and len(names) == 1:
-        return names[0]
+    if not asked and len(spec.containers) == 1:
+        return spec.containers[0].name
     if not asked:
         raise bad_request(f"a container name must be specified for {where}, choose one of: [{' '.join(names)}]")
     if asked not in names:

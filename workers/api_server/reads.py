@@ -16,7 +16,7 @@ from workers.api_server.selectors import all_hold, parse_field_selector, parse_l
 from workers.api_server.site import Site, begin_stream, json_answer
 from workers.api_server.status_errors import expired
 from workers.api_server.store import Expired, ObjectStore, Wanted
-from workers.api_server.views import PodDetails, WorkerList, version_info
+from workers.api_server.views import WorkerList, pod_details, version_info
 from workers.api_server.watch import MAX_WATCH_S, WatchRequest, stream_watch
 from workers.api_server.workers_view import read_row, with_resources, worker_view
 
@@ -57,7 +57,7 @@ class Reads:
 
     async def pod_details(self, request: web.Request) -> web.Response:
         pod = (await self._site.pod(request)).message
-        return json_answer(PodDetails(source=pod.source, next_try=pod.next_try, sentence=pod.sentence))
+        return json_answer(pod_details(pod, await self._site.agent()))
 
     async def workers(self, request: web.Request) -> web.Response:
         agent = await self._site.agent()

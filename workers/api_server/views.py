@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ipc.board import WorkerCounters
-from ipc.messages import AgentChanged, Reply
+from ipc.messages import AgentChanged, PodChanged, Reply
 
 _API_VERSION = "rootlet.dev/v1alpha1"
 
@@ -62,14 +62,29 @@ class WorkerList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     items: Sequence[WorkerView]
 
 
+class SandboxView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The Podman pod that holds a pod's containers."""
+
+    id: str
+    attempt: int
+    """How many were made for this pod before it."""
+    state: str
+
+
 class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What `describe pod` shows beyond the v1 Pod."""
 
     kind: str = "PodDetails"
     api_version: str = _API_VERSION
     source: str
+    worker: str
+    """Name of the worker that owns the pod; empty when nobody does."""
+    sandbox: SandboxView | None
+    """The newest one; None when there was none yet, or none is left."""
     next_try: dict[str, str]
+    """Container name -> when its next start comes, and why not now."""
     sentence: str
+    """What the last sync found and did."""
 
 
 class ActionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -95,6 +110,18 @@ def version_info(agent: AgentChanged) -> VersionInfo:
         runtime_healthy=agent.runtime_healthy,
         runtime_message=agent.runtime_message,
         sources_ready=agent.sources_ready,
+    )
+
+
+def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
+    """What the master says of a pod beside its status, with its worker's name instead of a slot."""
+    newest = pod.sandbox
+    return PodDetails(
+        source=pod.source,
+        worker=next((worker.name for worker in agent.workers if worker.slot == pod.slot), ""),
+        sandbox=SandboxView(id=newest.id, attempt=newest.attempt, state=newest.state) if newest else None,
+        next_try=pod.next_try,
+        sentence=pod.sentence,
     )
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from supervisor.cli.printers.describe_container import describe_container
+from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
-from supervisor.cli.printers.events import last_seen, last_time, source_of
+from supervisor.cli.printers.events import by_time, last_seen, source_of
 from supervisor.cli.printers.human import NONE, local_time, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
@@ -31,6 +31,8 @@ def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float) -
     parts = (
         _head(pod, now),
         _addresses(pod.get("status", {})),
+        _owner(pod),
+        _resources(pod.get("spec", {}).get("resources", {})),
         _containers(pod),
         _readiness_gates(pod),
         _conditions(pod.get("status", {})),
@@ -64,7 +66,9 @@ def _head(pod: Json, now: float) -> Iterator[str]:
     yield from _state(meta, status, now)
     yield from _if_set("Reason", status.get("reason"))
     yield from _if_set("Message", status.get("message"))
-    yield from _if_set("SeccompProfile", spec.get("securityContext", {}).get("seccompProfile", {}).get("type"))
+    profile = spec.get("securityContext", {}).get("seccompProfile", {})
+    yield from _if_set("SeccompProfile", profile.get("type"))
+    yield from _if_set("LocalhostProfile", profile.get("localhostProfile"))
 
 
 def _state(meta: Json, status: Json, now: float) -> Iterator[str]:
@@ -114,6 +118,21 @@ def _addresses(status: Json) -> Iterator[str]:
         return
     yield "IPs:"
     yield from (f"  IP:\t{entry.get('ip', '')}" for entry in ips)
+
+
+def _owner(pod: Json) -> Iterator[str]:
+    """Who controls it (printController), and where it was once meant to run."""
+    owners = pod["metadata"].get("ownerReferences", ())
+    controller = next((owner for owner in owners if owner.get("controller")), None)
+    if controller is not None:
+        yield f"Controlled By:\t{controller['kind']}/{controller['name']}"
+    yield from _if_set("NominatedNodeName", pod.get("status", {}).get("nominatedNodeName"))
+
+
+def _resources(resources: Json) -> Iterator[str]:
+    if resources:
+        yield "Resources:"
+    yield from describe_resources(resources, "  ")
 
 
 def _containers(pod: Json) -> Iterator[str]:
@@ -168,8 +187,10 @@ def _toleration(toleration: Json) -> str:
 
 
 def _rootlet(details: Json) -> Iterator[str]:
-    """Where it comes from, what the last sync did, and what is waited for."""
+    """Where it comes from, who works on it, what the last sync did, and what is waited for."""
     yield f"Source:\t{details.get('source') or NONE}"
+    yield f"Worker:\t{details.get('worker') or NONE}"
+    yield f"Sandbox:\t{_sandbox(details.get('sandbox'))}"
     yield f"Last Sync:\t{details.get('sentence') or NONE}"
     waits = details.get("nextTry", {})
     if waits:
@@ -177,8 +198,13 @@ def _rootlet(details: Json) -> Iterator[str]:
     yield from (f"  {name}:\t{waits[name]}" for name in sorted(waits))
 
 
+def _sandbox(sandbox: Json | None) -> str:
+    """``<id> (attempt 0, ready)``."""
+    return f"{sandbox['id']} (attempt {sandbox['attempt']}, {sandbox['state']})" if sandbox else NONE
+
+
 def _events(events: Iterable[Json], now: float) -> Iterator[str]:
-    found = sorted(events, key=last_time)
+    found = sorted(events, key=by_time)
     if not found:
         yield f"Events:\t{NONE}"
         return

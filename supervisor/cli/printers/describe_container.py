@@ -1,4 +1,8 @@
-"""One container of `describe pod` (kubectl pkg/describe, describeContainers)."""
+"""One container of `describe pod` (kubectl pkg/describe, describeContainers).
+
+Ours, because kubectl leaves them out: the message of a container that waits, its own restart policy and rules, its
+hooks and its stop signal.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,8 @@ _L1: Final = "  "
 _L2: Final = "    "
 _L3: Final = "      "
 _PROBES: Final = (("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe"))
+_HOOKS: Final = (("Post Start", "postStart"), ("Pre Stop", "preStop"))
+_OPERATORS: Final = {"In": "on exit code", "NotIn": "on every exit code but"}
 _KEYED: Final = re.compile(r"metadata\.(?P<kind>labels|annotations)\['(?P<key>[^']+)'\]")
 _FIELDS: Final[Mapping[str, Callable[[Json], str]]] = {
     "metadata.name": lambda pod: pod["metadata"].get("name", ""),
@@ -36,11 +42,12 @@ def describe_container(container: Json, status: Json | None, pod: Json) -> Itera
             yield from _state_lines("Last State", status["lastState"])
         yield f"{_L2}Ready:\t{bool(status.get('ready'))}"
         yield f"{_L2}Restart Count:\t{status.get('restartCount', 0)}"
-    for title in ("limits", "requests"):
-        yield from _resources(title, container.get("resources", {}).get(title, {}))
+    yield from describe_resources(container.get("resources", {}), _L2)
+    yield from _restarts(container)
     for title, field in _PROBES:
         if container.get(field):
             yield f"{_L2}{title}:\t{describe_probe(container[field])}"
+    yield from _hooks(container.get("lifecycle", {}))
     yield from _env_from(container.get("envFrom", ()))
     yield from _env(container.get("env", ()), container, pod)
     yield from _mounts(container)
@@ -58,6 +65,8 @@ def _basics(container: Json, status: Json | None) -> Iterator[str]:
     profile = container.get("securityContext", {}).get("seccompProfile", {})
     if profile:
         yield f"{_L2}SeccompProfile:\t{profile.get('type', '')}"
+    if profile.get("localhostProfile"):
+        yield f"{_L3}LocalhostProfile:\t{profile['localhostProfile']}"
 
 
 def _port(port: Json, field: str) -> str:
@@ -79,16 +88,18 @@ def _state_lines(title: str, state: Json) -> Iterator[str]:
         yield from _terminated(title, state["terminated"])
     else:
         yield f"{_L2}{title}:\tWaiting"
-        reason = (state.get("waiting") or {}).get("reason")
-        if reason:
-            yield f"{_L3}Reason:\t{reason}"
+        yield from _why(state.get("waiting") or {})
+
+
+def _why(state: Json) -> Iterator[str]:
+    for name in ("reason", "message"):
+        if state.get(name):
+            yield f"{_L3}{name.capitalize()}:\t{state[name]}"
 
 
 def _terminated(title: str, ended: Json) -> Iterator[str]:
     yield f"{_L2}{title}:\tTerminated"
-    for name in ("reason", "message"):
-        if ended.get(name):
-            yield f"{_L3}{name.capitalize()}:\t{ended[name]}"
+    yield from _why(ended)
     yield f"{_L3}Exit Code:\t{ended.get('exitCode', 0)}"
     if ended.get("signal"):
         yield f"{_L3}Signal:\t{ended['signal']}"
@@ -96,10 +107,33 @@ def _terminated(title: str, ended: Json) -> Iterator[str]:
     yield f"{_L3}Finished:\t{local_time(ended.get('finishedAt'))}"
 
 
-def _resources(title: str, amounts: Mapping[str, Any]) -> Iterator[str]:
-    if amounts:
-        yield f"{_L2}{title.capitalize()}:"
-    yield from (f"{_L3}{name}:\t{amounts[name]}" for name in sorted(amounts))
+def describe_resources(resources: Json, indent: str) -> Iterator[str]:
+    """Limits and requests of a container or of a pod."""
+    for title in ("limits", "requests"):
+        amounts = resources.get(title, {})
+        if amounts:
+            yield f"{indent}{title.capitalize()}:"
+        yield from (f"{indent}{_L1}{name}:\t{amounts[name]}" for name in sorted(amounts))
+
+
+def _restarts(container: Json) -> Iterator[str]:
+    if container.get("restartPolicy"):
+        yield f"{_L2}Restart Policy:\t{container['restartPolicy']}"
+    rules = container.get("restartPolicyRules", ())
+    if rules:
+        yield f"{_L2}Restart Rules:"
+    for rule in rules:
+        codes = rule.get("exitCodes") or {}
+        values = ", ".join(map(str, codes.get("values", ())))
+        yield f"{_L3}{rule.get('action', '')} {_OPERATORS.get(codes.get('operator', ''), '')} {values}"
+
+
+def _hooks(lifecycle: Json) -> Iterator[str]:
+    for title, field in _HOOKS:
+        if lifecycle.get(field):
+            yield f"{_L2}{title}:\t{_action(lifecycle[field])}"
+    if lifecycle.get("stopSignal"):
+        yield f"{_L2}Stop Signal:\t{lifecycle['stopSignal']}"
 
 
 def describe_probe(probe: Json) -> str:
@@ -109,21 +143,24 @@ def describe_probe(probe: Json) -> str:
         f" period={probe.get('periodSeconds', 10)}s successThreshold={probe.get('successThreshold', 1)}"
         f" failureThreshold={probe.get('failureThreshold', 3)}"
     )
-    return f"{_probe_action(probe)} {numbers}"
+    return f"{_action(probe)} {numbers}"
 
 
-def _probe_action(probe: Json) -> str:
-    if probe.get("exec"):
-        return f"exec [{' '.join(probe['exec'].get('command', ()))}]"
-    if probe.get("httpGet"):
-        get = probe["httpGet"]
+def _action(handler: Json) -> str:
+    """What a probe or a hook does."""
+    if handler.get("exec"):
+        return f"exec [{' '.join(handler['exec'].get('command', ()))}]"
+    if handler.get("sleep"):
+        return f"sleep {handler['sleep'].get('seconds', 0)}s"
+    if handler.get("httpGet"):
+        get = handler["httpGet"]
         path = get.get("path", "")
         scheme = get.get("scheme", "HTTP").lower()
         return f"http-get {scheme}://{get.get('host', '')}:{get['port']}{path if path[:1] == '/' else '/' + path}"
-    if probe.get("tcpSocket"):
-        return f"tcp-socket {probe['tcpSocket'].get('host', '')}:{probe['tcpSocket']['port']}"
-    if probe.get("grpc"):
-        return f"grpc <pod>:{probe['grpc']['port']} {probe['grpc'].get('service') or ''}"
+    if handler.get("tcpSocket"):
+        return f"tcp-socket {handler['tcpSocket'].get('host', '')}:{handler['tcpSocket']['port']}"
+    if handler.get("grpc"):
+        return f"grpc <pod>:{handler['grpc']['port']} {handler['grpc'].get('service') or ''}"
     return "unknown"
 
 

@@ -45,8 +45,8 @@ def source_of(event: Json) -> str:
     return str(event.get("source", {}).get("component") or event.get("reportingComponent") or "")
 
 
-def last_time(event: Json) -> str:
-    """What events are sorted by: RFC 3339, newest is greatest."""
+def by_time(event: Json) -> tuple[str, int]:
+    """What events are sorted by: when it was seen last, and within that second which was told of last."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return next(filter(None, times), "")
+    return next(filter(None, times), ""), int(event["metadata"].get("resourceVersion") or 0)

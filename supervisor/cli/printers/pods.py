@@ -121,13 +121,22 @@ def _init_reason(state: Json, index: int, total: int) -> str:
 
 
 def _containers_reason(pod: Json, reason: str) -> str:
-    """The first container that does not run gives the word. Completed beside one that runs is still running."""
+    """The first container that does not run gives the word; Completed gives way to what failed or still runs."""
     statuses = pod.get("status", {}).get("containerStatuses", ())
     words = [word for status in statuses if (word := _state_reason(status.get("state", {})))]
     reason = words[0] if words else reason
-    if reason == "Completed" and any(map(_is_ready, statuses)):
-        return "Running" if _has_condition(pod, "Ready") else "NotReady"
-    return reason
+    if reason != "Completed":
+        return reason
+    runs = any(map(_is_ready, statuses))
+    if runs and _has_condition(pod, "Ready"):
+        return "Running"
+    return _first_failure(statuses) or ("NotReady" if runs else reason)
+
+
+def _first_failure(statuses: Iterable[Json]) -> str:
+    """The word for the first container that ended with another exit code than 0; empty without one."""
+    ends = (status.get("state", {}).get("terminated") or {} for status in statuses)
+    return next((_terminated_reason(end) for end in ends if end.get("exitCode")), "")
 
 
 def _state_reason(state: Json) -> str:

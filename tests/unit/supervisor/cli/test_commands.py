@@ -118,7 +118,7 @@ async def test_get_by_label(master: Master) -> None:
 async def test_get_events(master: Master) -> None:
     master.ready(event_changed(1, "web.2", "web", count=3), event_changed(2, "web.1", "web", reason="Pulled"))
     found = await rootlet(master, "get", "events")
-    header, pulled, started = found.out.splitlines()
+    header, started, pulled = found.out.splitlines()
     assert header.split("  ")[0] == "LAST SEEN"
     assert "Normal   Started   Pod/web   Started container app" in started
     assert "(x3 over " in started
@@ -228,6 +228,67 @@ async def test_logs(master: Master) -> None:
     assert (chosen.out, chosen.err) == ("line 0", "")
     none = await rootlet(master, "logs", "web", "-p", "-c", "app")
     assert none.err.startswith("Error from server (BadRequest): previous terminated container")
+
+
+FIRST, DEFAULTED = "the app\n", 'Defaulted container "app" out of: app, debug (ephem), setup (init)\n'
+
+
+@pytest.mark.parametrize(
+    ("annotation", "out", "err"),
+    [
+        (None, FIRST, DEFAULTED),
+        ("setup", "the setup\n", ""),
+        ("debug", "the debug\n", ""),
+        ("nope", FIRST, f'Default container name "nope" not found in pod web\n{DEFAULTED}'),
+    ],
+)
+async def test_whose_log_is_meant(master: Master, annotation: str | None, out: str, err: str) -> None:
+    annotations = {"kubectl.kubernetes.io/default-container": annotation} if annotation else {}
+    master.ready(pod_changed(1, "web", init=("setup",), ephemeral=("debug",), annotations=annotations))
+    for name in ("setup", "app", "debug"):
+        write_log(master, name, f"2026-01-01T00:00:00Z stdout F the {name}\n")
+    found = await rootlet(master, "logs", "web")
+    assert (found.code, found.out, found.err) == (0, out, err)
+
+
+async def test_logs_of_all_containers(master: Master) -> None:
+    master.ready(pod_changed(1, "web", containers=("app", "side"), init=("setup",), ephemeral=("debug",)))
+    for name in ("app", "debug", "setup"):
+        write_log(master, name, f"2026-01-01T00:00:00Z stdout F 1 {name}\n2026-01-01T00:00:00Z stdout F 2 {name}\n")
+    found = await rootlet(master, "logs", "web", "--all-containers", "--prefix", "--tail=1")
+    assert found.out == "[pod/web/setup] 2 setup\n[pod/web/app] 2 app\n[pod/web/debug] 2 debug\n"
+    # What cannot be read keeps nobody else's log back.
+    assert (found.code, found.err.count("\n")) == (1, 1)
+    assert "there is no log 0.log" in found.err
+    crowd = await rootlet(master, "logs", "web", "--all-containers", "-f", "--max-log-requests=3")
+    assert (crowd.code, crowd.out) == (1, "")
+    assert crowd.err.startswith("error: you are attempting to follow 4 log streams, but maximum allowed")
+
+
+async def test_all_logs_are_followed_at_once(master: Master) -> None:
+    master.ready(pod_changed(1, "web", containers=("app", "side")))
+    write_log(master, "app", "2026-01-01T00:00:00Z stdout F one\n")
+    write_log(master, "side", "2026-01-01T00:00:00Z stdout F two\n")
+    process = await start(master, "logs", "-f", "web", "--all-containers")
+    assert process.stdout is not None
+    async with asyncio.timeout(DEADLINE_S):
+        assert {await process.stdout.readline() for _ in range(2)} == {b"one\n", b"two\n"}
+        master.gone(2, "web")
+        out, err = await process.communicate()
+    assert (process.returncode, out, err) == (0, b"", b"")
+
+
+async def test_an_interrupt_ends_what_is_followed(master: Master) -> None:
+    master.ready(pod_changed(1, "web", containers=("app", "side")))
+    for name in ("app", "side"):
+        write_log(master, name, "2026-01-01T00:00:00Z stdout F said\n")
+    process = await start(master, "logs", "-f", "web", "--all-containers")
+    assert process.stdout is not None
+    async with asyncio.timeout(DEADLINE_S):
+        assert [await process.stdout.readline() for _ in range(2)] == [b"said\n", b"said\n"]
+        process.send_signal(signal.SIGINT)
+        out, err = await process.communicate()
+    assert (process.returncode, out, err.strip()) == (130, b"", b"")
 
 
 async def test_logs_follow_until_the_end(master: Master) -> None:
@@ -477,6 +538,8 @@ def test_only_run_imports_the_agent() -> None:
         (("apply",), "must specify -f"),
         (("describe", "node", "x"), "only pods"),
         (("logs", "web", "--since", "yesterday"), "invalid duration"),
+        (("logs", "web", "app", "-c", "app"), "only one of -c or an inline [CONTAINER] arg"),
+        (("logs", "web", "app", "--all-containers"), "should not be specified with container name app"),
         (("frobnicate",), "No such command"),
     ],
 )

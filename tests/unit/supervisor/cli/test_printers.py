@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ipc.clock import rfc3339
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.documents import as_json, as_list, as_yaml
-from supervisor.cli.printers.events import event_row
+from supervisor.cli.printers.events import by_time, event_row
 from supervisor.cli.printers.human import human_duration, local_time, since
 from supervisor.cli.printers.pods import pod_row, summarize_pod
 from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable
@@ -78,6 +79,9 @@ def ended(code: int = 0, reason: str = "", at: float = 0.0, signal: int = 0) -> 
 
 RUNNING: dict[str, Any] = {"running": {}}
 READY = container(ready=True, state=RUNNING)
+DONE = container(state=ended(0, "Completed"))
+FAILED = container(state=ended(1, "Error"))
+CRASHING = container("b", state=waiting("CrashLoopBackOff"))
 IS_READY = [{"type": "Ready", "status": "True"}]
 
 
@@ -119,6 +123,22 @@ DELETED = {"deletionTimestamp": rfc3339(NOW)}
             "Running",
         ),
         (pod(phase="Running", containerStatuses=[container(state=ended(0, "Completed")), READY]), "1/1", "NotReady"),
+        # What failed counts more than what is done, the first of it, but not more than a pod that is Ready.
+        (pod(phase="Failed", containers=2, containerStatuses=[DONE, FAILED]), "0/2", "Error"),
+        (
+            pod(phase="Failed", containers=3, containerStatuses=[DONE, container(state=ended(3)), FAILED]),
+            "0/3",
+            "ExitCode:3",
+        ),
+        (pod(phase="Running", containers=3, containerStatuses=[DONE, FAILED, READY]), "1/3", "Error"),
+        (
+            pod(phase="Running", conditions=IS_READY, containers=3, containerStatuses=[DONE, FAILED, READY]),
+            "1/3",
+            "Running",
+        ),
+        (pod(phase="Running", containers=2, containerStatuses=[FAILED, READY]), "1/2", "Error"),
+        (pod(phase="Running", containers=2, containerStatuses=[READY, CRASHING]), "1/2", "CrashLoopBackOff"),
+        (pod(phase="Succeeded", containers=2, containerStatuses=[DONE, DONE]), "0/2", "Completed"),
         # On the way out.
         (pod(phase="Running", meta=DELETED, containerStatuses=[READY]), "1/1", "Terminating"),
         (pod(phase="Running", meta=DELETED, reason="NodeLost"), "0/1", "Unknown"),
@@ -154,6 +174,79 @@ DELETED = {"deletionTimestamp": rfc3339(NOW)}
             pod(phase="Pending", init=("a",), initContainerStatuses=[container("a", state=ended(1, "Error"))]),
             "0/1",
             "Init:Error",
+        ),
+        (
+            pod(phase="Failed", init=("a",), initContainerStatuses=[container("a", state=ended(137, signal=9))]),
+            "0/1",
+            "Init:Signal:9",
+        ),
+        (
+            pod(phase="Pending", init=("a", "b"), initContainerStatuses=[container("a", state=ended()), CRASHING]),
+            "0/1",
+            "Init:CrashLoopBackOff",
+        ),
+        # All of them are done, and the rest waits for its turn.
+        (
+            pod(
+                phase="Pending",
+                init=("a",),
+                initContainerStatuses=[container("a", state=ended())],
+                containerStatuses=[container(state=waiting("PodInitializing"))],
+            ),
+            "0/1",
+            "PodInitializing",
+        ),
+        # An initialized pod whose init container is run again says both, as kubectl does.
+        (
+            pod(
+                phase="Running",
+                init=("a",),
+                conditions=[{"type": "Initialized", "status": "True"}],
+                initContainerStatuses=[container("a", state=RUNNING)],
+                containerStatuses=[READY],
+            ),
+            "1/1",
+            "Init:0/1",
+        ),
+        # A sidecar holds up what comes after it until it has started, ready or not.
+        (
+            pod(
+                phase="Pending", init=("s*", "b"), initContainerStatuses=[container("s", state=RUNNING, started=False)]
+            ),
+            "0/2",
+            "Init:0/2",
+        ),
+        (
+            pod(
+                phase="Pending",
+                init=("s*", "b"),
+                initContainerStatuses=[container("s", state=RUNNING, started=True), container("b", state=RUNNING)],
+            ),
+            "0/2",
+            "Init:1/2",
+        ),
+        (
+            pod(
+                phase="Pending",
+                init=("s*", "b"),
+                initContainerStatuses=[
+                    container("s", True, state=RUNNING, started=True),
+                    container("b", state=RUNNING),
+                ],
+            ),
+            "1/2",
+            "Init:1/2",
+        ),
+        # A sidecar that ended is not ready; the pod goes on.
+        (
+            pod(
+                phase="Succeeded",
+                init=("s*",),
+                initContainerStatuses=[container("s", state=ended(0, "Completed"))],
+                containerStatuses=[DONE],
+            ),
+            "0/2",
+            "Completed",
         ),
         # A sidecar counts as a container.
         (
@@ -271,6 +364,14 @@ def test_events() -> None:
     assert event_row(event | {"count": 1}, NOW)[0] == "5m"
     series = {"count": 7, "lastObservedTime": rfc3339(NOW - 1)}
     assert event_row(event | {"series": series}, NOW)[0] == "1s (x7 over 5m)"
+
+
+def test_events_of_one_second_come_in_the_order_in_which_they_were_told() -> None:
+    def event(name: str, version: str, at: float) -> dict[str, Any]:
+        return {"metadata": {"name": name, "resourceVersion": version}, "lastTimestamp": rfc3339(at)}
+
+    seen = [event("started", "12", NOW), event("pulled", "9", NOW), event("later", "3", NOW + 1)]
+    assert [each["metadata"]["name"] for each in sorted(seen, key=by_time)] == ["pulled", "started", "later"]
 
 
 def test_workers() -> None:
@@ -404,6 +505,7 @@ def test_description_of_a_rich_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     text = "\n".join(description(RICH, nextTry={"app": "in 20s", "sidecar": "when app runs"}))
     for expected in (
+        "QoS Class:        Burstable\nNode-Selectors:   <none>\nTolerations:      op=Exists\n",
         "Labels:       app=x\n              tier=y\nAnnotations:  long:\n                " + "z" * 138 + "...\n",
         "              multi:\n                a\n                b\n              short: v\nStatus:       Running\n",
         "IPs:\n  IP:  10.0.0.1\nContainers:\n  app:\n    Container ID:  podman://abc\n",
@@ -423,10 +525,109 @@ def test_description_of_a_rich_pod(monkeypatch: pytest.MonkeyPatch) -> None:
         "Conditions:\n  Type          Status\n  Initialized   True \n  Ready         False \n",
         "  d:\n    Type:       EmptyDir\n    Medium:     \n    SizeLimit:  <unset>\n  c:\n    Type:      ConfigMap\n",
         "Tolerations:      op=Exists\n                  a:NoExecute op=Exists for 300s\n",
-        "Last Sync:        <none>\nNext Try:\n  app:      in 20s\n  sidecar:  when app runs\n",
+        "Worker:           <none>\nSandbox:          <none>\nLast Sync:        <none>\nNext Try:\n"
+        "  app:      in 20s\n  sidecar:  when app runs\n",
     ):
         assert expected in text, expected
     assert text.endswith("Events:     <none>")
+
+
+LIFE: dict[str, Any] = {
+    "metadata": {"name": "life", "ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]},
+    "spec": {
+        "resources": {"limits": {"cpu": "2"}},
+        "initContainers": [
+            {"name": "setup", "image": "busybox"},
+            {"name": "proxy", "image": "busybox", "restartPolicy": "Always", "env": [{"name": "A", "value": "1"}]},
+        ],
+        "containers": [
+            {
+                "name": "app",
+                "restartPolicy": "Never",
+                "restartPolicyRules": [
+                    {"action": "Restart", "exitCodes": {"operator": "In", "values": [42, 43]}},
+                    {"action": "RestartAllContainers", "exitCodes": {"operator": "NotIn", "values": [0]}},
+                ],
+                "livenessProbe": {"tcpSocket": {"port": 80}},
+                "lifecycle": {
+                    "postStart": {"exec": {"command": ["sh", "-c", "echo up"]}},
+                    "preStop": {"sleep": {"seconds": 5}},
+                    "stopSignal": "SIGUSR1",
+                },
+            }
+        ],
+        "ephemeralContainers": [{"name": "debug", "image": "busybox", "targetContainerName": "app"}],
+    },
+    "status": {
+        "phase": "Pending",
+        "initContainerStatuses": [
+            {
+                "name": "setup",
+                "containerID": "podman://1",
+                "restartCount": 2,
+                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+                "lastState": {"terminated": {"exitCode": 137, "signal": 9, "reason": "Error", "message": "no luck"}},
+            },
+            {"name": "proxy", "containerID": "podman://2", "ready": True, "state": {"running": {}}},
+        ],
+        "containerStatuses": [
+            {"name": "app", "state": {"waiting": {"reason": "CreateContainerConfigError", "message": "no such user"}}}
+        ],
+        "ephemeralContainerStatuses": [{"name": "debug", "containerID": "podman://3", "state": {"running": {}}}],
+    },
+}
+
+
+def test_description_of_every_kind_of_container() -> None:
+    sandbox = {"id": "abc", "attempt": 1, "state": "ready"}
+    lines = description(LIFE, worker="pods-1", sandbox=sandbox, nextTry={"setup": "soon"})
+    found = (re.sub(r"(?<=\S) {2,}", "  ", line) for line in lines)
+    # In this order; how cells line up is another test's.
+    for expected in (
+        "Controlled By:  Job/j",
+        "Resources:",
+        "  Limits:",
+        "    cpu:  2",
+        "Init Containers:",
+        "  setup:",
+        "    Container ID:  podman://1",
+        "    State:  Waiting",
+        "      Reason:  CrashLoopBackOff",
+        "      Message:  back-off 20s",
+        "    Last State:  Terminated",
+        "      Reason:  Error",
+        "      Message:  no luck",
+        "      Exit Code:  137",
+        "      Signal:  9",
+        "    Restart Count:  2",
+        "  proxy:",
+        "    Container ID:  podman://2",
+        "    Ready:  True",
+        "    Restart Policy:  Always",
+        "    Environment:",
+        "      A:  1",
+        "Containers:",
+        "  app:",
+        "      Reason:  CreateContainerConfigError",
+        "      Message:  no such user",
+        "    Restart Policy:  Never",
+        "    Restart Rules:",
+        "      Restart on exit code 42, 43",
+        "      RestartAllContainers on every exit code but 0",
+        "    Liveness:  tcp-socket :80 delay=0s timeout=1s period=10s successThreshold=1 failureThreshold=3",
+        "    Post Start:  exec [sh -c echo up]",
+        "    Pre Stop:  sleep 5s",
+        "    Stop Signal:  SIGUSR1",
+        "Ephemeral Containers:",
+        "  debug:",
+        "    Container ID:  podman://3",
+        "Source:  file",
+        "Worker:  pods-1",
+        "Sandbox:  abc (attempt 1, ready)",
+        "Next Try:",
+        "  setup:  soon",
+    ):
+        assert expected in found, "\n".join([expected, *lines])
 
 
 def test_description_of_a_pod_without_a_status() -> None:

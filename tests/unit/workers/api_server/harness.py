@@ -38,6 +38,7 @@ DEADLINE_S: Final = 10.0
 SLOT: Final = 1
 STARTED: Final = 1_700_000_000.0
 """When everything in these tests began, in epoch seconds."""
+DONE: Final = {"terminated": {"exitCode": 0, "reason": "Completed", "containerID": "podman://done"}}
 
 
 async def eventually(condition: Callable[[], bool], what: str) -> None:
@@ -67,7 +68,10 @@ def pod_changed(
     namespace: str = "default",
     uid: str = "",
     labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
     containers: tuple[str, ...] = ("app",),
+    init: tuple[str, ...] = (),
+    ephemeral: tuple[str, ...] = (),
     status: PodStatus | None = None,
     **fields: Any,
 ) -> PodChanged:
@@ -81,9 +85,15 @@ def pod_changed(
                 "namespace": namespace,
                 "uid": uid or f"uid-{name}",
                 "labels": labels or {},
+                "annotations": annotations or {},
                 "creationTimestamp": rfc3339(STARTED),
             },
-            "spec": {"nodeName": "node-1", "containers": [{"name": c, "image": "busybox"} for c in containers]},
+            "spec": {
+                "nodeName": "node-1",
+                "initContainers": [{"name": c, "image": "busybox"} for c in init],
+                "containers": [{"name": c, "image": "busybox"} for c in containers],
+                "ephemeralContainers": [{"name": c, "image": "busybox"} for c in ephemeral],
+            },
         }
     )
     default = status_of(
@@ -91,7 +101,9 @@ def pod_changed(
         conditions=[{"type": "Ready", "status": "True"}],
         podIPs=[{"ip": "10.0.0.7"}],
         startTime=rfc3339(STARTED),
+        initContainerStatuses=[container_status(c, state=DONE) for c in init],
         containerStatuses=[container_status(c) for c in containers],
+        ephemeralContainerStatuses=[container_status(c) for c in ephemeral],
     )
     return PodChanged(resource_version=version, pod=pod, status=status or default, source="file", **fields)
 

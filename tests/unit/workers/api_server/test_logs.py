@@ -138,6 +138,20 @@ def test_there_is_no_log(status: dict[str, Any], container: str, previous: bool,
     assert error.value.status.code == 400
 
 
+@pytest.mark.parametrize(
+    ("container", "choice"),
+    [("", LogChoice("app", 0)), ("setup", LogChoice("setup", 0)), ("debug", LogChoice("debug", 0))],
+)
+def test_one_regular_container_needs_no_name(container: str, choice: LogChoice) -> None:
+    assert choose_log(pod_changed(1, "web", init=("setup",), ephemeral=("debug",)), container, False) == choice
+
+
+def test_several_are_named_in_the_order_of_their_lists() -> None:
+    pod = pod_changed(1, "web", containers=("app", "log"), init=("setup",), ephemeral=("debug",))
+    with pytest.raises(ApiError, match=r"must be specified for pod web, choose one of: \[setup app log debug\]"):
+        choose_log(pod, "", False)
+
+
 def test_a_container_without_a_status_is_not_available() -> None:
     with pytest.raises(ApiError, match="is not available"):
         choose_log(pod_changed(1, "web", status=status_of(phase="Pending")), "app", False)

@@ -23,6 +23,7 @@ from ipc.messages import (
     StopAgent,
     WorkerInfo,
 )
+from ipc.runtime import SandboxState, SandboxStatus
 from tests.unit.workers.api_server.harness import (
     DEADLINE_S,
     SLOT,
@@ -172,6 +173,15 @@ async def test_details_for_describe(master: Master) -> None:
     master.ready(pod_changed(1, "web", next_try={"app": "in 10s"}, sentence="started app"))
     _, details = await master.get("/rootlet/v1/pods/default/web")
     assert (details["source"], details["nextTry"], details["sentence"]) == ("file", {"app": "in 10s"}, "started app")
+    assert (details["worker"], details["sandbox"]) == ("", None)
+
+
+async def test_details_of_who_works_on_a_pod_and_where(master: Master) -> None:
+    info = WorkerInfo(slot=3, role="pod-worker", name="pods-1", pid=7, incarnation=2, state="Running", pods=1, deaths=1)
+    sandbox = SandboxStatus(id="abc", name="web", infra_id="def", attempt=2, state=SandboxState.READY)
+    master.feed(agent_changed(info), pod_changed(1, "web", slot=3, sandbox=sandbox), FeedSynced())
+    _, details = await master.get("/rootlet/v1/pods/default/web")
+    assert (details["worker"], details["sandbox"]) == ("pods-1", {"id": "abc", "attempt": 2, "state": "ready"})
 
 
 # --- watches -------------------------------------------------------------------------------------------------------
