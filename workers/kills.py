@@ -26,24 +26,28 @@ class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     pid: int
-    image: str
-    """Its stop signal is the image's."""
+    stop_signal: str = ""
+    """What asks it to end, as it was made; empty when that is not known."""
     pre_stop: LifecycleHandler | None = None
-    """To be run before its stop signal, within the window."""
+    """To be run before its stop signal, within the grace period."""
     reason: KillReason
     message: str
-    window_s: int
-    """Between its stop signal and SIGKILL."""
+    grace_period_s: int
+    """For its preStop hook, the wait for its turn and its own end. With 0 there is no hook and no turn."""
     remove: bool = False
     """Nobody may find it again: remove it once it is dead."""
+
+    @property
+    def window_s(self) -> int:
+        """From the first word of its stop to SIGKILL, when nothing takes longer than it may."""
+        return stop_window_s(self.grace_period_s)
 
 
 def kill_of(
     pod: Pod, target: RuntimeContainerStatus, container: Container | None, reason: KillReason, message: str
 ) -> ContainerKill:
     """Stop one container of a pod that stays. ``container`` is None when the manifest has nothing to say about it."""
-    window_s = stop_window_s(termination_grace_s(pod, container, reason))
-    return _kill(target, reason, message, window_s, container)
+    return _kill(target, reason, message, termination_grace_s(pod, container, reason), container)
 
 
 def kill_all(pod: Pod | None, status: RuntimePodStatus, override_s: int | None = None) -> tuple[ContainerKill, ...]:
@@ -59,21 +63,21 @@ def _kill_in_pod(pod: Pod | None, target: RuntimeContainerStatus, override_s: in
     container = found.container if found is not None else None
     grace_s = target.grace_period_s if pod is None else termination_grace_s(pod, container, KillReason.NONE)
     message = f"Stopping container {target.name}"
-    return _kill(target, KillReason.NONE, message, stop_window_s(grace_s, override_s), container)
+    return _kill(target, KillReason.NONE, message, grace_s if override_s is None else override_s, container)
 
 
 def _kill(
-    target: RuntimeContainerStatus, reason: KillReason, message: str, window_s: int, container: Container | None
+    target: RuntimeContainerStatus, reason: KillReason, message: str, grace_period_s: int, container: Container | None
 ) -> ContainerKill:
     return ContainerKill(
         id=target.id,
         name=target.name,
         pid=target.pid,
-        image=target.image_id or target.image,
+        stop_signal=target.stop_signal,
         pre_stop=_pre_stop(container, target),
         reason=reason,
         message=message,
-        window_s=window_s,
+        grace_period_s=grace_period_s,
     )
 
 

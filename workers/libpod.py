@@ -16,6 +16,7 @@ import msgspec
 from ipc.clock import parse_rfc3339
 from workers.runtime import (
     ErrorKind,
+    ExecResult,
     ImageInfo,
     InspectedContainer,
     InspectedPod,
@@ -24,12 +25,18 @@ from workers.runtime import (
     RuntimeCallError,
     RuntimeEvent,
 )
+from workers.signal_names import signal_name
 
 MAX_MESSAGE_CHARS: Final = 4096
 """Longest error text kept of an answer, in characters: a registry or an OCI runtime chose its words."""
 
 _STARTED_TWICE: Final = "container is running"
 """What Podman 5.4 notes for good as a container's error when one that runs is started again."""
+
+_FRAME_HEADER_BYTES: Final = 8
+_EXEC_ERROR: Final = b"Error: "
+"""How the service begins what it has to say in the output of an exec session."""
+_NOT_STARTED: Final = frozenset({126, 127})
 
 T = TypeVar("T")
 
@@ -81,6 +88,8 @@ class _State(_Wire, frozen=True):
 
 class _Config(_Wire, frozen=True):
     labels: dict[str, str] | None = None
+    stop_signal: int | str = 0
+    """A number up to API version 4, a name from 5 on."""
 
 
 class _LogConfig(_Wire, frozen=True):
@@ -154,6 +163,12 @@ class _Report(_Wire, frozen=True):
     """Of a pod, from 4.5 on: the members' errors by id."""
 
 
+class _ExecSession(_Wire, frozen=True):
+    running: bool = False
+    exit_code: int = 0
+    pid: int = 0
+
+
 class _PullReport(msgspec.Struct, frozen=True):
     id: str = ""
     images: tuple[str, ...] | None = None
@@ -210,6 +225,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         labels=(wire.config.labels if wire.config else None) or {},
         ips=_ips(wire.network_settings),
         log_path=log_config.path if log_config else "",
+        stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
     )
 
 
@@ -263,6 +279,40 @@ def decode_pull(body: bytes) -> str:
     return image_id
 
 
+def decode_exec_pid(body: bytes) -> int:
+    """GET exec/{id}/json: the pid of its process in the host's pid namespace; 0 when it does not run."""
+    session = _decode(_ExecSession, body)
+    return session.pid if session.running else 0
+
+
+def decode_exec_result(body: bytes, framed: bytes, max_output_bytes: int) -> ExecResult:
+    """GET exec/{id}/json after its end, and what its start answered. Raises COMMAND when there was no start.
+
+    Then the service writes the OCI runtime's words into the output, and an exit code that the command might have had
+    itself: 126, 127.
+    """
+    session = _decode(_ExecSession, body)
+    if session.running:
+        raise RuntimeCallError(ErrorKind.UNAVAILABLE, "exec", "the output broke off, and the command still runs")
+    output = _unframe(framed)
+    if session.exit_code in _NOT_STARTED and output.startswith(_EXEC_ERROR):
+        words = output.removeprefix(_EXEC_ERROR).partition(b"\n")[0].decode(errors="replace")
+        if _kind(500, words) is ErrorKind.COMMAND:
+            raise RuntimeCallError(ErrorKind.COMMAND, "exec", words[:MAX_MESSAGE_CHARS])
+    kept = output[:max_output_bytes]
+    return ExecResult(exit_code=session.exit_code, output=kept, limited=len(output) > max_output_bytes)
+
+
+def _unframe(framed: bytes) -> bytes:
+    """Both streams of an output that travels as frames: stream number, three zeros, length, bytes."""
+    parts, at = [], 0
+    while at + _FRAME_HEADER_BYTES <= len(framed):
+        begin = at + _FRAME_HEADER_BYTES
+        at = begin + int.from_bytes(framed[begin - 4 : begin], "big")
+        parts.append(framed[begin:at])
+    return b"".join(parts)
+
+
 def decode_event(line: bytes) -> RuntimeEvent:
     """One line of GET events."""
     wire = _decode(_Event, line)
@@ -286,6 +336,7 @@ _KIND_BY_CAUSE: Final = (
     ("no such pod", ErrorKind.NOT_FOUND),
     ("has already been removed", ErrorKind.NOT_FOUND),
     ("state improper", ErrorKind.WRONG_STATE),
+    ("no such exec session", ErrorKind.NOT_FOUND),
     ("invoke a command that was not found", ErrorKind.COMMAND),
     ("OCI permission denied", ErrorKind.COMMAND),
     ("OCI runtime permission denied", ErrorKind.COMMAND),

@@ -1,4 +1,4 @@
-"""An endless HTTP answer, line by line, from a blocking client into asyncio."""
+"""An HTTP answer of unknown length, part by part, from a blocking client into asyncio."""
 
 from __future__ import annotations
 
@@ -33,14 +33,28 @@ class StreamAnswer(Protocol):
     def close(self) -> None: ...
 
 
+def lines(answer: StreamAnswer, read_bytes: int) -> Iterator[bytes]:
+    """An answer's lines."""
+    return answer.iter_lines(chunk_size=read_bytes)
+
+
 class LineStream:
     """Lines of one answer. A daemon thread of its own blocks in ``connect`` and in reading; the loop never does."""
 
-    def __init__(self, connect: Callable[[], StreamAnswer], max_waiting_lines: int = MAX_WAITING_LINES) -> None:
-        """Start reading. ``connect`` is called in the thread and must itself give up when the peer does not answer."""
+    def __init__(
+        self,
+        connect: Callable[[], StreamAnswer],
+        max_waiting_lines: int = MAX_WAITING_LINES,
+        read: Callable[[StreamAnswer, int], Iterator[bytes]] = lines,
+    ) -> None:
+        """Start reading. ``connect`` is called in the thread and must itself give up when the peer does not answer.
+
+        ``read`` cuts the answer into parts, of which it takes at most so many bytes at a time: lines, or others.
+        """
         self.dropped = 0
         """Lines that found the queue full."""
         self._connect = connect
+        self._parts = read
         self._max_waiting_lines = max_waiting_lines
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -101,7 +115,7 @@ class LineStream:
             closed = self._closed
         try:
             if not closed:
-                for line in answer.iter_lines(chunk_size=READ_BYTES):
+                for line in self._parts(answer, READ_BYTES):
                     self._keep(line)
         finally:
             answer.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
 
@@ -20,12 +20,14 @@ import urllib3.exceptions
 from podman import PodmanClient
 
 from workers import labels, leftovers, libpod
+from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.libpod_client import Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import open_pidfd, wait_ended
 from workers.runtime import (
     CallCounts,
     ErrorKind,
+    ExecResult,
     ImageInfo,
     InspectedContainer,
     InspectedPod,
@@ -66,7 +68,7 @@ class PodmanRuntime:
         pull_timeout_s: float = 1800.0,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight."""
-        connections = max_mutations + max_reads + max_pulls + MAX_EVENT_STREAMS
+        connections = max_mutations + max_reads + max_pulls + MAX_EVENT_STREAMS + MAX_EXECS
         self._podman = PodmanClient(base_url=f"unix://{socket_path}", version=API_VERSION, max_pool_size=connections)
         self._client = LibpodClient(
             self._podman.api,
@@ -76,6 +78,7 @@ class PodmanRuntime:
             request_timeout_s=request_timeout_s,
             pull_timeout_s=pull_timeout_s,
         )
+        self._execs = ExecSessions(self._client)
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._dropped = 0
@@ -176,6 +179,9 @@ class PodmanRuntime:
         params = {"reference": reference, "policy": "always", "quiet": "true"}
         request = Request(call="pull image", method="POST", path="images/pull", kind=Kind.PULL, params=params)
         return _read(request.call, await self._client.call(request), libpod.decode_pull)
+
+    async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
+        return await self._execs.run(id, command, timeout_s)
 
     # --- waiting ---
 

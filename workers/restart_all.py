@@ -14,7 +14,7 @@ from ipc.restart_policy import triggers_restart_of_all
 from ipc.runtime import RuntimeContainerStatus
 from workers.decision import ContainerReset, Given
 from workers.kills import ALIVE, ContainerKill, kill_of
-from workers.termination import KillReason, stop_window_s
+from workers.termination import KillReason
 
 GRACE_PERIOD_S = 0
 """Nothing is cleaned up that begins again at once: the smallest window, and no hook."""
@@ -37,4 +37,4 @@ def _kill(given: Given, container: Container, ran: RuntimeContainerStatus) -> Co
         return None
     message = f"Container {ran.name} is stopped to restart all containers"
     kill = kill_of(given.pod, ran, container, KillReason.NONE, message)
-    return msgspec.structs.replace(kill, window_s=stop_window_s(GRACE_PERIOD_S), pre_stop=None)
+    return msgspec.structs.replace(kill, grace_period_s=GRACE_PERIOD_S)

@@ -7,10 +7,13 @@ holds both to the same behaviour. Every verb has a deadline of its own; after a 
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
+
+MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
+"""Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
 
 SpecDict = Mapping[str, Any]
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
@@ -29,7 +32,7 @@ class ErrorKind(enum.StrEnum):
     WRONG_STATE = "WrongState"
     """E.g. killing what does not run, removing what another call is removing."""
     COMMAND = "Command"
-    """The OCI runtime could not run the command (not found, not executable)."""
+    """The OCI runtime could not run the command (not found, not executable), a container's own or one beside it."""
     INVALID = "Invalid"
     """Podman refuses the spec."""
     PULL = "Pull"
@@ -101,6 +104,8 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     ips: tuple[str, ...]
     log_path: str
+    stop_signal: str = ""
+    """What asks it to end, its own or its image's, by name: SIGTERM. Empty when Podman has not said."""
 
 
 class InspectedPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +124,16 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     stop_signal: str
     size_bytes: int = 0
+
+
+class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that has run in a container and ended."""
+
+    exit_code: int
+    output: bytes = b""
+    """The head of what it wrote to both of its streams, in the order in which that came."""
+    limited: bool = False
+    """It wrote more than that."""
 
 
 class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +200,15 @@ class Runtime(Protocol):
 
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
+
+    async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
+        """POST containers/{id}/exec, exec/{id}/start; GET exec/{id}/json: run a command beside the container's own.
+
+        After ``timeout_s`` seconds its process is killed; what that has started itself lives on, at the longest as
+        long as the container. A caller that is cancelled leaves the command running. Of the output
+        `MAX_EXEC_OUTPUT_BYTES` are kept. Raises NOT_FOUND, WRONG_STATE (it does not run), COMMAND, TIMEOUT,
+        UNAVAILABLE.
+        """
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
         """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""

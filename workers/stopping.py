@@ -1,8 +1,10 @@
-"""Stopping containers and sandboxes: the stop signal, the grace period, SIGKILL, and knowing that it is over.
+"""Stopping containers and sandboxes: preStop, turn, stop signal, grace period, SIGKILL, and knowing that it is over.
 
 Mirrors killContainer, killContainersWithSyncResult (pkg/kubelet/kuberuntime/kuberuntime_container.go) and
 killPodWithSyncResult (kuberuntime_manager.go). The grace period is spent waiting for the container's process, not in
-a Podman call, so that no thread is held and a shorter grace period can cut it.
+a Podman call, so that no thread is held and a shorter grace period can cut it. Different on purpose: a container that
+ends by itself during its preStop hook or the wait for its turn is not waited for any longer, and a stop that is begun
+anew with a shorter grace period does not run the hook a second time (see `workers.pre_stops`).
 """
 
 from __future__ import annotations
@@ -12,12 +14,16 @@ import contextlib
 from collections.abc import Container, Sequence
 from typing import Final
 
+from ipc.api import LifecycleHandler, Pod
 from ipc.messages import SyncAction
 from ipc.runtime import SandboxState, SandboxStatus
+from workers.handlers import HookFailed, HookTarget, run_hook
 from workers.kills import ContainerKill
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, RuntimeCallError
 from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun
+from workers.termination import signal_window_s
+from workers.termination_order import TerminationOrder, termination_order
 
 DEFAULT_STOP_SIGNAL: Final = "SIGTERM"
 KILL_WAIT_S: Final = 10.0
@@ -37,24 +43,21 @@ KILL_SANDBOX_ERROR: Final = "KillPodSandboxError"
 
 
 async def kill_container(run: SyncRun, target: ContainerKill) -> None:
-    """Stop one container and record it. Raises SyncEnded when that fails."""
-    await run.event(NORMAL, "Killing", target.message, target.name)
-    try:
-        await _stop(run, target.id, target.pid, await _stop_signal(run, target.image), target.window_s)
-        if not await _noticed(run, target.id, _ENDED) or target.remove:
-            # A container whose end Podman missed (its monitor is gone) would show as running for ever.
-            await remove_id(run, run.runtime.remove_container, target.id)
-    except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_CONTAINER, target.name, KILL_CONTAINER_ERROR, error.message)
-        raise SyncEnded(KILL_CONTAINER_ERROR, f"container {target.name}: {error.message}") from error
-    run.succeeded(SyncAction.KILL_CONTAINER, target.name)
-    run.did(f"stopped {target.name}")
+    """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails."""
+    await _kill_in_turn(run, target, termination_order(None, ()))
 
 
-async def kill_pod(run: SyncRun, targets: Sequence[ContainerKill], sandboxes: Sequence[SandboxStatus]) -> None:
-    """Stop these containers all at once, then the sandboxes. Raises SyncEnded when one of them fails."""
+async def kill_pod(
+    run: SyncRun, pod: Pod | None, targets: Sequence[ContainerKill], sandboxes: Sequence[SandboxStatus]
+) -> None:
+    """Stop these containers, all at once but for sidecars, which go last; then the sandboxes.
+
+    Raises SyncEnded when one of them fails.
+    """
+    order = termination_order(pod, [target.name for target in targets])
     try:
-        outcomes = await asyncio.gather(*(kill_container(run, target) for target in targets), return_exceptions=True)
+        stops = (_kill_in_turn(run, target, order) for target in targets)
+        outcomes = await asyncio.gather(*stops, return_exceptions=True)
         for failure in (outcome for outcome in outcomes if isinstance(outcome, BaseException)):
             raise failure
         for sandbox in sandboxes:
@@ -64,6 +67,23 @@ async def kill_pod(run: SyncRun, targets: Sequence[ContainerKill], sandboxes: Se
         if not ended.cancelled:
             await run.event(WARNING, "FailedKillPod", f"error killing pod: {ended.message}")
         raise
+
+
+async def _kill_in_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+    """killContainer. Raises SyncEnded."""
+    await run.event(NORMAL, "Killing", target.message, target.name)
+    try:
+        await _stop(run, target, order)
+        if not await _noticed(run, target.id, _ENDED) or target.remove:
+            # A container whose end Podman missed (its monitor is gone) would show as running for ever.
+            await remove_id(run, run.runtime.remove_container, target.id)
+    except RuntimeCallError as error:
+        run.failed(SyncAction.KILL_CONTAINER, target.name, KILL_CONTAINER_ERROR, error.message)
+        raise SyncEnded(KILL_CONTAINER_ERROR, f"container {target.name}: {error.message}") from error
+    run.context.pre_stops.forget(target.id)
+    order.terminated(target.name)
+    run.succeeded(SyncAction.KILL_CONTAINER, target.name)
+    run.did(f"stopped {target.name}")
 
 
 async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
@@ -88,17 +108,65 @@ async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
                 await _noticed(run, sandbox.infra_id, _FREED)
 
 
-async def _stop_signal(run: SyncRun, image: str) -> str:
-    """The image's STOPSIGNAL."""
-    found = await run.read(run.runtime.inspect_image, image) if image else None
-    return (found.stop_signal if found else "") or DEFAULT_STOP_SIGNAL
+async def _stop(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+    """preStop hook, its turn, stop signal, SIGKILL. Raises RuntimeCallError when it still runs in the end."""
+    began = run.context.clock.now().mono
+    waits = target.pre_stop is not None or order.must_wait(target.name)
+    if waits and target.grace_period_s > 0 and await run.unless_cancelled(_before_signal, run, target, order):
+        return
+    left_s = signal_window_s(target.grace_period_s, run.context.clock.now().mono - began)
+    await run.act(run.runtime.kill_container, target.id, target.stop_signal or DEFAULT_STOP_SIGNAL)
+    if not await run.unless_cancelled(run.runtime.wait_exit, target.id, target.pid, left_s):
+        await _kill(run, target.id, target.pid)
 
 
-async def _stop(run: SyncRun, id: str, pid: int, signal: str, window_s: float) -> None:
-    """Raises RuntimeCallError when it still runs in the end."""
-    await run.act(run.runtime.kill_container, id, signal)
-    if not await run.unless_cancelled(run.runtime.wait_exit, id, pid, window_s):
-        await _kill(run, id, pid)
+async def _before_signal(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
+    """The hook and the turn, given up when the grace period ends. True when the container ended meanwhile, or had.
+
+    Raises RuntimeCallError, SyncEnded.
+    """
+    if await _has_ended(run, target):
+        return True
+    polite = asyncio.ensure_future(_hook_and_turn(run, target, order))
+    watch = asyncio.ensure_future(run.read(run.runtime.wait_exit, target.id, target.pid, target.grace_period_s))
+    try:
+        await asyncio.wait({polite, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if not watch.done():
+            await polite
+        return watch.done() and watch.result()
+    finally:
+        polite.cancel()
+        watch.cancel()
+
+
+async def _hook_and_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+    if target.pre_stop is not None:
+        await _pre_stop(run, target, target.pre_stop)
+    await order.wait_turn(target.name, target.grace_period_s)
+
+
+async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler) -> None:
+    """executePreStopHook: its failure is told, and the stop goes on. One that an earlier stop has begun is waited for.
+
+    Raises SyncEnded when nobody answers.
+    """
+    pre_stops, on = run.context.pre_stops, HookTarget(target.id, target.name)
+    task = pre_stops.begin(target.id, lambda: run_hook(run, hook, on))
+    if task.done():
+        return
+    run.step(f"preStop of {target.name}")
+    try:
+        await asyncio.shield(task)
+    except HookFailed:
+        if not await _has_ended(run, target):
+            await run.event(WARNING, "FailedPreStopHook", "PreStopHook failed", target.name)
+    except SyncEnded:
+        pre_stops.forget(target.id)
+        raise
+
+
+async def _has_ended(run: SyncRun, target: ContainerKill) -> bool:
+    return await run.read(run.runtime.wait_exit, target.id, target.pid, 0.0)
 
 
 async def _kill(run: SyncRun, id: str, pid: int) -> None:

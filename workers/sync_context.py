@@ -14,6 +14,7 @@ from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.pod_containers import field_path
 from workers import pod_logs
 from workers.images import ImageManager
+from workers.pre_stops import PreStops
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.turns import Turns
@@ -43,6 +44,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     report: Callable[[EventReport], Awaitable[None]]
     step: Callable[[str], None]
     """Shows what is being done, for people."""
+    pre_stops: PreStops = msgspec.field(default_factory=PreStops)
 
 
 class SyncEnded(Exception):

@@ -77,7 +77,7 @@ async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodAc
         await run.event(NORMAL, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
     if actions.kill_pod:
         run.step("stopping the pod")
-        await kill_pod(run, kill_all(pod, status), status.sandboxes)
+        await kill_pod(run, pod, kill_all(pod, status), status.sandboxes)
         if actions.create_sandbox:
             await wait_freed(run, status.sandboxes)
         return

@@ -17,4 +17,4 @@ async def sync_terminating(run: SyncRun, status: RuntimePodStatus) -> None:
     targets = kill_all(run.request.pod, status, run.request.grace_period_s)
     run.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
-    await kill_pod(run, targets, status.sandboxes)
+    await kill_pod(run, run.request.pod, targets, status.sandboxes)

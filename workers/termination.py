@@ -18,6 +18,7 @@ class KillReason(enum.StrEnum):
     UNKNOWN = "Unknown"
     STARTUP_PROBE = "StartupProbe"
     LIVENESS_PROBE = "LivenessProbe"
+    FAILED_POST_START_HOOK = "FailedPostStartHook"
 
 
 def termination_grace_s(pod: Pod, container: Container | None, reason: KillReason) -> int:
@@ -46,7 +47,14 @@ def _failed_probe(container: Container | None, reason: KillReason) -> Probe | No
     }.get(reason)
 
 
-def stop_window_s(grace_period_s: int, override_s: int | None = None) -> int:
-    """Seconds between the stop signal and SIGKILL: an override replaces the grace period, nothing goes below the
-    minimum (killContainer)."""
-    return max(grace_period_s if override_s is None else override_s, MINIMUM_GRACE_PERIOD_S)
+def stop_window_s(grace_period_s: int) -> int:
+    """Seconds from the beginning of a stop to SIGKILL: nothing goes below the minimum (killContainer)."""
+    return max(grace_period_s, MINIMUM_GRACE_PERIOD_S)
+
+
+def signal_window_s(grace_period_s: int, spent_s: float) -> float:
+    """Seconds between the stop signal and SIGKILL, when the preStop hook and the wait for its turn took ``spent_s``.
+
+    They take from the grace period, but never the minimum (killContainer).
+    """
+    return max(grace_period_s - spent_s, MINIMUM_GRACE_PERIOD_S)

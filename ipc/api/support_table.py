@@ -41,6 +41,8 @@ _NA: Final = Support.NOT_APPLICABLE
 _ONE_NODE: Final = "there is one node and no scheduler"
 _NO_USER: Final = "the container would run as another user than asked for"
 _NOT_PROBED: Final = "nothing is probed yet"
+_NO_REQUEST: Final = "no HTTP request can be made into a pod yet"
+_NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 OBJECT_ROWS: Final = (
     FieldSupport("apiVersion", _YES, "must be v1"),
@@ -188,9 +190,15 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].livenessProbe", _WARN, f"{_NOT_PROBED}: only an exit restarts the container"),
     FieldSupport("spec.containers[*].readinessProbe", _WARN, f"{_NOT_PROBED}: running counts as ready"),
     FieldSupport("spec.containers[*].startupProbe", _WARN, f"{_NOT_PROBED}: running counts as started"),
-    FieldSupport("spec.containers[*].lifecycle.postStart", _NO, "the container would run without its preparation"),
-    FieldSupport("spec.containers[*].lifecycle.preStop", _NO, "the container would be stopped without its farewell"),
-    FieldSupport("spec.containers[*].lifecycle.stopSignal", _WARN, "the image's stop signal is used"),
+    FieldSupport("spec.containers[*].lifecycle.postStart.exec", _YES),
+    FieldSupport("spec.containers[*].lifecycle.postStart.sleep", _YES),
+    FieldSupport("spec.containers[*].lifecycle.postStart.httpGet", _NO, _NO_REQUEST),
+    FieldSupport("spec.containers[*].lifecycle.postStart.tcpSocket", _NO, _NO_HANDLER),
+    FieldSupport("spec.containers[*].lifecycle.preStop.exec", _YES),
+    FieldSupport("spec.containers[*].lifecycle.preStop.sleep", _YES),
+    FieldSupport("spec.containers[*].lifecycle.preStop.httpGet", _NO, _NO_REQUEST),
+    FieldSupport("spec.containers[*].lifecycle.preStop.tcpSocket", _NO, _NO_HANDLER),
+    FieldSupport("spec.containers[*].lifecycle.stopSignal", _YES),
 )
 
 _CONTEXT: Final = "spec.containers[*].securityContext"

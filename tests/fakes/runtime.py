@@ -26,6 +26,7 @@ from workers import labels
 from workers.runtime import (
     CallCounts,
     ErrorKind,
+    ExecResult,
     ImageInfo,
     InspectedContainer,
     InspectedPod,
@@ -36,6 +37,7 @@ from workers.runtime import (
     RuntimeEvent,
     SpecDict,
 )
+from workers.signal_names import signal_name
 
 PAUSE_IMAGE = "localhost/podman-pause:fake"
 VERSION = "4.3.1"
@@ -61,7 +63,12 @@ class Program(msgspec.Struct, frozen=True):
     runs_s: float = math.inf
     exit_code: int = 0
     term_exit_code: int | None = None
-    """How it ends on SIGTERM; None ignores it, as a process 1 without a handler does."""
+    """How it ends on ``term_signal``; None ignores it, as a process 1 without a handler does."""
+    term_signal: str = "TERM"
+    output: bytes = b""
+    """Of a command that is run beside the container's own."""
+    ends_container: bool = False
+    """Such a command's end is the end of the container's own too."""
 
 
 def program_of(command: Sequence[str]) -> Program | None:
@@ -80,13 +87,16 @@ def program_of(command: Sequence[str]) -> Program | None:
 
 
 def _script(script: str) -> Program:
-    trap = re.search(r"""trap ['"]exit (\d+)['"] TERM""", script)
+    trap = re.search(r"""trap ['"]exit (\d+)['"] (\w+)""", script)
     rest = script.replace(trap[0], "") if trap else script
     sleep, end = re.search(r"sleep (\d+(?:\.\d+)?)", rest), re.search(r"exit (\d+)", rest)
+    said = re.search(r"echo (\w+)", rest)
     return Program(
         runs_s=float(sleep[1]) if sleep else 0.0,
         exit_code=int(end[1]) if end else 0,
         term_exit_code=int(trap[1]) if trap else None,
+        term_signal=trap[2] if trap else "TERM",
+        output=f"{said[1]}\n".encode() if said else b"",
     )
 
 
@@ -117,12 +127,25 @@ class FakeContainer:
     error: str = ""
     started_at: float = 0.0
     finished_at: float = 0.0
+    stop_signal: str = "SIGTERM"
+    signals: list[str] = field(default_factory=list)
+    """Those that it was sent."""
     end: asyncio.TimerHandle | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     is_leftover: bool = False
     """The OCI runtime has a process of it, and Podman does not know."""
     pipes: list[int] = field(default_factory=list)
     """Ends of pipes that are closed when the process ends: its pidfds."""
+
+
+class Executed(msgspec.Struct, frozen=True):
+    """A command that was begun in a container."""
+
+    container: str
+    """Its name within the pod."""
+    command: tuple[str, ...]
+    at: float
+    """Monotonic seconds."""
 
 
 class FakePodman:
@@ -142,6 +165,10 @@ class FakePodman:
         """Names of containers that the OCI runtime fails to start."""
         self.lost: dict[str, str] = {}
         """Processes of containers that were removed without it: names, and the instances that they are of."""
+        self.commands: dict[tuple[str, ...], Program] = {}
+        """What commands do that `program_of` does not know."""
+        self.execs: deque[Executed] = deque(maxlen=10_000)
+        """Commands run in containers, newest last."""
         self.mute = False
         """Events are lost."""
         self._ids = 0
@@ -217,7 +244,9 @@ class FakePodman:
         if image not in self.images:
             _refuse(ErrorKind.IMAGE_UNKNOWN, f"{image}: image not known")
         self._refuse_name(name)
-        return self._add(pod, name, image, spec.get("labels", {}), program_of(spec.get("command", ()))).id
+        container = self._add(pod, name, image, spec.get("labels", {}), self._program(spec.get("command", ())))
+        container.stop_signal = signal_name(spec.get("stop_signal", self.images[image].stop_signal)) or "SIGTERM"
+        return container.id
 
     def cut_create_container(self, spec: SpecDict) -> None:
         """Podman is killed between making the container's layer and noting the container."""
@@ -249,16 +278,32 @@ class FakePodman:
             _refuse(ErrorKind.COMMAND, "OCI runtime attempted to invoke a command that was not found")
         self._run(container, container.program)
 
-    def kill_container(self, id: str, signal_name: str) -> None:
-        if signal_name.removeprefix("SIG") not in {s.name.removeprefix("SIG") for s in signal.Signals}:
-            _refuse(ErrorKind.INVALID, f"invalid signal: {signal_name}")
+    def kill_container(self, id: str, name: str) -> None:
+        word = name.removeprefix("SIG")
+        if re.split("[+-]", word)[0] not in {s.name.removeprefix("SIG") for s in signal.Signals}:
+            _refuse(ErrorKind.INVALID, f"invalid signal: {name}")
         container = self.containers.get(id)
         if container is None or container.state != "running" or container.program is None:
             return
-        if signal_name.removeprefix("SIG") == "KILL":
+        container.signals.append(name)
+        if word == "KILL":
             self.exit(id, KILLED)
-        elif signal_name.removeprefix("SIG") == "TERM" and container.program.term_exit_code is not None:
+        elif word == container.program.term_signal and container.program.term_exit_code is not None:
             self.exit(id, container.program.term_exit_code)
+
+    def begin_exec(self, id: str, command: Sequence[str]) -> tuple[FakeContainer, Program]:
+        """What that command will do in that container."""
+        container, program = self.container(id), self._program(command)
+        if container.state != "running":
+            _refuse(ErrorKind.WRONG_STATE, "can only create exec sessions on running containers")
+        if program is None:
+            _refuse(ErrorKind.COMMAND, f"executable file `{command[0]}` not found in $PATH")
+        name = container.labels.get(labels.CONTAINER_NAME, container.name)
+        self.execs.append(Executed(name, tuple(command), self.clock.now().mono))
+        return container, program
+
+    def _program(self, command: Sequence[str]) -> Program | None:
+        return self.commands.get(tuple(command)) or program_of(command)
 
     def remove_container(self, id: str) -> None:
         container = next((c for c in self.containers.values() if id in (c.id, c.name)), None)
@@ -423,6 +468,19 @@ class FakeRuntime:
     async def kill_container(self, id: str, signal: str) -> None:
         await self._call("kill_container", lambda: self.podman.kill_container(id, signal))
 
+    async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
+        container, program = await self._call("exec_container", lambda: self.podman.begin_exec(id, command))
+        try:
+            async with asyncio.timeout(min(program.runs_s, timeout_s)):
+                await container.ended.wait()
+        except TimeoutError:
+            if program.runs_s > timeout_s:
+                raise RuntimeCallError(ErrorKind.TIMEOUT, "exec", f"not ended within {timeout_s:g} s") from None
+            if program.ends_container:
+                self.podman.exit(id)
+            return ExecResult(exit_code=program.exit_code, output=program.output)
+        return ExecResult(exit_code=KILLED)
+
     async def remove_container(self, id: str) -> None:
         await self._call("remove_container", lambda: self.podman.remove_container(id))
 
@@ -557,6 +615,7 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
         labels=dict(container.labels),
         ips=(),
         log_path="",
+        stop_signal=container.stop_signal,
     )
 
 

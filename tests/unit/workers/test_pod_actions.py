@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ipc.api import Pod
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
-from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
+from tests.unit.workers.pods import container, observed, pod, sandbox, seen
 from workers.hashing import sandbox_hash
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
@@ -248,8 +248,9 @@ def test_a_pod_is_stopped_within_its_grace_period(override_s: int | None, window
 
 def test_an_orphan_is_stopped_by_its_labels() -> None:
     wanted = pod("a")
-    (kill,) = kill_all(None, observed(wanted, seen(wanted, "a", RUNNING, grace_period_s=77)))
-    assert (kill.window_s, kill.message, kill.image) == (77, "Stopping container a", IMAGE)
+    target = seen(wanted, "a", RUNNING, grace_period_s=77, stop_signal="SIGINT")
+    (kill,) = kill_all(None, observed(wanted, target))
+    assert (kill.window_s, kill.message, kill.stop_signal) == (77, "Stopping container a", "SIGINT")
 
 
 # --- from anywhere, through any interruption ---------------------------------------------------------------------

@@ -171,7 +171,7 @@ def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
         async def gone(id: str, pid: int, timeout_s: float) -> bool:
             return True
 
-        host.podman.kill_container = lambda id, signal_name: None  # type: ignore[method-assign]
+        host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]
         host.runtime.wait_exit = gone  # type: ignore[method-assign]
         await host.sync(of, WorkType.TERMINATING)
         assert ghost.id not in host.podman.containers
@@ -183,7 +183,7 @@ def test_what_does_not_die_is_reported(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a")
         await host.sync(of)
-        host.podman.kill_container = lambda id, signal_name: None  # type: ignore[method-assign]
+        host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]
         done = await host.sync(of, WorkType.TERMINATING)
         assert done.error == "KillContainerError"
         assert [(e.type, e.reason) for e in host.events][-1] == ("Warning", "FailedKillPod")

@@ -7,14 +7,21 @@ import pytest
 
 from ipc.api import Pod, Probe
 from tests.unit.workers.pods import container, pod
-from workers.termination import KillReason, stop_window_s, termination_grace_s
+from workers.termination import KillReason, signal_window_s, stop_window_s, termination_grace_s
+
+
+@pytest.mark.parametrize(("grace_period_s", "window_s"), [(30, 30), (1, 2), (0, 2)])
+def test_nobody_gets_less_than_the_minimum(grace_period_s: int, window_s: int) -> None:
+    assert stop_window_s(grace_period_s) == window_s
 
 
 @pytest.mark.parametrize(
-    ("grace_period_s", "override_s", "window_s"), [(30, None, 30), (1, None, 2), (30, 5, 5), (30, 60, 60), (30, 0, 2)]
+    ("grace_period_s", "spent_s", "left_s"), [(30, 0.0, 30), (30, 12.5, 17.5), (30, 29.0, 2), (5, 60.0, 2), (0, 0.0, 2)]
 )
-def test_an_override_replaces_and_the_minimum_stays(grace_period_s: int, override_s: int | None, window_s: int) -> None:
-    assert stop_window_s(grace_period_s, override_s) == window_s
+def test_what_was_spent_before_the_signal_is_taken_from_the_window(
+    grace_period_s: int, spent_s: float, left_s: float
+) -> None:
+    assert signal_window_s(grace_period_s, spent_s) == left_s
 
 
 def deleted(of: Pod, grace_period_s: int) -> Pod:

@@ -1,0 +1,31 @@
+"""Signals by name, as manifests and images write them. Pure."""
+
+from __future__ import annotations
+
+import signal
+from typing import Final
+
+REAL_TIME_MIN: Final = 34
+"""glibc's, which Podman takes for everybody's."""
+REAL_TIME_MAX: Final = 64
+
+
+def signal_name(value: int | str) -> str:
+    """``SIGTERM`` for 15, ``15``, ``TERM``, ``SIGTERM``; ``SIGRTMIN+3`` for 37. Empty for what is no signal."""
+    if isinstance(value, str) and not value.isdecimal():
+        return value if not value or value.startswith("SIG") else f"SIG{value}"
+    number = int(value)
+    if REAL_TIME_MIN <= number <= REAL_TIME_MAX:
+        return _real_time_name(number)
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+def _real_time_name(number: int) -> str:
+    """Counted from the nearer end (pkg/signal of containers/common)."""
+    up, down = number - REAL_TIME_MIN, REAL_TIME_MAX - number
+    if up <= down:
+        return f"SIGRTMIN+{up}" if up else "SIGRTMIN"
+    return f"SIGRTMAX-{down}" if down else "SIGRTMAX"
