@@ -114,7 +114,12 @@ class NodeWorker:
         self._rng = rng
         self._published = Published(context.board)
         self._observer = Observer(
-            runtime, clock, instance=settings.instance, pod_logs_dir=settings.pod_logs_dir, on_exit=self._ask
+            runtime,
+            clock,
+            instance=settings.instance,
+            pod_logs_dir=settings.pod_logs_dir,
+            pods_dir=settings.pods_dir,
+            on_exit=self._ask,
         )
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
         self._due: dict[str, float] = {}

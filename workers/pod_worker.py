@@ -90,6 +90,7 @@ class PodWorker:
             limits=crash_loop_limits(context.settings.max_container_restart_period_s),
             instance=context.settings.instance,
             pod_logs_dir=context.settings.pod_logs_dir,
+            pods_dir=context.settings.pods_dir,
             mutations=Turns(context.settings.max_mutations),
             order=itertools.count(),
             report=self._send,
@@ -161,7 +162,7 @@ async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: a
         status = read_view(request, board)
         if status is None:
             raise SyncEnded(STALE_VIEW, "no observation as new as this sync needs")
-        run.pod = _pod_name(request, status)
+        run.pod, run.view = _pod_name(request, status), status
         await _SYNCS[request.kind](run, status)
     except SyncEnded as ended:
         return run.done(ended)
