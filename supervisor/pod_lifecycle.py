@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api import Pod, PodStatus
-from ipc.messages import SyncDone, WorkType
+from ipc.messages import PullFailure, SyncDone, WorkType
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import past_active_deadline
 from supervisor.status import Failure
@@ -75,6 +75,8 @@ class PodLifecycle:
         self.looked_at = False
         """Its status was generated from an observation once."""
         self.sentence = ""
+        self.pull_failures: tuple[PullFailure, ...] = ()
+        """Back-off of its images, as its last sync has left it."""
         self._generation = 0
 
     @property
@@ -158,6 +160,7 @@ class PodLifecycle:
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
         self.acted_at = now_mono
+        self.pull_failures = done.pull_failures
         if done.error or done.cancelled or flight.kind is not self.phase:
             return
         self.cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed

@@ -23,6 +23,9 @@ from ipc.messages import (
     EventReport,
     Observation,
     Observe,
+    PullEnded,
+    PullImage,
+    PullProgress,
     Relist,
     SyncDone,
     SyncPod,
@@ -40,6 +43,7 @@ from supervisor.dialogue import (
     LoopCommand,
     LoopEvent,
     PodsStopped,
+    PullWish,
     Send,
     SettingsChanged,
     SourcesReady,
@@ -49,6 +53,7 @@ from supervisor.dialogue import (
     WorkerDown,
     WorkerUp,
 )
+from supervisor.image_pulls import ImagePulls, pull_limits
 from supervisor.looks import Looks
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.removals import Removals
@@ -78,6 +83,7 @@ class SyncLoop:
         self._queue = WorkQueue()
         self._rows = RowAllocator(pod_rows)
         self._reporter = Reporter(settings, host_ip)
+        self._pulls = ImagePulls(pull_limits(settings))
         self._up: dict[int, int] = {}
         """Slot -> incarnation that is ready for work."""
         self._touched: set[str] = set()
@@ -92,6 +98,9 @@ class SyncLoop:
             Views: self._on_views,
             SyncDone: self._on_sync_done,
             EventReport: self._on_event_report,
+            PullWish: self._on_pull_wish,
+            PullProgress: self._on_pull_progress,
+            PullEnded: self._on_pull_ended,
             WorkerUp: self._on_worker_up,
             WorkerDown: self._on_worker_down,
             SyncTick: self._on_sync_tick,
@@ -275,6 +284,22 @@ class SyncLoop:
         for message in self._reporter.event(report, now):
             self._send(API_SLOT, message)
 
+    def _on_pull_wish(self, asked: PullWish, now: Instant) -> None:
+        if isinstance(asked.wish, PullImage):
+            self._pull(self._pulls.wanted(asked.slot, asked.wish, now.mono))
+        else:
+            self._pull(self._pulls.abandoned(asked.slot, asked.wish, now.mono))
+
+    def _on_pull_progress(self, progress: PullProgress, now: Instant) -> None:
+        self._pull(self._pulls.progressed(progress))
+
+    def _on_pull_ended(self, ended: PullEnded, now: Instant) -> None:
+        self._pull(self._pulls.ended(ended, now.mono))
+
+    def _pull(self, commands: list[Send]) -> None:
+        for command in commands:
+            self._send(command.slot, command.message)
+
     # --- the agent's own processes -------------------------------------------------------------------------------
 
     def _on_worker_up(self, up: WorkerUp, now: Instant) -> None:
@@ -284,6 +309,7 @@ class SyncLoop:
             for life in self._lives.values():
                 self._tell_row(life)
             self._looks.ask_again()
+            self._pull(self._pulls.node_up(now.mono))
         if up.slot == API_SLOT:
             for message in self._reporter.everything():
                 self._send(API_SLOT, message)
@@ -291,6 +317,7 @@ class SyncLoop:
     def _on_worker_down(self, down: WorkerDown, now: Instant) -> None:
         """Its pods wait for an observation newer than the death, then go on."""
         self._up.pop(down.slot, None)
+        self._pull(self._pulls.node_down() if down.slot == NODE_SLOT else self._pulls.worker_down(down.slot, now.mono))
         for life in self._lives.values():
             if life.in_flight is not None and life.in_flight.slot == down.slot:
                 life.lost(now.mono)
@@ -303,6 +330,7 @@ class SyncLoop:
     # --- time ----------------------------------------------------------------------------------------------------
 
     def _on_sync_tick(self, _: SyncTick, now: Instant) -> None:
+        self._pull(self._pulls.tick(now.mono))
         for uid in self._queue.pop_due(now.mono):
             life = self._lives.get(uid)
             if life is not None and not life.finished:
@@ -365,6 +393,7 @@ class SyncLoop:
                 grace_period_s=life.grace_period_s,
                 remove=life.removed,
                 restarting_all=is_restarting_all(life.status),
+                pull_failures=life.pull_failures,
             ),
         )
 

@@ -10,6 +10,7 @@ import msgspec
 from ipc.api import LifecycleHandler
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers import labels
+from workers.image_reference import image_digest_reference
 from workers.naming import container_name_of
 from workers.runtime import InspectedContainer, ListedContainer, ListedPod
 
@@ -106,7 +107,7 @@ def _container(found: InspectedContainer) -> RuntimeContainerStatus:
         sandbox_id=found.pod_id,
         hash=found.labels.get(labels.CONTAINER_HASH, ""),
         image=found.image,
-        image_id=found.image_id,
+        image_id=image_digest_reference(found.image, found.image_digest) or found.image_id,
         backoff_s=_seconds(found.labels, labels.BACKOFF_S),
         grace_period_s=labels.whole(found.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
         stop_signal=found.stop_signal,

@@ -72,7 +72,7 @@ async def _ensure_image(run: SyncRun, container: Container) -> None:
     policy = container.image_pull_policy or "IfNotPresent"
     ensure = run.context.images.ensure_image
     try:
-        await run.unless_cancelled(ensure, run.pod.uid, container.image, policy, tell)
+        await run.unless_cancelled(ensure, run.pull_backoff, container.image, policy, tell)
     except ImageError as error:
         await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
         raise _Failed(error.reason, error.message, error.retry_at) from error

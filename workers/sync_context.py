@@ -16,6 +16,7 @@ from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
 from workers.images import ImageManager
 from workers.pre_stops import PreStops
+from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.turns import Turns
@@ -77,6 +78,7 @@ class SyncRun:
         """Namespace and name are empty until the view of an orphan has told them."""
         self.view = RuntimePodStatus(uid=pod.uid)
         """The observation that the sync acts on."""
+        self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)
         self._results: list[SyncResult] = []
@@ -185,6 +187,7 @@ class SyncRun:
             message=ended.message if ended else "",
             changed=self._changed,
             cancelled=ended.cancelled if ended else False,
+            pull_failures=self.pull_backoff.remembered(self.context.clock.now().wall),
         )
 
     def _sentence(self) -> str:

@@ -15,6 +15,7 @@ from ipc.clock import Clock
 from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
 from ipc.runtime import ContainerState, RuntimePodStatus
 from tests.fakes.clock import SimClock
+from tests.fakes.pulls import LocalPulls
 from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE
 from workers import labels
@@ -56,7 +57,7 @@ class Host:
         runtime = self._new_runtime()
         self.context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, self.clock),
+            images=ImageManager(runtime, self.clock, LocalPulls(runtime, self.clock).pull),
             clock=self.clock,
             limits=crash_loop_limits(300.0),
             instance=self._instance,
