@@ -9,7 +9,7 @@ and dead containers and sandboxes are removed at the end of the sync that finds 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ipc.api import Pod
@@ -17,7 +17,7 @@ from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from ipc.restart_policy import is_restartable_init
 from ipc.runtime import RuntimePodStatus
-from workers.decision import ContainerStart, ContainerWait, PodActions, ProbeVerdicts
+from workers.decision import ContainerStart, ContainerWait, PodActions, ProbeResult, ProbeVerdicts
 from workers.event_texts import crash_loop_event, crash_loop_message
 from workers.kills import ContainerKill, kill_all
 from workers.pod_actions import compute_pod_actions
@@ -29,8 +29,8 @@ from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun
 
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 
-NOT_PROBED: Final[Mapping[str, ProbeVerdicts]] = {}
-"""Container id -> what its probes say: nobody probes yet."""
+NOT_PROBED: Final = ProbeVerdicts(startup=ProbeResult.SUCCESS)
+"""What counts of every container while nobody probes: what runs has started, as its status says."""
 
 
 async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
@@ -66,7 +66,7 @@ def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:
         status,
         run.context.clock.now().wall,
         run.context.limits,
-        verdicts=NOT_PROBED,
+        verdicts={container.id: NOT_PROBED for container in status.containers},
         restarting_all=run.request.restarting_all,
         garbage=run.request.garbage,
     )

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipc.api import Pod
+from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod, RestartPolicy
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import container, observed, pod, sandbox, seen
+from workers.decision import ProbeResult, ProbeVerdicts
 from workers.hashing import sandbox_hash
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
@@ -378,3 +379,22 @@ def expected_to_rest(of: Pod, status: RuntimePodStatus, now: float, policy: str)
     if policy == "Always":
         assert running == ["a", "b"]
         assert len(status.sandboxes) == 1
+
+
+# --- what probes say ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
+@pytest.mark.parametrize("probe", ["liveness", "startup"])
+def test_after_a_failed_probe_the_policy_decides_and_no_rule(policy: RestartPolicy, probe: str) -> None:
+    """There is no exit code yet that a rule could match."""
+    every_code = ContainerRestartRuleOnExitCodes(operator="NotIn", values=(0,))
+    rules = (ContainerRestartRule(action="Restart", exit_codes=every_code),)
+    wanted = pod(container("a", restart_policy=policy, restart_policy_rules=rules), "b")
+    a = seen(wanted, "a", RUNNING)
+    failed = {a.id: ProbeVerdicts(**{probe: ProbeResult.FAILURE})}
+    status = observed(wanted, a, seen(wanted, "b", RUNNING))
+    actions = compute_pod_actions(wanted, status, NOW, LIMITS, verdicts=failed)
+    again = policy != "Never"
+    assert killed(actions) == {"a-0": f"Container a failed {probe} probe" + ", will be restarted" * again}
+    assert [s.name for s in actions.containers_to_start] == ["a"] * again

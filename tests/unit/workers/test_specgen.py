@@ -15,7 +15,7 @@ from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
 from workers.hashing import container_hash, sandbox_hash
 from workers.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
-from workers.specgen import ContainerPlace, container_spec, pod_spec
+from workers.specgen import ContainerPlace, container_spec, make_port_mappings, pod_spec
 
 PID_FILE = Path("/logs/infra_0.pid")
 PLACE = ContainerPlace(
@@ -199,3 +199,21 @@ def test_a_containers_labels_tell_the_name_that_we_gave_it(uid: str) -> None:
 
 def test_a_uuid_shows_its_head() -> None:
     assert uid8(UID) == "0c3ad6a8"
+
+
+def test_of_two_equal_ports_the_first_counts() -> None:
+    ports = (
+        ContainerPort(name="web", container_port=80, host_port=8080),
+        ContainerPort(name="web", container_port=81, host_port=8081),
+        ContainerPort(container_port=53, host_port=5353, protocol="UDP"),
+        ContainerPort(container_port=53, host_port=5353, protocol="UDP"),
+        ContainerPort(container_port=53, host_port=5353),
+        ContainerPort(container_port=53, host_port=5353, host_ip="127.0.0.1"),
+    )
+    mappings = make_port_mappings(container("main", ports=ports))
+    assert [(m.container_port, m.protocol, m.host_ip) for m in mappings] == [
+        (80, "TCP", ""),
+        (53, "UDP", ""),
+        (53, "TCP", ""),
+        (53, "TCP", "127.0.0.1"),
+    ]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ipc.api import ExecAction, Probe
 from ipc.clock import rfc3339
 from ipc.messages import SyncAction, SyncDone
 from ipc.runtime import ContainerState
@@ -346,5 +347,18 @@ def test_a_containers_labels_say_everything(tmp_path: Path) -> None:
         assert (made.name, made.attempt, made.grace_period_s, made.backoff_s) == ("a", 0, 9, 0.0)
         (infra,) = [c for c in host.podman.containers.values() if c.is_infra]
         assert infra.labels[labels.POD_UID] == UID
+
+    on_host(tmp_path, scenario)
+
+
+def test_without_a_prober_a_sidecar_has_started_when_it_runs(tmp_path: Path) -> None:
+    """As its status says, and the warning about its probe; else the pod would wait for ever."""
+
+    async def scenario(host: FakeHost) -> None:
+        probed = container("s", restart_policy="Always", startup_probe=Probe(exec=ExecAction(command=("true",))))
+        of = pod("a", init_containers=(probed,))
+        for _ in range(2):
+            await host.sync(of)
+        assert host.running().keys() == {"s", "a"}
 
     on_host(tmp_path, scenario)
