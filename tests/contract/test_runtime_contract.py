@@ -177,6 +177,77 @@ async def test_starting_what_is_not_there_is_not_found(target: Target) -> None:
     assert kind_of(caught) is ErrorKind.NOT_FOUND
 
 
+# --- commands ---
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "output"),
+    [
+        (["true"], 0, b""),
+        (["false"], 1, b""),
+        (["sh", "-c", "echo hello; exit 7"], 7, b"hello\n"),
+        (["sh", "-c", "echo late; sleep 1"], 0, b"late\n"),
+    ],
+)
+async def test_a_command_runs_beside_the_containers_own(
+    target: Target, command: list[str], exit_code: int, output: bytes
+) -> None:
+    container = await running(target)
+    result = await target.runtime.exec_container(container.id, command, DEADLINE_S)
+    assert (result.exit_code, result.output, result.limited) == (exit_code, output, False)
+    assert await target.runtime.inspect_container(container.id) == container
+
+
+async def test_a_command_that_is_not_there_cannot_be_run(target: Target) -> None:
+    container = await running(target)
+    with pytest.raises(RuntimeCallError) as caught:
+        await target.runtime.exec_container(container.id, ["/no/such/command"], DEADLINE_S)
+    assert kind_of(caught) is ErrorKind.COMMAND
+
+
+async def test_a_command_that_takes_too_long_is_ended(target: Target) -> None:
+    container = await running(target)
+    with pytest.raises(RuntimeCallError) as caught:
+        await target.runtime.exec_container(container.id, ["sleep", "1000"], 1.0)
+    assert kind_of(caught) is ErrorKind.TIMEOUT
+    assert await target.runtime.inspect_container(container.id) == container
+
+
+async def test_a_command_ends_with_its_container(target: Target) -> None:
+    container = await running(target)
+    command = asyncio.ensure_future(target.runtime.exec_container(container.id, ["sleep", "1000"], DEADLINE_S))
+    await asyncio.sleep(1.0)
+    assert not command.done()
+    await target.runtime.kill_container(container.id, "KILL")
+    async with asyncio.timeout(DEADLINE_S):
+        assert (await command).exit_code == 137
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_no_command_runs_in_what_does_not_run(target: Target, ended: bool) -> None:
+    pod = await target.runtime.create_pod(pod_spec(target))
+    id = await target.runtime.create_container(container_spec(target, pod, ["true"]))
+    if ended:
+        await target.runtime.start_container(id)
+        await exited(target, id)
+    with pytest.raises(RuntimeCallError) as caught:
+        await target.runtime.exec_container(id, ["true"], DEADLINE_S)
+    assert kind_of(caught) is ErrorKind.WRONG_STATE
+
+
+async def test_no_command_runs_in_what_is_not_there(target: Target) -> None:
+    with pytest.raises(RuntimeCallError) as caught:
+        await target.runtime.exec_container(NOWHERE, ["true"], DEADLINE_S)
+    assert kind_of(caught) is ErrorKind.NOT_FOUND
+
+
+@pytest.mark.parametrize(("spec", "name"), [({}, "SIGTERM"), ({"stop_signal": 10}, "SIGUSR1")])
+async def test_a_container_shows_its_stop_signal(target: Target, spec: dict[str, int], name: str) -> None:
+    pod = await target.runtime.create_pod(pod_spec(target))
+    id = await target.runtime.create_container(container_spec(target, pod, **spec))
+    assert (await target.runtime.inspect_container(id)).stop_signal == name
+
+
 # --- ending ---
 
 

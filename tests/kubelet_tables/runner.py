@@ -29,7 +29,6 @@ LATER: Final[Mapping[str, str]] = {
     "has_any_active_regular_container_started": _INIT,
     "is_init_container_failed": _INIT,
     "prune_init_containers": _INIT,
-    "termination_ordering": _INIT,
     "oom_score_adj": "resources",
     "env_expansion": _ENV,
     "expand_command_and_args": _ENV,

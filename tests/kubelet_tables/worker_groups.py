@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import structs, to_builtins
 
-from ipc.api import Container, Pod
+from ipc.api import Container, ObjectMeta, Pod, PodSpec
 from ipc.restart_policy import container_should_restart, should_container_be_restarted
+from tests.fakes.clock import RESOLUTION_S, simulate
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod, pod_spec, pod_status, wall
 from workers.event_texts import crash_loop_message
@@ -27,6 +29,7 @@ from workers.restart import (
 )
 from workers.specgen import make_port_mappings, truncate_hostname
 from workers.termination import KillReason, stop_window_s, termination_grace_s
+from workers.termination_order import TerminationOrder, termination_order
 
 
 def _compute_pod_actions(case: Json) -> Result:
@@ -93,6 +96,30 @@ def _container_termination_grace(case: Json) -> Result:
     of = pod(case["pod"])
     grace_s = termination_grace_s(of, _named(of, case["container"]), KillReason(case["reason"]))
     return case["expected"], stop_window_s(grace_s)
+
+
+def _termination_ordering(case: Json) -> Result:
+    """Each container of the case is asked to stop when its turn comes, and is down a given time after that."""
+    sidecars = tuple(Container(name=name, restart_policy="Always") for name in case["sidecars"])
+    regular = tuple(Container(name=name) for name in case["containers"])
+    of = Pod(metadata=ObjectMeta(name="pod"), spec=PodSpec(init_containers=sidecars, containers=regular))
+    names = [*case["sidecars"], *case["containers"]]
+
+    async def waited_s(order: TerminationOrder, name: str) -> float:
+        began = asyncio.get_running_loop().time()
+        await order.wait_turn(name, case["grace_s"][name])
+        waited_s = asyncio.get_running_loop().time() - began
+        await asyncio.sleep(case["exit_after_turn_s"][name])
+        order.terminated(name)
+        return waited_s
+
+    async def stop_all() -> list[float]:
+        order = termination_order(of, names)
+        return await asyncio.gather(*(waited_s(order, name) for name in names))
+
+    # Upstream's function returns seconds, and its callers cut them to whole ones.
+    got = {name: int(waited + RESOLUTION_S) for name, waited in zip(names, simulate(stop_all), strict=True)}
+    return case["expected_wait_s"], got
 
 
 def _do_backoff(case: Json) -> Result:
@@ -207,6 +234,7 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "should_container_be_restarted": _should_container_be_restarted,
     "container_should_restart": _container_should_restart,
     "container_termination_grace": _container_termination_grace,
+    "termination_ordering": _termination_ordering,
     "do_backoff": _do_backoff,
     "crashloop_backoff_config": _crashloop_backoff_config,
     "flowcontrol_backoff": _flowcontrol_backoff,

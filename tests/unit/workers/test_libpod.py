@@ -90,6 +90,14 @@ def test_addresses_are_those_of_the_networks_ipv4_first() -> None:
     assert found.ips == ("10.88.0.2", "10.89.0.2", "fd00::2")
 
 
+@pytest.mark.parametrize(
+    ("wire", "name"), [(b"15", "SIGTERM"), (b"37", "SIGRTMIN+3"), (b'"SIGINT"', "SIGINT"), (b"0", ""), (b'""', "")]
+)
+def test_a_stop_signal_is_shown_by_number_or_by_name(wire: bytes, name: str) -> None:
+    body = CONTAINER.replace(b'"StopSignal":15', b'"StopSignal":' + wire)
+    assert libpod.decode_container(body).stop_signal == name
+
+
 def test_an_inspected_pod() -> None:
     found = libpod.decode_pod(
         b'{"Id":"d171","Name":"web","Created":"2026-11-20T09:50:20.928003488Z","State":"Degraded","Labels":null,'
@@ -153,6 +161,59 @@ def test_a_failed_pull_says_why(body: bytes, words: str) -> None:
     with pytest.raises(RuntimeCallError, match=words) as caught:
         libpod.decode_pull(body)
     assert caught.value.kind is ErrorKind.PULL
+
+
+def frame(text: bytes, stream: int = 1) -> bytes:
+    return bytes((stream, 0, 0, 0)) + len(text).to_bytes(4, "big") + text
+
+
+def ended(exit_code: int) -> bytes:
+    return b'{"CanRemove":true,"ExitCode":%d,"ID":"40a6","Running":false,"Pid":0}' % exit_code
+
+
+@pytest.mark.parametrize(
+    ("framed", "output", "limited"),
+    [
+        (b"", b"", False),
+        (frame(b"hi\n") + frame(b"err\n", 2), b"hi\nerr\n", False),
+        (frame(b"0123456789"), b"0123456789", False),
+        (frame(b"0123") + frame(b"456789a"), b"0123456789", True),
+        (frame(b"0123456789")[:-5], b"01234", False),
+        (frame(b"01") + frame(b"23")[:6], b"01", False),
+    ],
+)
+def test_the_output_of_a_command_comes_in_frames(framed: bytes, output: bytes, limited: bool) -> None:
+    found = libpod.decode_exec_result(ended(7), framed, 10)
+    assert (found.exit_code, found.output, found.limited) == (7, output, limited)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "words"),
+    [
+        (127, b"executable file `/no` not found: OCI runtime attempted to invoke a command that was not found"),
+        (126, b"crun: open executable: Operation not permitted: OCI permission denied"),
+    ],
+)
+def test_a_command_that_could_not_be_run_shows_in_its_output(exit_code: int, words: bytes) -> None:
+    framed = frame(b"Error: " + words + b"\n", 2) + frame(b"Error: read unixpacket: connection reset by peer\n", 2)
+    with pytest.raises(RuntimeCallError) as caught:
+        libpod.decode_exec_result(ended(exit_code), framed, 10)
+    assert (caught.value.kind, caught.value.message) == (ErrorKind.COMMAND, words.decode())
+
+
+def test_a_shell_that_does_not_find_a_command_has_run() -> None:
+    assert libpod.decode_exec_result(ended(127), frame(b"sh: no: not found\n"), 99).exit_code == 127
+
+
+def test_a_command_that_outlives_its_output_broke_off() -> None:
+    with pytest.raises(RuntimeCallError) as caught:
+        libpod.decode_exec_result(b'{"ExitCode":0,"Running":true,"Pid":77}', b"", 10)
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+@pytest.mark.parametrize(("running", "pid"), [(b"true", 77), (b"false", 0)])
+def test_the_pid_of_a_command_that_runs(running: bytes, pid: int) -> None:
+    assert libpod.decode_exec_pid(b'{"Running":' + running + b',"Pid":77}') == pid
 
 
 def test_an_event() -> None:

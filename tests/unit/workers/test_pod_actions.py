@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ipc.api import Pod
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
-from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
+from tests.unit.workers.pods import container, observed, pod, sandbox, seen
 from workers.hashing import sandbox_hash
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
