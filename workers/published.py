@@ -11,7 +11,6 @@ from ipc.board import Board, PodRowWriter
 from ipc.messages import Observation
 from ipc.runtime import RuntimePodStatus
 
-
 MAX_WORDS_BYTES: Final = 4 * 1024 * 1024
 """Most that the last words of all pods may take in one message, in bytes: half of a frame."""
 
