@@ -46,6 +46,7 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     hash: str = ""
     image: str = ""
     image_id: str = ""
+    """``name@sha256:...``; Podman's own id when the image has no name or no digest."""
     backoff_s: float = 0.0
     """How long its end must lie back before its successor starts. From its label (see workers.restart)."""
     grace_period_s: int = 30

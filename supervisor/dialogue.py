@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ipc.messages import (
+    AbandonPull,
     AgentChanged,
+    CancelPull,
     CancelSync,
     EventChanged,
     EventGone,
@@ -15,7 +17,11 @@ from ipc.messages import (
     Observe,
     PodChanged,
     PodGone,
+    PullEnded,
+    PullImage,
+    PullProgress,
     Relist,
+    StartPull,
     SyncDone,
     SyncPod,
     Track,
@@ -48,6 +54,13 @@ class WorkerDown(msgspec.Struct, frozen=True):
     """A child was reaped."""
 
     slot: int
+
+
+class PullWish(msgspec.Struct, frozen=True):
+    """What a pod worker asks for, and which one it is."""
+
+    slot: int
+    wish: PullImage | AbandonPull
 
 
 class SyncTick(msgspec.Struct, frozen=True):
@@ -85,6 +98,10 @@ class Send(msgspec.Struct, frozen=True):
         | Untrack
         | Observe
         | Relist
+        | StartPull
+        | CancelPull
+        | PullProgress
+        | PullEnded
         | PodChanged
         | PodGone
         | EventChanged
@@ -111,6 +128,9 @@ LoopEvent = (
     | Views
     | SyncDone
     | EventReport
+    | PullWish
+    | PullProgress
+    | PullEnded
     | WorkerUp
     | WorkerDown
     | SyncTick

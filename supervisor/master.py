@@ -25,12 +25,16 @@ from ipc.board import Board
 from ipc.boot import Role, WorkerMain
 from ipc.clock import SystemClock
 from ipc.messages import (
+    AbandonPull,
     AgentChanged,
     ApplyManifests,
     DeletePod,
     EventReport,
     Exited,
     Observed,
+    PullEnded,
+    PullImage,
+    PullProgress,
     Ready,
     Relisted,
     Reply,
@@ -50,6 +54,7 @@ from supervisor.dialogue import (
     Log,
     LoopEvent,
     PodsStopped,
+    PullWish,
     Send,
     SettingsChanged,
     SourcesReady,
@@ -312,8 +317,10 @@ class Master:
                 self._pool.ready(slot, self._clock.now().mono)
                 self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
-            case SyncDone() | EventReport():
+            case SyncDone() | EventReport() | PullProgress() | PullEnded():
                 self._feed(message)
+            case PullImage() | AbandonPull():
+                self._feed(PullWish(slot, message))
             case Observed(observations=observations):
                 self._feed(Views(views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed):

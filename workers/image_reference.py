@@ -71,6 +71,18 @@ def parse_image_reference(text: str) -> ImageReference:
     return ImageReference(domain=domain, path=path, tag=tag or default_tag, digest=digest)
 
 
+def image_digest_reference(image: str, digest: str) -> str:
+    """What a status calls the imageID: ``name@sha256:...`` (convertContainerStatuses, pkg/kubelet/kubelet_pods.go).
+
+    Empty when the image has no name or no digest.
+    """
+    try:
+        named = parse_image_reference(image)
+    except ValueError:
+        return ""
+    return f"{named.domain}/{named.path}@{digest}" if digest else ""
+
+
 def _split_domain(name: str) -> tuple[str, str]:
     """The first component is a domain if it looks like one; everything else is on Docker Hub."""
     first, slash, rest = name.partition("/")

@@ -1,4 +1,4 @@
-"""Makes sure that a container's image is there: pull policy, one pull at a time per image, back-off after failures.
+"""Makes sure that a container's image is there: pull policy, presence, back-off. The pull itself is the master's.
 
 Mirrors EnsureImageExists (pkg/kubelet/images/image_manager.go). Different on purpose: a ``localhost/`` image that is
 there is used even when the policy is Always. It was built or imported on this host, no registry has it, and Always is
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -16,17 +17,22 @@ import msgspec
 
 from ipc.api.container import PullPolicy
 from ipc.clock import Clock
+from ipc.messages import PullEnded
+from workers.event_texts import go_duration_ms
 from workers.image_reference import ImageReference, parse_image_reference
-from workers.restart import BackoffEntry, BackoffLimits, has_expired, next_backoff_s
+from workers.pull_backoff import PullBackoff
 from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
-
-PULL_BACKOFF: Final = BackoffLimits(initial_s=10.0, max_s=300.0, expires_after_s=600.0)
-"""pkg/kubelet/kubelet.go (imageBackOffPeriod, MaxImageBackOff); client-go forgets after twice the maximum."""
 
 SEEN_FOR_S: Final = 2.0
 """How long an image that was seen counts as there, in seconds: pods that start together share one look. One that is
 removed in between is missed by the create, which asks again."""
 
+PROGRESS_EVENT_S: Final = 30.0
+"""A pull that takes longer than this many seconds is told about again, and then after twice the time, and so on: seven
+events in an hour."""
+
+Pull = Callable[[str, str, Callable[[str], None]], Awaitable[PullEnded]]
+"""Takes a pod's uid, a complete reference, and what hears of the progress (`workers.pull_wishes`)."""
 Tell = Callable[[str, str, str], Awaitable[None]]
 """Takes an event's type, reason and message."""
 
@@ -58,24 +64,17 @@ class _Seen(msgspec.Struct, frozen=True):
     """Monotonic seconds."""
 
 
-class _Failure(msgspec.Struct, frozen=True):
-    backoff: BackoffEntry
-    message: str
-
-
 class ImageManager:
-    """The images of one worker's pods. Its back-off does not survive the worker: a pull too many is all that costs."""
+    """The images of one worker's pods. What it remembers is only what it saw a moment ago."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, limits: BackoffLimits = PULL_BACKOFF) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, pull: Pull) -> None:
         self._runtime = runtime
         self._clock = clock
-        self._limits = limits
-        self._pulls: dict[str, asyncio.Task[str]] = {}
-        self._failures: dict[tuple[str, str], _Failure] = {}
+        self._pull_image = pull
         self._seen: dict[str, _Seen] = {}
 
-    async def ensure_image(self, uid: str, reference: str, policy: PullPolicy, tell: Tell) -> ImageInfo:
-        """The image of a container of the pod ``uid``, pulled if need be.
+    async def ensure_image(self, backoff: PullBackoff, reference: str, policy: PullPolicy, tell: Tell) -> ImageInfo:
+        """The image of a container of the pod that the back-off is of, pulled if need be.
 
         Raises ImageError, and RuntimeCallError with TIMEOUT (of an inspect) or UNAVAILABLE.
         """
@@ -89,8 +88,8 @@ class ImageManager:
             message = f'Container image "{reference}" is not present with pull policy of Never'
             await tell("Warning", ImageReason.NEVER_PULL, message)
             raise ImageError(ImageReason.NEVER_PULL, message)
-        await self._refuse_in_backoff(uid, reference, tell)
-        return await self._pull(uid, reference, image, tell)
+        await self._refuse_in_backoff(backoff, reference, tell)
+        return await self._pull(backoff, reference, image, tell)
 
     async def _parse(self, reference: str, tell: Tell) -> ImageReference:
         try:
@@ -121,70 +120,67 @@ class ImageManager:
             await tell("Warning", "InspectFailed", message)
             raise ImageError(ImageReason.INSPECT_ERROR, message) from error
 
-    async def _refuse_in_backoff(self, uid: str, reference: str, tell: Tell) -> None:
-        failure = self._failures.get((uid, reference))
-        retry_at = _retry_at(failure.backoff, self._clock.now().wall, self._limits) if failure else 0.0
-        if failure is None or not retry_at:
+    async def _refuse_in_backoff(self, backoff: PullBackoff, reference: str, tell: Tell) -> None:
+        waits = backoff.waits_for(reference, self._clock.now().wall)
+        if waits is None:
             return
+        failure, retry_at = waits
         message = f'Back-off pulling image "{reference}"'
         await tell("Normal", "BackOff", message)
         why = f"{message}: {ImageReason.PULL_ERROR}: {failure.message}"
         raise ImageError(ImageReason.PULL_BACK_OFF, why, retry_at)
 
-    async def _pull(self, uid: str, reference: str, image: ImageReference, tell: Tell) -> ImageInfo:
+    async def _pull(self, backoff: PullBackoff, reference: str, image: ImageReference, tell: Tell) -> ImageInfo:
         await tell("Normal", "Pulling", f'Pulling image "{reference}"')
-        started_at = self._clock.now().mono
+        asked_at = self._clock.now().mono
+        ended = await self._watch_pull(backoff.uid, reference, image, tell)
+        if ended.error == ErrorKind.UNAVAILABLE:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, "pull image", ended.message)
+        if ended.error:
+            raise await self._failed(backoff, reference, ended.message, tell)
+        pulled = await self._inspect_pulled(backoff, reference, ended.image_id, tell)
+        backoff.succeeded(reference)
+        now = self._clock.now().mono
+        self._seen[str(image)] = _Seen(pulled, now)
+        took, waited = go_duration_ms(ended.took_s), go_duration_ms(now - asked_at)
+        size = f"Image size: {pulled.size_bytes} bytes."
+        done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
+        await tell("Normal", "Pulled", done)
+        return pulled
+
+    async def _watch_pull(self, uid: str, reference: str, image: ImageReference, tell: Tell) -> PullEnded:
+        """Wait for the pull's end, and say now and then how far it has got."""
+        words: deque[str] = deque(maxlen=1)
+        pull = asyncio.ensure_future(self._pull_image(uid, str(image), words.append))
+        news_in_s = PROGRESS_EVENT_S
         try:
-            id = await self._shared_pull(str(image))
+            while not (await asyncio.wait({pull}, timeout=news_in_s))[0]:
+                if words:
+                    await tell("Normal", "Pulling", f'Pulling image "{reference}": {words.pop()}')
+                news_in_s *= 2
+            return await pull
+        finally:
+            pull.cancel()
+            await asyncio.gather(pull, return_exceptions=True)
+
+    async def _inspect_pulled(self, backoff: PullBackoff, reference: str, id: str, tell: Tell) -> ImageInfo:
+        try:
             pulled = await self._runtime.inspect_image(id)
         except RuntimeCallError as error:
             if error.kind is ErrorKind.UNAVAILABLE:
                 raise
-            raise await self._failed(uid, reference, error.message, tell) from error
+            raise await self._failed(backoff, reference, error.message, tell) from error
         if pulled is None:
-            raise await self._failed(uid, reference, "it was removed right after it was pulled", tell)
-        self._failures.pop((uid, reference), None)
-        took_s = self._clock.now().mono - started_at
-        size = f". Image size: {pulled.size_bytes} bytes." if pulled.size_bytes else ""
-        await tell("Normal", "Pulled", f'Successfully pulled image "{reference}" in {took_s:.3f}s{size}')
+            raise await self._failed(backoff, reference, "it was removed right after it was pulled", tell)
         return pulled
 
-    async def _shared_pull(self, reference: str) -> str:
-        """One pull for all that wait for it; it goes on when one of them is cancelled."""
-        task = self._pulls.get(reference)
-        if task is None:
-            task = asyncio.create_task(self._runtime.pull_image(reference), name=f"pull {reference}")
-            self._pulls[reference] = task
-            task.add_done_callback(lambda done: self._end_pull(reference, done))
-        return await asyncio.shield(task)
-
-    def _end_pull(self, reference: str, task: asyncio.Task[str]) -> None:
-        del self._pulls[reference]
-        if not task.cancelled():
-            task.exception()  # Retrieved, also when nobody waits any more.
-
-    async def _failed(self, uid: str, reference: str, words: str, tell: Tell) -> ImageError:
+    async def _failed(self, backoff: PullBackoff, reference: str, words: str, tell: Tell) -> ImageError:
         """Note the failure for the back-off and say so."""
-        now = self._clock.now().wall
-        self._forget_expired(now)
-        known = self._failures.get((uid, reference))
-        backoff_s = next_backoff_s(known.backoff if known else None, now, self._limits)
-        self._failures[uid, reference] = _Failure(BackoffEntry(backoff_s=backoff_s, updated_at=now), words)
+        retry_at = backoff.failed(reference, words, self._clock.now().wall)
         await tell("Warning", "Failed", f'Failed to pull image "{reference}": {words}')
-        return ImageError(ImageReason.PULL_ERROR, words, now + backoff_s)
-
-    def _forget_expired(self, now_wall: float) -> None:
-        for key, failure in tuple(self._failures.items()):
-            if has_expired(failure.backoff, now_wall, self._limits):
-                del self._failures[key]
+        return ImageError(ImageReason.PULL_ERROR, words, retry_at)
 
 
 def should_pull(image: ImageReference, policy: PullPolicy) -> bool:
     """Whether an image is pulled although it is there (shouldPullImage, and the exception at the top)."""
     return policy == "Always" and not image.is_local()
-
-
-def _retry_at(entry: BackoffEntry, now_wall: float, limits: BackoffLimits) -> float:
-    """Wall time at which the back-off ends; 0.0 when it has (client-go Backoff.IsInBackOffSinceUpdate)."""
-    end = entry.updated_at + entry.backoff_s
-    return end if now_wall < end and not has_expired(entry, now_wall, limits) else 0.0

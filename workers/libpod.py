@@ -30,6 +30,9 @@ from workers.signal_names import signal_name
 MAX_MESSAGE_CHARS: Final = 4096
 """Longest error text kept of an answer, in characters: a registry or an OCI runtime chose its words."""
 
+MAX_PROGRESS_CHARS: Final = 256
+"""Longest words kept of a pull's progress, in characters."""
+_USERINFO: Final = re.compile(r"//[^/@\s]*@")
 _STARTED_TWICE: Final = "container is running"
 """What Podman 5.4 notes for good as a container's error when one that runs is started again."""
 
@@ -118,6 +121,7 @@ class _InspectContainer(_Wire, frozen=True):
     created: str = ""
     image: str = ""
     image_name: str = ""
+    image_digest: str = ""
     config: _Config | None = None
     host_config: _HostConfig | None = None
     network_settings: _NetworkSettings | None = None
@@ -173,6 +177,7 @@ class _PullReport(msgspec.Struct, frozen=True):
     id: str = ""
     images: tuple[str, ...] | None = None
     error: str = ""
+    stream: str = ""
 
 
 class _Actor(_Wire, frozen=True):
@@ -222,6 +227,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         finished_at=_epoch_s(state.finished_at),
         image=wire.image_name,
         image_id=wire.image,
+        image_digest=wire.image_digest,
         labels=(wire.config.labels if wire.config else None) or {},
         ips=_ips(wire.network_settings),
         log_path=log_config.path if log_config else "",
@@ -267,12 +273,20 @@ def decode_removal_errors(body: bytes) -> tuple[str, ...]:
     return tuple(f"{id[:12]}: {bytes(error).decode()}" for id, error in errors if bytes(error) != b"null")
 
 
-def decode_pull(body: bytes) -> str:
-    """POST images/pull, which answers 200 in any case: the image id of the last line. Raises PULL for its error."""
-    lines = body.splitlines()
-    report = _decode(_PullReport, lines[-1]) if lines else _PullReport()
+def decode_progress(line: bytes) -> str:
+    """One line of POST images/pull before its last: what is being done; empty when it does not say."""
+    try:
+        words = _decode(_PullReport, line).stream
+    except msgspec.DecodeError:
+        return ""  # The last line tells; this one is only for people.
+    return " ".join(words.split())[:MAX_PROGRESS_CHARS]
+
+
+def decode_pull(line: bytes) -> str:
+    """The last line of POST images/pull, which answers 200 in any case: the image id. Raises PULL for its error."""
+    report = _decode(_PullReport, line) if line else _PullReport()
     if report.error:
-        raise RuntimeCallError(ErrorKind.PULL, "pull image", report.error[:MAX_MESSAGE_CHARS])
+        raise RuntimeCallError(ErrorKind.PULL, "pull image", without_userinfo(report.error)[:MAX_MESSAGE_CHARS])
     image_id = report.id or next(iter(report.images or ()), "")
     if not image_id:
         raise RuntimeCallError(ErrorKind.PULL, "pull image", "the pull ended without an image and without an error")
@@ -311,6 +325,11 @@ def _unframe(framed: bytes) -> bytes:
         at = begin + int.from_bytes(framed[begin - 4 : begin], "big")
         parts.append(framed[begin:at])
     return b"".join(parts)
+
+
+def without_userinfo(text: str) -> str:
+    """URLs without user and password: those of a proxy may be in an error."""
+    return _USERINFO.sub("//", text)
 
 
 def decode_event(line: bytes) -> RuntimeEvent:

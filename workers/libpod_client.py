@@ -31,7 +31,7 @@ _JSON: Final = {"Content-Type": "application/json"}
 
 
 class Kind(enum.StrEnum):
-    """Kinds of call: each has a deadline and, but for the stream, a thread pool."""
+    """Kinds of call: each has a deadline and, but for the streams (pull, stream), a thread pool."""
 
     PING = "ping"
     LIST = "list"
@@ -53,6 +53,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     params: dict[str, str] = {}
     body: bytes = b""
     """JSON."""
+    headers: dict[str, str] = {}
+    """Besides the content type. May hold secrets: never to be shown."""
     accept: frozenset[int] = frozenset()
     """Statuses of 400 and more that are a success."""
 
@@ -74,7 +76,6 @@ class LibpodClient:
         *,
         max_mutations: int,
         max_reads: int,
-        max_pulls: int,
         request_timeout_s: float,
         pull_timeout_s: float,
     ) -> None:
@@ -87,8 +88,6 @@ class LibpodClient:
             Kind.LIST: reads,
             Kind.INSPECT: reads,
             Kind.MUTATE: ThreadPoolExecutor(max_mutations, "podman-mutate"),
-            # Of their own: a pull takes minutes, and removing a container cannot wait for it.
-            Kind.PULL: ThreadPoolExecutor(max_pulls, "podman-pull"),
         }
         self.counts = CallCounts()
 
@@ -148,7 +147,7 @@ class LibpodClient:
         return self._send_by_method[request.method](
             request.path,
             params=request.params,
-            headers=_JSON,
+            headers={**_JSON, **request.headers},
             timeout=self._deadlines[request.kind],
             stream=stream,
             **options,
@@ -197,7 +196,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _deadlines(request_timeout_s: float, pull_timeout_s: float) -> Mapping[Kind, tuple[float, float | None]]:
-    """(connect, read) in seconds. No call but the stream sends a byte before it is done: read is the whole of it."""
+    """(connect, read) in seconds. Nothing but a stream sends a byte before it is done: read is the whole of it."""
     reads_s = {Kind.PING: PING_TIMEOUT_S, Kind.LIST: LIST_TIMEOUT_S, Kind.INSPECT: INSPECT_TIMEOUT_S}
     return {
         **{kind: (CONNECT_TIMEOUT_S, min(read_s, request_timeout_s)) for kind, read_s in reads_s.items()},

@@ -20,6 +20,7 @@ from ipc.boot import ChildContext
 from ipc.channel import Channel, ChannelClosed
 from ipc.clock import Clock
 from ipc.messages import (
+    CancelPull,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observation,
@@ -30,12 +31,14 @@ from ipc.messages import (
     Relisted,
     RuntimeHealth,
     Shutdown,
+    StartPull,
     Track,
     Untrack,
 )
 from ipc.runtime import RuntimePodStatus
 from workers import labels
 from workers.garbage import Garbage
+from workers.image_puller import ImagePuller
 from workers.observer import Observer, Relisting
 from workers.published import Published
 from workers.relist import is_list_cheaper
@@ -85,7 +88,7 @@ async def run_node_worker(
             for task in work:
                 task.cancel()
     finally:
-        worker.close()
+        await worker.close()
 
 
 def retry_delay_s(failures: int) -> float:
@@ -114,8 +117,14 @@ class NodeWorker:
         self._rng = rng
         self._published = Published(context.board)
         self._observer = Observer(
-            runtime, clock, instance=settings.instance, pod_logs_dir=settings.pod_logs_dir, on_exit=self._ask
+            runtime,
+            clock,
+            instance=settings.instance,
+            pod_logs_dir=settings.pod_logs_dir,
+            pods_dir=settings.pods_dir,
+            on_exit=self._ask,
         )
+        self._puller = ImagePuller(runtime, clock, self._send)
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
         self._due: dict[str, float] = {}
         """When each pod that waits is to be looked at, in monotonic seconds; 0.0 is at once. Oldest request first."""
@@ -129,9 +138,10 @@ class NodeWorker:
         self._wake = asyncio.Event()
         self._counted = CallCounts()
 
-    def close(self) -> None:
-        """Watch nothing any more."""
+    async def close(self) -> None:
+        """Watch and pull nothing any more."""
         self._observer.close()
+        await self._puller.close()
 
     # --- commands ---
 
@@ -148,6 +158,10 @@ class NodeWorker:
                         self._ask(uid)
                 case Relist():
                     self._ask_relist()
+                case StartPull(reference=reference):
+                    await self._puller.start(reference)
+                case CancelPull(reference=reference):
+                    self._puller.cancel(reference)
                 case Shutdown():
                     return
                 case _:

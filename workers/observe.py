@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
+
+from ipc.api import LifecycleHandler
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers import labels
+from workers.image_reference import image_digest_reference
 from workers.naming import container_name_of
 from workers.runtime import InspectedContainer, ListedContainer, ListedPod
 
@@ -74,13 +78,13 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
         id=pod.id,
         name=pod.name,
         infra_id=pod.infra_id,
-        attempt=_whole(pod.labels, labels.ATTEMPT, 0),
+        attempt=labels.whole(pod.labels, labels.ATTEMPT, 0),
         state=SandboxState.READY if runs else SandboxState.NOT_READY,
         hash=pod.labels.get(labels.SANDBOX_HASH, ""),
         created_at=infra.created_at if infra else pod.created_at,
         host_network=pod.labels.get(labels.HOST_NETWORK) == "true",
         ips=infra.ips if infra else (),
-        grace_period_s=_whole(pod.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
+        grace_period_s=labels.whole(pod.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
     )
 
 
@@ -97,15 +101,17 @@ def _container(found: InspectedContainer) -> RuntimeContainerStatus:
     return RuntimeContainerStatus(
         id=found.id,
         name=found.labels.get(labels.CONTAINER_NAME, ""),
-        attempt=_whole(found.labels, labels.ATTEMPT, 0),
+        attempt=labels.whole(found.labels, labels.ATTEMPT, 0),
         state=state,
         podman_state=found.state,
         sandbox_id=found.pod_id,
         hash=found.labels.get(labels.CONTAINER_HASH, ""),
         image=found.image,
-        image_id=found.image_id,
+        image_id=image_digest_reference(found.image, found.image_digest) or found.image_id,
         backoff_s=_seconds(found.labels, labels.BACKOFF_S),
-        grace_period_s=_whole(found.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
+        grace_period_s=labels.whole(found.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
+        stop_signal=found.stop_signal,
+        pre_stop=_pre_stop(found.labels),
         created_at=found.created_at,
         started_at=found.started_at,
         finished_at=finished_at,
@@ -126,10 +132,13 @@ def _newest_of_a_name_first(member: tuple[bool, RuntimeContainerStatus]) -> tupl
     return (container.name, -container.attempt, is_copy, -container.created_at, container.id)
 
 
-def _whole(found: Mapping[str, str], key: str, default: int) -> int:
-    """A label that somebody has spoiled must not stop the observation of everything else."""
-    text = found.get(key, "")
-    return int(text) if text.isascii() and text.isdigit() else default
+def _pre_stop(found: Mapping[str, str]) -> LifecycleHandler | None:
+    """The hook on the label; None also when somebody has spoiled it."""
+    text = found.get(labels.PRE_STOP, "")
+    try:
+        return msgspec.json.decode(text, type=LifecycleHandler) if text else None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
 
 
 def _seconds(found: Mapping[str, str], key: str) -> float:

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Set
 import msgspec
 
 from ipc.clock import Clock
-from ipc.runtime import RuntimePodStatus
+from ipc.runtime import ContainerState, RuntimePodStatus
 from workers import labels
 from workers.exit_watch import ExitWatch
-from workers.observe import is_of, pod_status
+from workers.observe import container_state, is_of, pod_status
 from workers.relist import Listing, members_by_uid, to_inspect, unlisted_pods
 from workers.runtime import ErrorKind, InspectedContainer, ListedPod, Runtime, RuntimeCallError
 from workers.start_error import with_start_errors
+from workers.termination_message import read_termination_message, with_termination_messages
 
 
 class Relisting(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,15 +36,25 @@ class Observer:
     """The eyes of the node worker. Looks at different pods may overlap; a relist excludes every other look."""
 
     def __init__(
-        self, runtime: Runtime, clock: Clock, *, instance: str, pod_logs_dir: str, on_exit: Callable[[str], None]
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        *,
+        instance: str,
+        pod_logs_dir: str,
+        pods_dir: str,
+        on_exit: Callable[[str], None],
     ) -> None:
         """``on_exit`` gets the uid of a pod of which a process has just ended."""
         self._runtime = runtime
         self._clock = clock
         self._instance = instance
         self._pod_logs_dir = pod_logs_dir
+        self._pods_dir = pods_dir
         self._exits = ExitWatch(runtime.open_process, on_exit)
         self._inspected: dict[str, InspectedContainer] = {}
+        self._messages: dict[str, str] = {}
+        """What those that have ended had to say, by id: read once, after each inspect."""
         self._strays: dict[str, tuple[str, ...]] = {}
 
     @property
@@ -131,22 +142,26 @@ class Observer:
             return None
         self._inspected[id] = found
         uid = found.labels.get(labels.POD_UID, "")
-        if found.state == "running" and is_of(found.labels, self._instance, uid):
+        ours, state = is_of(found.labels, self._instance, uid), container_state(found.state)
+        if ours and found.state == "running":
             self._exits.watch(id, found.pid, uid)
         else:
             self._exits.forget(id)
+        if ours and state is ContainerState.EXITED and not found.is_infra:
+            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
         return None
 
     def _forget(self, ids: Set[str]) -> None:
         for id in ids:
             self._inspected.pop(id, None)
+            self._messages.pop(id, None)
             self._exits.forget(id)
 
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """What is known of these pods and containers, and what Podman forgets. Raises RuntimeCallError."""
         found = [self._inspected[id] for id in ids if id in self._inspected]
         ours = (container for container in found if is_of(container.labels, self._instance, uid))
-        status = pod_status(uid, pods, ours, started_at)
+        status = with_termination_messages(pod_status(uid, pods, ours, started_at), self._messages)
         try:
             return with_start_errors(status, self._pod_logs_dir)
         except OSError as error:

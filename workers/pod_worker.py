@@ -8,7 +8,7 @@ import itertools
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
@@ -17,10 +17,14 @@ from ipc.boot import ChildContext
 from ipc.channel import Channel, ChannelClosed
 from ipc.clock import Clock
 from ipc.messages import (
+    AbandonPull,
     CancelSync,
     EventReport,
     PodWorkerCommand,
     PodWorkerReport,
+    PullEnded,
+    PullImage,
+    PullProgress,
     Ready,
     Shutdown,
     SyncDone,
@@ -29,6 +33,7 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from workers.images import ImageManager
+from workers.pull_wishes import PullWishes
 from workers.restart import crash_loop_limits
 from workers.runtime import CallCounts, Runtime
 from workers.sync_context import PodName, SyncContext, SyncEnded, SyncRun
@@ -83,28 +88,40 @@ class PodWorker:
         self._flights: dict[str, _Flight] = {}
         self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
+        self._pulls = PullWishes(self._send)
         self._context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, clock),
+            images=ImageManager(runtime, clock, self._pulls.pull),
             clock=clock,
             limits=crash_loop_limits(context.settings.max_container_restart_period_s),
             instance=context.settings.instance,
             pod_logs_dir=context.settings.pod_logs_dir,
+            pods_dir=context.settings.pods_dir,
             mutations=Turns(context.settings.max_mutations),
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
         )
 
-    async def obey(self, command: SyncPod | CancelSync) -> None:
+    async def obey(self, command: SyncPod | CancelSync | PullProgress | PullEnded) -> None:
+        match command:
+            case SyncPod(uid=uid) if uid in self._flights:
+                await self._refuse(command)
+            case SyncPod():
+                self._start(command)
+            case CancelSync():
+                self._cancel(command)
+            case PullProgress():
+                self._pulls.progressed(command)
+            case PullEnded():
+                self._pulls.ended(command)
+            case _:
+                assert_never(command)
+
+    def _cancel(self, command: CancelSync) -> None:
         flight = self._flights.get(command.uid)
-        if isinstance(command, CancelSync):
-            if flight is not None and flight.request.generation == command.generation:
-                flight.cancel.set()
-        elif flight is not None:
-            await self._refuse(command)
-        else:
-            self._start(command)
+        if flight is not None and flight.request.generation == command.generation:
+            flight.cancel.set()
 
     async def finish(self) -> None:
         """Every sync ends at its next step; one that does not in time is abandoned."""
@@ -139,7 +156,7 @@ class PodWorker:
         self._count(done)
         await self._send(done)
 
-    async def _send(self, message: EventReport | SyncDone) -> None:
+    async def _send(self, message: EventReport | SyncDone | PullImage | AbandonPull) -> None:
         with contextlib.suppress(ChannelClosed):  # nobody is left to be told; the loop ends by the same fact
             await self._channel.send(message)
 
@@ -161,7 +178,7 @@ async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: a
         status = read_view(request, board)
         if status is None:
             raise SyncEnded(STALE_VIEW, "no observation as new as this sync needs")
-        run.pod = _pod_name(request, status)
+        run.pod, run.view = _pod_name(request, status), status
         await _SYNCS[request.kind](run, status)
     except SyncEnded as ended:
         return run.done(ended)

@@ -8,6 +8,7 @@ always 4.0.0, which every server from 4.3 to 5.8 answers in the shapes that `wor
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeVar
@@ -24,6 +25,7 @@ from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.libpod_client import Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import open_pidfd, wait_ended
+from workers.registry_logins import LoginsError, read_logins
 from workers.runtime import (
     CallCounts,
     ErrorKind,
@@ -40,12 +42,12 @@ from workers.runtime import (
 )
 
 API_VERSION: Final = "4.0.0"
-MAX_PULLS: Final = 2
-"""Pulls in flight of one process."""
+BROKEN_STREAM: Final = (requests.RequestException, urllib3.exceptions.HTTPError)
+"""What reading a stream raises when its connection breaks or cannot be made."""
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
-MAX_EVENT_STREAMS: Final = 2
-"""Connections kept for event streams, beside those of the calls."""
+MAX_STREAMS: Final = 4
+"""Connections kept for streams of events and of pulls, beside those of the calls. Beyond them one is made for each."""
 
 T = TypeVar("T")
 
@@ -63,22 +65,26 @@ class PodmanRuntime:
         *,
         max_mutations: int = 4,
         max_reads: int = 4,
-        max_pulls: int = MAX_PULLS,
         request_timeout_s: float = 120.0,
         pull_timeout_s: float = 1800.0,
+        auth_file: str = "",
     ) -> None:
-        """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight."""
-        connections = max_mutations + max_reads + max_pulls + MAX_EVENT_STREAMS + MAX_EXECS
+        """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
+
+        ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself.
+        """
+        connections = max_mutations + max_reads + MAX_STREAMS + MAX_EXECS
         self._podman = PodmanClient(base_url=f"unix://{socket_path}", version=API_VERSION, max_pool_size=connections)
         self._client = LibpodClient(
             self._podman.api,
             max_mutations=max_mutations,
             max_reads=max_reads,
-            max_pulls=max_pulls,
             request_timeout_s=request_timeout_s,
             pull_timeout_s=pull_timeout_s,
         )
         self._execs = ExecSessions(self._client)
+        self._pull_timeout_s = pull_timeout_s
+        self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._dropped = 0
@@ -174,11 +180,33 @@ class PodmanRuntime:
             return False
         return True
 
-    async def pull_image(self, reference: str) -> str:
-        # Quiet: one object at the end, so that the deadline is that of the whole pull.
-        params = {"reference": reference, "policy": "always", "quiet": "true"}
-        request = Request(call="pull image", method="POST", path="images/pull", kind=Kind.PULL, params=params)
-        return _read(request.call, await self._client.call(request), libpod.decode_pull)
+    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+        params = {"reference": reference, "policy": "always"}
+        request = Request(
+            call="pull image",
+            method="POST",
+            path="images/pull",
+            kind=Kind.PULL,
+            params=params,
+            headers=await asyncio.to_thread(self._logins),
+        )
+        try:
+            async with asyncio.timeout(self._pull_timeout_s), self._stream(request) as stream:
+                report = await _last_line(stream, hear)
+        except TimeoutError as error:
+            late = f"not done within {self._pull_timeout_s:g} s"
+            raise RuntimeCallError(ErrorKind.TIMEOUT, request.call, late) from error
+        except BROKEN_STREAM as error:
+            why = f"Podman broke the pull off: {error}"
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, why) from error
+        return _decode(request.call, report, libpod.decode_pull)
+
+    def _logins(self) -> dict[str, str]:
+        """Read for every pull: somebody may have logged in. In a thread."""
+        try:
+            return read_logins(self._auth_file) if self._auth_file else {}
+        except LoginsError as error:
+            raise RuntimeCallError(ErrorKind.PULL, "pull image", str(error)) from error
 
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         return await self._execs.run(id, command, timeout_s)
@@ -211,13 +239,20 @@ class PodmanRuntime:
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         params = {"stream": "true", **self._ours()}
         request = Request(call="events", method="GET", path="events", kind=Kind.STREAM, params=params)
+        try:
+            async with self._stream(request) as stream:
+                while (line := await stream.next()) is not None:
+                    yield _decode(request.call, line, libpod.decode_event)
+        except BROKEN_STREAM as error:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, f"the stream broke: {error}") from error
+
+    @contextlib.asynccontextmanager
+    async def _stream(self, request: Request) -> AsyncIterator[LineStream]:
+        """An answer line by line. Leaving the block closes the connection, whatever was read."""
         stream = LineStream(lambda: self._client.open_stream(request))
         self._streams.add(stream)
         try:
-            while (line := await stream.next()) is not None:
-                yield _decode(request.call, line, libpod.decode_event)
-        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, f"the stream broke: {error}") from error
+            yield stream
         finally:
             self._streams.discard(stream)
             self._dropped += stream.dropped
@@ -259,6 +294,16 @@ class PodmanRuntime:
         failures = _read(call, answer, libpod.decode_removal_errors) if answer.status < 400 else ()
         if failures:
             raise RuntimeCallError(ErrorKind.INTERNAL, call, "; ".join(failures))
+
+
+async def _last_line(stream: LineStream, hear: Callable[[str], None]) -> bytes:
+    """The report at the end of a pull; what comes before it is progress."""
+    last = b""
+    while (line := await stream.next()) is not None:
+        last = line
+        if words := libpod.decode_progress(line):
+            hear(words)
+    return last
 
 
 def _read(call: str, answer: Answer, decode: Callable[[bytes], T]) -> T:

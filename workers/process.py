@@ -34,6 +34,9 @@ from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
 
+AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
+"""Environment variable that Podman's command line knows (podman-login(1)): where the user keeps registry logins."""
+
 log = logging.getLogger(__name__)
 
 Life = Callable[[ChildContext, Channel[Any, Any], Clock, WorkerRowWriter], Awaitable[None]]
@@ -131,6 +134,7 @@ async def _podman(context: ChildContext) -> AsyncIterator[PodmanRuntime]:
         max_reads=settings.max_reads,
         request_timeout_s=settings.runtime_request_timeout_s,
         pull_timeout_s=settings.image_pull_timeout_s,
+        auth_file=os.environ.get(AUTH_FILE_VARIABLE, ""),
     )
     try:
         yield runtime

@@ -7,7 +7,7 @@ holds both to the same behaviour. Every verb has a deadline of its own; after a 
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -106,6 +106,8 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     log_path: str
     stop_signal: str = ""
     """What asks it to end, its own or its image's, by name: SIGTERM. Empty when Podman has not said."""
+    image_digest: str = ""
+    """Of the image's manifest, ``sha256:...``."""
 
 
 class InspectedPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,8 +239,13 @@ class Runtime(Protocol):
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
 
-    async def pull_image(self, reference: str) -> str:
-        """POST images/pull: the image id. Raises PULL with the registry's own words."""
+    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+        """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.
+
+        Raises PULL with the registry's own words, without anybody's password; TIMEOUT after imagePullTimeout;
+        UNAVAILABLE also when the service goes away meanwhile: the registry is not to blame, and a second pull does
+        what the first one did not.
+        """
 
     def events(self) -> AsyncIterator[RuntimeEvent]:
         """GET events?stream=true, ours only, from now on. Ends or raises when the stream breaks."""

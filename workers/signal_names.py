@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from typing import Final
 
 REAL_TIME_MIN: Final = 34
 """glibc's, which Podman takes for everybody's."""
 REAL_TIME_MAX: Final = 64
+
+_OTHER_NAMES: Final[Mapping[str, int]] = {
+    "SIGCLD": signal.SIGCHLD,
+    "SIGIOT": signal.SIGABRT,
+    "SIGPOLL": signal.SIGIO,
+    "SIGRTMIN": REAL_TIME_MIN,
+    "SIGRTMAX": REAL_TIME_MAX,
+}
 
 
 def signal_name(value: int | str) -> str:
@@ -29,3 +38,15 @@ def _real_time_name(number: int) -> str:
     if up <= down:
         return f"SIGRTMIN+{up}" if up else "SIGRTMIN"
     return f"SIGRTMAX-{down}" if down else "SIGRTMAX"
+
+
+def signal_number(name: str) -> int:
+    """15 for ``SIGTERM``, 37 for ``SIGRTMIN+3``. Raises ValueError for what v1 does not take for a signal."""
+    base, sign, offset = name.partition("-" if name.startswith("SIGRTMAX") else "+")
+    number = _OTHER_NAMES.get(base) or signal.Signals.__members__.get(base) or 0
+    if sign and number in (REAL_TIME_MIN, REAL_TIME_MAX) and offset.isascii() and offset.isdigit():
+        number += int(f"{sign}{offset}")
+        sign = "" if REAL_TIME_MIN <= number <= REAL_TIME_MAX else sign
+    if sign or not number:
+        raise ValueError(f"no such signal: {name}")
+    return int(number)

@@ -16,6 +16,7 @@ from ipc.api import Container, Pod
 from workers import labels
 from workers.hashing import container_hash, sandbox_hash
 from workers.naming import container_name, infra_name, sandbox_name
+from workers.signal_names import signal_number
 
 MAX_HOSTNAME_CHARS: Final = 63
 """pkg/kubelet/kubelet_pods.go, truncatePodHostnameIfNeeded."""
@@ -121,6 +122,10 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     backoff_s: float
     log_file: Path
+    termination_log: Path | None = None
+    """The file on the host in which it leaves its termination message."""
+    target_pid: int = 0
+    """Pid on the host of the process whose PID namespace it shares; 0 gives it one of its own."""
 
 
 def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
@@ -138,9 +143,42 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         "terminal": container.tty,
         "stdin": container.stdin,
         "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},
-        **_given(entrypoint=container.command, command=container.args, work_dir=container.working_dir),
+        **_given(
+            entrypoint=container.command,
+            command=container.args,
+            work_dir=container.working_dir,
+            mounts=_mounts(container, place),
+        ),
+        **_stop_signal(container),
+        **_pid_namespace(place),
         **_ON_ITS_OWN_NOTHING,
     }
+
+
+def _mounts(container: Container, place: ContainerPlace) -> list[dict[str, Any]]:
+    """``Z`` is for hosts with SELinux: the file is for no container but this one."""
+    if place.termination_log is None:
+        return []
+    return [
+        {
+            "type": "bind",
+            "source": str(place.termination_log),
+            "destination": container.termination_message_path,
+            "options": ["rbind", "rprivate", "rw", "Z"],
+        }
+    ]
+
+
+def _stop_signal(container: Container) -> dict[str, int]:
+    """Without one the image's counts. Podman's JSON wants a number."""
+    name = container.lifecycle.stop_signal if container.lifecycle is not None else None
+    return {"stop_signal": signal_number(name)} if name else {}
+
+
+def _pid_namespace(place: ContainerPlace) -> dict[str, Any]:
+    """By its path, as CRI runtimes do. Named by its container instead, the other one would be a dependency for Podman:
+    started with this one when it has ended, and not removable before this one."""
+    return {"pidns": {"nsmode": "path", "value": f"/proc/{place.target_pid}/ns/pid"}} if place.target_pid else {}
 
 
 _ON_ITS_OWN_NOTHING: Final = {
@@ -161,9 +199,17 @@ def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> 
         labels.CONTAINER_HASH: container_hash(container),
         labels.ATTEMPT: str(place.attempt),
         labels.BACKOFF_S: f"{place.backoff_s:g}",
+        labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,
+        labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
+        **_pre_stop_label(container),
     }
 
 
-def _given(**fields: Iterable[str]) -> dict[str, Any]:
+def _pre_stop_label(container: Container) -> dict[str, str]:
+    hook = container.lifecycle.pre_stop if container.lifecycle is not None else None
+    return {labels.PRE_STOP: msgspec.json.encode(hook).decode()} if hook is not None else {}
+
+
+def _given(**fields: Iterable[Any]) -> dict[str, Any]:
     """Those that are not empty; an absent one is the image's."""
     return {name: value if isinstance(value, str) else list(value) for name, value in fields.items() if value}

@@ -1,4 +1,4 @@
-"""Making and starting one container: image, log directory, create, start.
+"""Making and starting one container of any kind: image, restart count, target, create, start, postStart hook.
 
 Mirrors startContainer (pkg/kubelet/kuberuntime/kuberuntime_container.go). A failure becomes the container's result
 and its event, and stops no other container.
@@ -6,15 +6,17 @@ and its event, and stops no other container.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ipc.api import Container, Pod
+from ipc.api import Container, EphemeralContainer, Pod
 from ipc.messages import SyncAction
-from ipc.pod_containers import every_container
+from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
 from workers.hashing import container_hash
+from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError
 from workers.pod_actions import ContainerStart
@@ -22,6 +24,7 @@ from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
+from workers.termination_message import make_termination_log, termination_log
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
@@ -39,14 +42,20 @@ class _Failed(Exception):
 
 
 async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> bool:
-    """Record how it went; False when it failed. Raises SyncEnded when there is no going on for the others either."""
-    container = next(found.container for found in every_container(pod.spec) if found.container.name == start.name)
+    """Record how it went; True when the container was started and its hook, if it has one, has succeeded.
+
+    Raises SyncEnded when there is no going on for the other containers either.
+    """
+    found = find_container(pod.spec, start.name)
+    assert found is not None, f"no container {start.name} in the pod's spec"
+    container = found.container
     try:
         if not start.created_id:
             await _ensure_image(run, container)
             start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
             start = await _create(run, pod, container, start, sandbox_id)
-        await _start(run, pod, container, start, sandbox_id)
+        id = await _start(run, pod, container, start, sandbox_id)
+        await _post_start(run, pod, container, id)
     except _Failed as failed:
         run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message, failed.retry_at)
         return False
@@ -63,7 +72,7 @@ async def _ensure_image(run: SyncRun, container: Container) -> None:
     policy = container.image_pull_policy or "IfNotPresent"
     ensure = run.context.images.ensure_image
     try:
-        await run.unless_cancelled(ensure, run.pod.uid, container.image, policy, tell)
+        await run.unless_cancelled(ensure, run.pull_backoff, container.image, policy, tell)
     except ImageError as error:
         await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
         raise _Failed(error.reason, error.message, error.retry_at) from error
@@ -85,20 +94,63 @@ async def _create(
 ) -> ContainerStart:
     """A container that only has to be started. Raises _Failed, SyncEnded."""
     run.step(f"creating {container.name}")
-    place = ContainerPlace(
-        instance=run.context.instance,
-        sandbox_id=sandbox_id,
-        image=str(parse_image_reference(container.image)),
-        attempt=start.attempt,
-        backoff_s=start.backoff_s,
-        log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
-    )
+    place = await _place(run, container, start, sandbox_id)
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
         raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
+
+
+async def _place(run: SyncRun, container: Container, start: ContainerStart, sandbox_id: str) -> ContainerPlace:
+    """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
+    target_pid = await _target_pid(run, container)
+    try:
+        termination_log = _termination_log(run, container, start.attempt)
+    except OSError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"termination log: {error}") from error
+    return ContainerPlace(
+        instance=run.context.instance,
+        sandbox_id=sandbox_id,
+        image=str(parse_image_reference(container.image)),
+        attempt=start.attempt,
+        backoff_s=start.backoff_s,
+        log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
+        termination_log=termination_log,
+        target_pid=target_pid,
+    )
+
+
+def _termination_log(run: SyncRun, container: Container, attempt: int) -> Path | None:
+    """The container's file, made anew; None when it has none. Raises OSError."""
+    if not (container.termination_message_path and run.context.pods_dir):
+        return None
+    file = termination_log(run.context.pods_dir, run.pod.uid, container.name, attempt)
+    make_termination_log(file, attempt)
+    return file
+
+
+async def _target_pid(run: SyncRun, container: Container) -> int:
+    """The process whose PID namespace an ephemeral container shares (getTargetID); 0 for all others.
+
+    Looked up now and not in the view: this sync may have stopped it. Raises _Failed, SyncEnded.
+    """
+    name = container.target_container_name if isinstance(container, EphemeralContainer) else ""
+    if not name:
+        return 0
+    target = run.view.newest(name)
+    try:
+        found = await _find(run, target.id) if target is not None else None
+    except RuntimeCallError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
+    if found is None:
+        message = f"unable to find target container {name}"
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, message)
+    if found.state != "running" or not found.pid:
+        message = f"target container {name} is not running"
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, message)
+    return found.pid
 
 
 async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: ContainerPlace) -> str:
@@ -143,19 +195,21 @@ def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, plac
     return ours and found.pod_id == place.sandbox_id and not found.finished_at
 
 
-async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> None:
-    """Raises _Failed, SyncEnded."""
+async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
+    """The id of the container that runs now. Raises _Failed, SyncEnded."""
     run.step(f"starting {container.name}")
+    id = start.created_id
     try:
-        await run.act(run.runtime.start_container, start.created_id)
+        await run.act(run.runtime.start_container, id)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.LEFTOVER:
             raise await _start_failed(run, container, start.attempt, error) from error
-        await _start_anew(run, pod, container, start, sandbox_id)
+        id = await _start_anew(run, pod, container, start, sandbox_id)
     await run.event(NORMAL, "Started", "Container started", container.name)
+    return id
 
 
-async def _start_anew(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> None:
+async def _start_anew(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
     """Podman died while it started the container, and cannot repeat that: no crash, so the same attempt is made again.
 
     Once: what looks like that a second time has another cause. Raises _Failed, SyncEnded.
@@ -169,6 +223,15 @@ async def _start_anew(run: SyncRun, pod: Pod, container: Container, start: Conta
         await run.act(run.runtime.start_container, anew.created_id)
     except RuntimeCallError as error:
         raise await _start_failed(run, container, start.attempt, error) from error
+    return anew.created_id
+
+
+async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> None:
+    """Raises _Failed, SyncEnded. Its event was sent with the hook's failure, and has none of its words."""
+    try:
+        await run_post_start(run, pod, container, id)
+    except PostStartHookFailed as failed:
+        raise _Failed(POST_START_HOOK_ERROR, failed.message) from failed
 
 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:

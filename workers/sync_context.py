@@ -12,9 +12,11 @@ import msgspec
 from ipc.clock import Clock, rfc3339
 from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.pod_containers import field_path
+from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
 from workers.images import ImageManager
 from workers.pre_stops import PreStops
+from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.turns import Turns
@@ -37,6 +39,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     limits: BackoffLimits
     instance: str
     pod_logs_dir: str
+    pods_dir: str
     mutations: Turns
     """Calls that change something, across all syncs of this worker."""
     order: Iterator[int]
@@ -73,6 +76,9 @@ class SyncRun:
         self.request = request
         self.pod = pod
         """Namespace and name are empty until the view of an orphan has told them."""
+        self.view = RuntimePodStatus(uid=pod.uid)
+        """The observation that the sync acts on."""
+        self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)
         self._results: list[SyncResult] = []
@@ -181,6 +187,7 @@ class SyncRun:
             message=ended.message if ended else "",
             changed=self._changed,
             cancelled=ended.cancelled if ended else False,
+            pull_failures=self.pull_backoff.remembered(self.context.clock.now().wall),
         )
 
     def _sentence(self) -> str:

@@ -10,6 +10,7 @@ import asyncio
 
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
+from workers.pod_dirs import remove_pod_directory
 from workers.removing import REMOVE_ERROR, remove_container, remove_sandbox
 from workers.sync_context import SyncEnded, SyncRun
 
@@ -33,5 +34,6 @@ async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
 async def _remove_logs(run: SyncRun) -> None:
     try:
         await asyncio.to_thread(pod_logs.remove, run.logs)
+        await asyncio.to_thread(remove_pod_directory, run.context.pods_dir, run.pod.uid)
     except OSError as error:
-        raise SyncEnded(REMOVE_ERROR, f"log directory: {error}") from error
+        raise SyncEnded(REMOVE_ERROR, f"directories: {error}") from error

@@ -6,34 +6,41 @@ import pytest
 
 from ipc.clock import SystemClock
 from tests.contract.target import Target
+from tests.fakes.pulls import LocalPulls
 from workers.images import ImageError, ImageManager, ImageReason
+from workers.pull_backoff import PullBackoff
 
 
 async def ignore(type: str, reason: str, message: str) -> None:
     """Nobody reads these events."""
 
 
+def manager(target: Target) -> ImageManager:
+    clock = SystemClock()
+    return ImageManager(target.runtime, clock, LocalPulls(target.runtime, clock).pull)
+
+
 async def test_a_local_image_is_used_as_it_is_whatever_the_policy(target: Target) -> None:
-    images = ImageManager(target.runtime, SystemClock())
+    images, backoff = manager(target), PullBackoff("u1")
     known = await target.runtime.inspect_image(target.image)
     assert known is not None
-    assert await images.ensure_image("u1", target.image, "Always", ignore) == known
-    assert await images.ensure_image("u1", target.image.removesuffix(":latest"), "IfNotPresent", ignore) == known
-    assert await images.ensure_image("u1", target.image, "Never", ignore) == known
+    assert await images.ensure_image(backoff, target.image, "Always", ignore) == known
+    assert await images.ensure_image(backoff, target.image.removesuffix(":latest"), "IfNotPresent", ignore) == known
+    assert await images.ensure_image(backoff, target.image, "Never", ignore) == known
 
 
 async def test_an_absent_image_is_never_pulled_under_never(target: Target) -> None:
-    images = ImageManager(target.runtime, SystemClock())
+    images, backoff = manager(target), PullBackoff("u1")
     with pytest.raises(ImageError) as caught:
-        await images.ensure_image("u1", "localhost/no-such-image", "Never", ignore)
+        await images.ensure_image(backoff, "localhost/no-such-image", "Never", ignore)
     assert caught.value.reason is ImageReason.NEVER_PULL
 
 
 async def test_a_pull_that_fails_backs_off(target: Target) -> None:
-    images, reference = ImageManager(target.runtime, SystemClock()), "127.0.0.1:1/nobody/listens:1"
+    images, backoff, reference = manager(target), PullBackoff("u1"), "127.0.0.1:1/nobody/listens:1"
     reasons = []
     for _ in range(2):
         with pytest.raises(ImageError) as caught:
-            await images.ensure_image("u1", reference, "IfNotPresent", ignore)
+            await images.ensure_image(backoff, reference, "IfNotPresent", ignore)
         reasons.append(caught.value.reason)
     assert reasons == [ImageReason.PULL_ERROR, ImageReason.PULL_BACK_OFF]

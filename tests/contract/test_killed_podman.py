@@ -66,6 +66,7 @@ class ManyPods(Host):
             self.clock,
             instance=self.context.instance,
             pod_logs_dir=str(self.logs_dir),
+            pods_dir=str(self.pods_dir),
             on_exit=lambda uid: None,
         )
         try:

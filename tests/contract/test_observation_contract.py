@@ -23,7 +23,12 @@ SOON_S = 5.0
 
 def observer(target: Target, hints: list[str]) -> Observer:
     return Observer(
-        target.runtime, SystemClock(), instance=target.instance, pod_logs_dir="/nonexistent", on_exit=hints.append
+        target.runtime,
+        SystemClock(),
+        instance=target.instance,
+        pod_logs_dir="/nonexistent",
+        pods_dir="/nonexistent",
+        on_exit=hints.append,
     )
 
 

@@ -73,6 +73,7 @@ class PodmanHost(Host):
         await self.sync(None, WorkType.TERMINATED, uid=self.uid, remove=True)
         assert (await self.observe(self.uid)).is_empty()
         assert list(self.logs_dir.iterdir()) == []
+        assert not self.pods_dir.exists() or list(self.pods_dir.iterdir()) == []
         await self._eyes.close()
         await self.context.runtime.close()
 

@@ -100,6 +100,8 @@ class Agent:
         self.log = self.directory / "agent.log"
         self.config = self.directory / "rootlet.yaml"
         self.settings = settings(instance, self.directory, changes or {})
+        self.environment: dict[str, str] = {}
+        """Added to that of the agent's processes."""
         self.configure({})
         self.socket = Path(self.settings["adminSocket"])
         self._process: subprocess.Popen[bytes] | None = None
@@ -116,7 +118,7 @@ class Agent:
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 ["setpriv", "--pdeathsig", "TERM", "rootlet", "run", "--config", str(self.config)],
-                env={**os.environ, MARK: self.instance},
+                env={**os.environ, **self.environment, MARK: self.instance},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -45,6 +45,8 @@ NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 FIRST_PID = 10_000
 KILLED = 128 + signal.SIGKILL
 
+PROGRESS_PERIOD_S = 10.0
+
 T = TypeVar("T")
 
 
@@ -158,6 +160,10 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.pull_s = 0.0
+        """How long a pull takes, in seconds; every PROGRESS_PERIOD_S it says something."""
+        self.broken_off: list[str] = []
+        """Images whose pull was cancelled."""
         self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
         self.layers: set[str] = set()
         """Names of containers whose creation was cut short: nothing is found under them, and they are in use."""
@@ -490,7 +496,15 @@ class FakeRuntime:
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
         return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
-    async def pull_image(self, reference: str) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+        end = self.podman.clock.now().mono + self.podman.pull_s
+        try:
+            while (rest_s := end - self.podman.clock.now().mono) > 0:
+                hear(f"Copying {reference}, {rest_s:g} s to go")
+                await asyncio.sleep(min(rest_s, PROGRESS_PERIOD_S))
+        except asyncio.CancelledError:
+            self.podman.broken_off.append(reference)
+            raise
         return await self._call("pull_image", lambda: self.podman.pull_image(reference))
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
@@ -616,6 +630,7 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
         ips=(),
         log_path="",
         stop_signal=container.stop_signal,
+        image_digest=f"sha256:{container.image_id}",
     )
 
 

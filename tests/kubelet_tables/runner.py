@@ -18,9 +18,8 @@ DEFAULT_FILE: Final = Path(__file__).resolve().parents[3] / "shared" / "kubelet_
 META: Final = "_meta"
 
 
-_INIT, _ENV, _HOSTS = "init containers and sidecars", "environment", "host names and DNS"
+_ENV, _HOSTS = "environment", "host names and DNS"
 LATER: Final[Mapping[str, str]] = {
-    "condition_all_containers_restarting": "restart rules that restart all containers",
     "oom_score_adj": "resources",
     "env_expansion": _ENV,
     "expand_command_and_args": _ENV,

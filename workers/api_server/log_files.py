@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from workers.api_server.log_lines import LineCutter, LogRenderer
+from workers.log_lines import LineCutter, LogRenderer
+from workers.regular_file import open_regular
 
 READ_BYTES: Final = 64 * 1024
 """Most bytes read at once."""
@@ -30,21 +30,6 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
     since: float = 0.0
     """Epoch seconds; 0.0 is the beginning."""
     limit_bytes: int | None = None
-
-
-def open_log(directory: Path, path: Path) -> int:
-    """Open a regular file that truly lies below ``directory``; a descriptor. Raises OSError.
-
-    The last component is not followed when it is a symlink, and a FIFO cannot hold us up.
-    """
-    inside = path.parent.resolve(strict=True)
-    if not inside.is_relative_to(directory.resolve(strict=True)):
-        raise FileNotFoundError(f"{path} leads out of {directory}")
-    fd = os.open(inside / path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise FileNotFoundError(f"{path} is not a regular file")
-    return fd
 
 
 async def tail_offset(fd: int, lines: int) -> int:
@@ -88,7 +73,7 @@ class LogReader:
         """Raises OSError when it cannot be opened."""
         self._directory = directory
         self._path = path
-        self._fd = open_log(directory, path)
+        self._fd = open_regular(directory, path)
         self._position = 0
 
     async def skip_to_tail(self, lines: int) -> None:
@@ -115,7 +100,7 @@ class LogReader:
             self._position = 0
             return True
         try:
-            fd = open_log(self._directory, self._path)
+            fd = open_regular(self._directory, self._path)
         except OSError:
             return False  # Moved away and not made again yet, or removed with its pod.
         if os.path.sameopenfile(fd, self._fd):

@@ -14,6 +14,8 @@ import msgspec
 from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from ipc.clock import Instant
 from ipc.messages import (
+    AbandonPull,
+    CancelPull,
     CancelSync,
     EventChanged,
     FeedSynced,
@@ -21,7 +23,11 @@ from ipc.messages import (
     Observe,
     PodChanged,
     PodGone,
+    PullEnded,
+    PullImage,
+    PullProgress,
     Relist,
+    StartPull,
     SyncDone,
     SyncPod,
     Track,
@@ -35,6 +41,7 @@ from supervisor.dialogue import (
     LoopCommand,
     LoopEvent,
     PodsStopped,
+    PullWish,
     Send,
     SourcesReady,
     StopPods,
@@ -164,6 +171,15 @@ class Talk:
     def keep_house(self) -> list[str]:
         return self.say(HousekeepingTick())
 
+    def want(self, uid: str, image: str) -> list[str]:
+        return self.say(PullWish(POD_SLOT, PullImage(uid=uid, reference=image)))
+
+    def abandon(self, uid: str, image: str) -> list[str]:
+        return self.say(PullWish(POD_SLOT, AbandonPull(uid=uid, reference=image)))
+
+    def pulled(self, image: str) -> list[str]:
+        return self.say(PullEnded(reference=image))
+
     def stop_pods(self) -> list[str]:
         return self.say(StopPods())
 
@@ -227,6 +243,12 @@ class Talk:
                 return [f"observe {' '.join(uids)}"]
             case Relist():
                 return ["relist"]
+            case StartPull(reference=image):
+                return [f"pull {image}"]
+            case CancelPull(reference=image):
+                return [f"cancel pull {image}"]
+            case PullProgress(reference=image) | PullEnded(reference=image):
+                return [f"{type(message).__name__} {image}"]
             case PodChanged():
                 self.told[message.pod.metadata.uid] = message
                 return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.messages import EventReport, SyncAction, SyncResult
+from ipc.messages import EventReport, PullFailure, PullProgress, SyncAction, SyncResult
 from supervisor.dialogue import SettingsChanged
 from supervisor.sources.types import PodOperation
 from supervisor.worker_pool import API_SLOT, NODE_SLOT
@@ -222,3 +222,52 @@ def test_new_settings_count_from_now_on() -> None:
     assert talk.add("b") == ["track b", "sync b"]
     talk.update("c", op=PodOperation.ADD)
     assert talk.phase("c") == "Failed"
+
+
+# --- pulls -------------------------------------------------------------------------------------------------------
+
+
+def test_pulls_go_to_the_node_worker_and_their_end_to_who_waits() -> None:
+    talk = Talk()
+    assert talk.want("a", "x") == ["pull x"]
+    assert talk.want("b", "x") == []
+    assert talk.say(PullProgress(reference="x", words="copying")) == ["PullProgress x"]
+    assert talk.pulled("x") == ["PullEnded x"]
+    assert talk.want("a", "x") == ["pull x"]
+    assert talk.abandon("a", "x") == ["cancel pull x"]
+
+
+def test_a_pull_waits_for_the_node_worker_and_begins_anew_with_the_next_one() -> None:
+    talk = Talk(up=(API_SLOT, POD_SLOT))
+    assert talk.want("a", "x") == ["PullProgress x"]
+    assert talk.up(NODE_SLOT) == ["pull x"]
+    assert talk.down(NODE_SLOT) == []
+    assert talk.up(NODE_SLOT, 2) == ["pull x"]
+
+
+def test_a_pull_of_a_dead_worker_is_adopted_or_broken_off() -> None:
+    talk = Talk()
+    talk.want("a", "x")
+    assert talk.down(POD_SLOT) == []
+    talk.up(POD_SLOT, 2)
+    assert talk.want("a", "x") == []
+    assert talk.tick(after_s=60.0) == []
+    talk.down(POD_SLOT)
+    assert talk.tick(after_s=60.0) == ["cancel pull x"]
+
+
+def test_the_back_off_of_pulls_outlives_the_worker() -> None:
+    talk = Talk()
+    talk.relist()
+    talk.add("a")
+    failure = PullFailure(image="x", backoff_s=20.0, updated_at=7.0, message="no")
+    talk.done("a", pull_failures=(failure,), changed=True)
+    talk.see(absent("a"))
+    assert talk.syncs["a"].pull_failures == (failure,)
+    talk.down(POD_SLOT)
+    talk.up(POD_SLOT, 2)
+    talk.see(absent("a"))
+    assert (talk.syncs["a"].incarnation, talk.syncs["a"].pull_failures) == (2, (failure,))
+    talk.done("a", changed=True)
+    talk.see(running("a"))
+    assert not talk.syncs["a"].pull_failures, "the last sync has forgotten it"

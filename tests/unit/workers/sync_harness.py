@@ -13,18 +13,23 @@ from ipc.api import Pod
 from ipc.board import Board
 from ipc.clock import Clock
 from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
-from ipc.runtime import RuntimePodStatus
+from ipc.runtime import ContainerState, RuntimePodStatus
 from tests.fakes.clock import SimClock
+from tests.fakes.pulls import LocalPulls
 from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE
 from workers import labels
 from workers.images import ImageManager
-from workers.observe import pod_status
+from workers.observe import container_state, pod_status
+from workers.pod_actions import ContainerStart
 from workers.pod_worker import answer
 from workers.restart import crash_loop_limits
 from workers.runtime import Runtime
+from workers.sandboxes import create_sandbox
 from workers.start_error import with_start_errors
-from workers.sync_context import SyncContext
+from workers.starting import start_container
+from workers.sync_context import PodName, SyncContext, SyncRun
+from workers.termination_message import read_termination_message, with_termination_messages
 from workers.turns import Turns
 
 MAX_ROUNDS = 8
@@ -38,6 +43,7 @@ class Host:
     def __init__(self, logs_dir: Path, clock: Clock, new_runtime: Callable[[], Runtime], instance: str) -> None:
         self.clock = clock
         self.logs_dir = logs_dir
+        self.pods_dir = logs_dir.with_name(f"{logs_dir.name}.pods")
         self.events: list[EventReport] = []
         self._new_runtime = new_runtime
         self._instance = instance
@@ -51,11 +57,12 @@ class Host:
         runtime = self._new_runtime()
         self.context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, self.clock),
+            images=ImageManager(runtime, self.clock, LocalPulls(runtime, self.clock).pull),
             clock=self.clock,
             limits=crash_loop_limits(300.0),
             instance=self._instance,
             pod_logs_dir=str(self.logs_dir),
+            pods_dir=str(self.pods_dir),
             mutations=Turns(4),
             order=itertools.count(),
             report=self._take_event,
@@ -68,7 +75,13 @@ class Host:
         pods = await self._eyes.list_pods(uid)
         containers = [await self._eyes.inspect_container(c.id) for c in await self._eyes.list_containers()]
         mine = [c for c in containers if c.labels.get(labels.POD_UID) == uid]
-        return with_start_errors(pod_status(uid, pods, mine, started_at), str(self.logs_dir))
+        seen = pod_status(uid, pods, mine, started_at)
+        messages = {
+            c.id: read_termination_message(c, str(self.pods_dir), str(self.logs_dir))
+            for c in mine
+            if container_state(c.state) is ContainerState.EXITED
+        }
+        return with_start_errors(with_termination_messages(seen, messages), str(self.logs_dir))
 
     async def sync(
         self,
@@ -96,6 +109,25 @@ class Host:
         assert (done.uid, done.generation, done.kind) == (uid, made.generation, kind)
         assert done.error != "Internal", done.message
         return done
+
+    async def start(self, pod: Pod, name: str, attempt: int = 0) -> tuple[bool, SyncDone]:
+        """That container alone, in the sandbox that is there or in a new one: what the step says, and its record."""
+        view = await self.observe(pod.metadata.uid)
+        request = SyncPod(
+            uid=pod.metadata.uid,
+            generation=next(self._generations),
+            incarnation=1,
+            kind=WorkType.SYNC,
+            pod=pod,
+            row=-1,
+            min_observed_at=0.0,
+        )
+        podname = PodName(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        run = SyncRun(self.context, request, podname, asyncio.Event())
+        run.view = view
+        sandbox_id = view.sandboxes[0].id if view.sandboxes else await create_sandbox(run, pod, 0)
+        started = await start_container(run, pod, sandbox_id, ContainerStart(name=name, attempt=attempt, backoff_s=0.0))
+        return started, run.done()
 
     def reasons(self) -> list[str]:
         """Of the events so far; they are forgotten."""

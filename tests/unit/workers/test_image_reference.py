@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.image_reference import MAX_NAME_CHARS, parse_image_reference
+from workers.image_reference import MAX_NAME_CHARS, image_digest_reference, parse_image_reference
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -72,3 +72,18 @@ def test_what_is_no_reference_is_refused(written: str) -> None:
 )
 def test_only_localhost_without_a_port_is_local(written: str, local: bool) -> None:
     assert parse_image_reference(written).is_local() is local
+
+
+@pytest.mark.parametrize(
+    ("image", "digest", "shown"),
+    [
+        ("docker.io/library/nginx:1.27", "sha256:ab", "docker.io/library/nginx@sha256:ab"),
+        ("127.0.0.1:5000/a", "sha256:ab", "127.0.0.1:5000/a@sha256:ab"),
+        (f"quay.io/a:1@sha256:{'c' * 64}", "sha256:ab", "quay.io/a@sha256:ab"),
+        ("localhost/a:1", "", ""),
+        ("f" * 64, "sha256:ab", ""),
+        ("", "sha256:ab", ""),
+    ],
+)
+def test_the_image_id_of_a_status_names_its_digest(image: str, digest: str, shown: str) -> None:
+    assert image_digest_reference(image, digest) == shown

@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ipc.api.container import PullPolicy
+from supervisor.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
+from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from workers.images import ImageError, ImageManager, ImageReason
+from workers.pull_backoff import PullBackoff
 from workers.runtime import ErrorKind, RuntimeCallError
 
 THERE = "quay.io/a/there:1"
@@ -20,18 +23,20 @@ LOCAL = "localhost/built:latest"
 class Kit:
     """An image manager on a fake Podman, and the events it told."""
 
-    def __init__(self, latency_s: float = 0.0) -> None:
+    def __init__(self, latency_s: float = 0.0, limits: PullLimits = SERIAL) -> None:
         self.clock = SimClock()
         self.podman = FakePodman(self.clock, images=[THERE, LOCAL], registry=[THERE, REMOTE])
         self.runtime = FakeRuntime(self.podman, "one", latency_s=latency_s)
-        self.images = ImageManager(self.runtime, self.clock)
+        self.images = ImageManager(self.runtime, self.clock, LocalPulls(self.runtime, self.clock, limits).pull)
+        self.backoffs: dict[str, PullBackoff] = {}
         self.told: list[tuple[str, str, str]] = []
 
     async def tell(self, type: str, reason: str, message: str) -> None:
         self.told.append((type, reason, message))
 
     async def ensure(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> str:
-        return (await self.images.ensure_image(uid, reference, policy, self.tell)).id
+        backoff = self.backoffs.setdefault(uid, PullBackoff(uid))
+        return (await self.images.ensure_image(backoff, reference, policy, self.tell)).id
 
     async def refused(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> ImageError:
         with pytest.raises(ImageError) as caught:
@@ -63,7 +68,11 @@ def test_what_is_absent_is_pulled() -> None:
         assert await kit.ensure(REMOTE) == kit.podman.images[REMOTE].id
         assert kit.told == [
             ("Normal", "Pulling", f'Pulling image "{REMOTE}"'),
-            ("Normal", "Pulled", f'Successfully pulled image "{REMOTE}" in 1.000s'),
+            (
+                "Normal",
+                "Pulled",
+                f'Successfully pulled image "{REMOTE}" in 500ms (1s including waiting). Image size: 0 bytes.',
+            ),
         ]
 
     simulate(main)
@@ -230,18 +239,6 @@ def test_who_gives_up_does_not_take_the_pull_from_the_others() -> None:
     simulate(main)
 
 
-def test_a_pull_nobody_waits_for_any_more_ends_quietly() -> None:
-    async def main() -> None:
-        kit = Kit(latency_s=5.0)
-        waiting = asyncio.create_task(kit.ensure(NOWHERE))
-        await asyncio.sleep(7)
-        waiting.cancel()
-        await asyncio.sleep(20)
-        assert kit.pulls() == 1
-
-    simulate(main)
-
-
 @pytest.mark.parametrize("flavour", list(Flavour))
 def test_a_pull_that_goes_wrong_is_an_error_image(flavour: Flavour) -> None:
     async def main() -> None:
@@ -283,5 +280,73 @@ def test_a_service_that_is_down_is_no_fault_of_the_image() -> None:
         kit.runtime.fail(1, Flavour.TIMED_OUT, "inspect_image")
         assert await raised(lambda: kit.ensure(REMOTE)) is ErrorKind.TIMEOUT
         await kit.ensure(REMOTE)  # No back-off.
+
+    simulate(main)
+
+
+def test_the_time_that_a_pull_waited_for_its_turn_is_told_apart() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.podman.pull_s = 61.25
+        kit.podman.registry.add("quay.io/a/other:1")
+        await asyncio.gather(kit.ensure(REMOTE), kit.ensure("quay.io/a/other:1", uid="u2"))
+        done = [message for _, reason, message in kit.told if reason == "Pulled"]
+        assert done == [
+            f'Successfully pulled image "{REMOTE}" in 1m1.25s (1m1.25s including waiting). Image size: 0 bytes.',
+            'Successfully pulled image "quay.io/a/other:1" in 1m1.25s (2m2.5s including waiting). '
+            "Image size: 0 bytes.",
+        ]
+
+    simulate(main)
+
+
+def test_a_long_pull_says_how_it_gets_on_more_and_more_rarely() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.podman.pull_s = 1800.0
+        started_at, at = kit.clock.now().mono, []
+
+        async def tell(type: str, reason: str, message: str) -> None:
+            kit.told.append((type, reason, message))
+            at.append(kit.clock.now().mono - started_at)
+
+        await kit.images.ensure_image(PullBackoff("u1"), REMOTE, "IfNotPresent", tell)
+        assert kit.reasons() == ["Pulling"] * 6 + ["Pulled"]
+        assert at == [0, 30, 90, 210, 450, 930, 1800]
+        assert kit.told[1][2] == f'Pulling image "{REMOTE}": Copying {REMOTE}, 1780 s to go'
+
+    simulate(main)
+
+
+def test_a_pull_that_nobody_waits_for_is_broken_off() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.podman.pull_s = 600.0
+        waiting = [asyncio.create_task(kit.ensure(REMOTE, uid=uid)) for uid in ("u1", "u2")]
+        await asyncio.sleep(100)
+        waiting[0].cancel()
+        await asyncio.sleep(100)
+        assert kit.podman.broken_off == []
+        waiting[1].cancel()
+        await asyncio.wait(waiting)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert kit.podman.broken_off == [REMOTE]
+        kit.podman.pull_s = 1.0
+        await kit.ensure(REMOTE)
+
+    simulate(main)
+
+
+def test_beyond_the_rate_a_pull_is_an_error_that_backs_off() -> None:
+    async def main() -> None:
+        kit = Kit(limits=PullLimits(parallel=10, per_s=1, burst=1))
+        await kit.ensure(THERE, "Always")
+        error = await kit.refused(REMOTE)
+        assert (error.reason, error.message) == (ImageReason.PULL_ERROR, "pull QPS exceeded")
+        assert kit.told[-1] == ("Warning", "Failed", f'Failed to pull image "{REMOTE}": pull QPS exceeded')
+        assert error.retry_at - kit.clock.now().wall == 10
+        await asyncio.sleep(10)
+        await kit.ensure(REMOTE)
 
     simulate(main)

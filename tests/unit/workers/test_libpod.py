@@ -142,17 +142,23 @@ def test_removal_reports_say_what_went_wrong(body: bytes, errors: tuple[str, ...
     assert libpod.decode_removal_errors(body) == errors
 
 
-def test_a_pull_is_judged_by_its_last_line() -> None:
-    progress = b'{"stream":"Trying to pull"}\n{"stream":"Writing manifest"}\n'
-    assert libpod.decode_pull(progress + b'{"images":["aed7"],"id":"aed7"}\n') == "aed7"
+def test_a_pull_ends_with_its_report() -> None:
+    assert libpod.decode_pull(b'{"images":["aed7"],"id":"aed7"}\n') == "aed7"
     assert libpod.decode_pull(b'{"images":["aed7"]}') == "aed7"
+
+
+def test_progress_is_what_is_being_done() -> None:
+    assert libpod.decode_progress(b'{"stream":"Copying blob  sha256:ab\\n"}') == "Copying blob sha256:ab"
+    assert libpod.decode_progress(b'{"images":["aed7"],"id":"aed7"}') == ""
+    assert libpod.decode_progress(b"no JSON") == ""
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
         (b'{"error":"pinging container registry: connection refused"}\n', "connection refused"),
-        (b'{"stream":"Trying"}\n{"error":"manifest unknown"}', "manifest unknown"),
+        (b'{"error":"manifest unknown"}', "manifest unknown"),
+        (b'{"error":"proxyconnect tcp: dial http://me:hush@proxy:3128: refused"}', "dial http://proxy:3128: refused"),
         (b"", "without an image"),
         (b'{"stream":"Trying to pull"}', "without an image"),
     ],

@@ -193,6 +193,7 @@ async def test_what_is_no_http_is_unavailable(path: Path) -> None:
 async def test_calls_in_flight_are_bounded_and_pulls_do_not_block_mutations(path: Path) -> None:
     release, lock = threading.Event(), threading.Lock()
     now, most = 0, 0
+    heard: list[str] = []
 
     def slow(connection: socket.socket, number: int) -> bool:
         nonlocal now, most
@@ -206,18 +207,18 @@ async def test_calls_in_flight_are_bounded_and_pulls_do_not_block_mutations(path
         return True
 
     with service(path, slow) as requests:
-        runtime = PodmanRuntime(str(path), "one", max_mutations=2, max_pulls=1)
+        runtime = PodmanRuntime(str(path), "one", max_mutations=2)
         starts = [asyncio.create_task(runtime.start_container(str(n))) for n in range(6)]
-        pulls = [asyncio.create_task(runtime.pull_image("localhost/x")) for _ in range(2)]
+        pulls = [asyncio.create_task(runtime.pull_image("localhost/x", heard.append)) for _ in range(2)]
         async with asyncio.timeout(5):
-            while len(requests) < 3:  # noqa: ASYNC110 - another thread's state
+            while len(requests) < 4:  # noqa: ASYNC110 - another thread's state
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
-        assert (len(requests), most) == (3, 3)
+        assert (len(requests), most) == (4, 4)
         release.set()
         await asyncio.gather(*starts)
         await asyncio.gather(*pulls, return_exceptions=True)
-        assert most == 3
+        assert most == 4
         await runtime.close()
 
 

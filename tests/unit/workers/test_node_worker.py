@@ -11,7 +11,20 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Observe, Observed, Ready, Relist, Relisted, RuntimeHealth, Track, Untrack
+from ipc.messages import (
+    CancelPull,
+    Observe,
+    Observed,
+    PullEnded,
+    PullProgress,
+    Ready,
+    Relist,
+    Relisted,
+    RuntimeHealth,
+    StartPull,
+    Track,
+    Untrack,
+)
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
@@ -598,6 +611,37 @@ async def test_what_it_does_and_counts_is_on_the_board() -> None:
         # Leftovers are looked for beside the looks at pods, and counted with the next one.
         assert row.counters.runtime_calls == len(host.runtime.calls) - host.calls("end_leftovers") > 0
         assert row.counters.runtime_errors == 0
+
+
+@simulated
+async def test_a_pull_goes_on_beside_all_looking() -> None:
+    host = Host()
+    host.podman.registry.add("quay.io/a:1")
+    host.podman.pull_s = 100.0
+    async with host.worker() as master:
+        begun_at = host.now()
+        master.send(StartPull(reference="quay.io/a:1"))
+        host.running("u1")
+        master.send(Track(uid="u1", row=0), Observe(uids=("u1",)))
+        await master.observation("u1", lambda s: bool(s.containers))
+        assert host.now() - begun_at < 1.0
+        ended = await master.first(PullEnded)
+        assert (ended.image_id, ended.error) == (host.podman.images["quay.io/a:1"].id, "")
+        assert 100.0 <= ended.took_s < 101.0
+        assert master.count(PullProgress) > 5
+
+
+@simulated
+async def test_a_pull_is_broken_off_on_demand_and_at_the_end() -> None:
+    host = Host()
+    host.podman.pull_s = 100.0
+    async with host.worker() as master:
+        master.send(StartPull(reference="quay.io/a:1"), StartPull(reference="quay.io/b:1"))
+        await asyncio.sleep(10)
+        master.send(CancelPull(reference="quay.io/a:1"))
+        assert (await master.first(PullEnded)).reference == "quay.io/a:1"
+        assert host.podman.broken_off == ["quay.io/a:1"]
+    assert host.podman.broken_off == ["quay.io/a:1", "quay.io/b:1"]
 
 
 @simulated

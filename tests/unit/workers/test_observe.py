@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from ipc.api import ExecAction, LifecycleHandler
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.unit.workers.runtime_values import (
     INSTANCE,
@@ -107,6 +109,22 @@ def test_a_spoiled_back_off_is_none(spoiled: str) -> None:
     own = container_labels("web", 0, **{labels.BACKOFF_S: spoiled})
     (container,) = pod_status(UID, [], [inspected("c1", labels=own)], 5.0).containers
     assert container.backoff_s == 0.0
+
+
+def test_how_a_container_is_stopped_is_read_from_it() -> None:
+    hook = LifecycleHandler(exec=ExecAction(command=("true",)))
+    own = container_labels("web", 0, **{labels.PRE_STOP: msgspec.json.encode(hook).decode()})
+    (container,) = pod_status(UID, [], [inspected("c1", labels=own, stop_signal="SIGUSR1")], 5.0).containers
+    assert (container.pre_stop, container.stop_signal) == (hook, "SIGUSR1")
+
+
+@pytest.mark.parametrize(
+    "spoiled", ["", "x", "null", "[]", '{"exec":7}', "[" * 100_000, '{"exec":{"command":["\ud800"]}}']
+)
+def test_a_spoiled_hook_is_none(spoiled: str) -> None:
+    own = container_labels("web", 0, **{labels.PRE_STOP: spoiled})
+    (container,) = pod_status(UID, [], [inspected("c1", labels=own)], 5.0).containers
+    assert container.pre_stop is None
 
 
 def test_newest_attempt_first_whatever_the_order_of_the_list() -> None:

@@ -17,10 +17,15 @@ from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.channel import Channel
 from ipc.clock import SystemClock
 from ipc.messages import (
+    AbandonPull,
     CancelSync,
     EventReport,
     PodWorkerCommand,
     PodWorkerReport,
+    PullEnded,
+    PullFailure,
+    PullImage,
+    PullProgress,
     Ready,
     Shutdown,
     SyncDone,
@@ -29,7 +34,7 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.runtime import FakePodman, FakeRuntime
-from tests.unit.workers.pods import IMAGE, UID, pod
+from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers.observe import pod_status
 from workers.pod_worker import run_pod_worker
 
@@ -46,7 +51,7 @@ class Master:
         self.channel, self.board, self.runtime = channel, board, runtime
         self.events: list[EventReport] = []
 
-    async def hear(self) -> Ready | SyncDone:
+    async def hear(self) -> Ready | SyncDone | PullImage | AbandonPull:
         """The next message that is no event."""
         async with asyncio.timeout(MASTER_WAIT_S):
             while isinstance(message := await self.channel.receive(), EventReport):
@@ -186,3 +191,68 @@ async def test_shutdown_ends_the_sync_in_flight(master: Master) -> None:
     done = await master.hear()
     assert isinstance(done, SyncDone)
     assert (done.generation, done.cancelled) == (2, True)
+
+
+REMOTE = "registry.test/app:1"
+
+
+async def begin_pull(master: Master, generation: int = 1, **fields: Any) -> None:
+    """A sync that has asked for its image."""
+    await master.observe()
+    await master.channel.send(request(generation, pod=pod(container("a", image=REMOTE)), **fields))
+    assert await master.hear() == PullImage(uid=UID, reference=REMOTE)
+
+
+async def test_a_pull_is_asked_for_and_waited_for(master: Master) -> None:
+    await begin_pull(master)
+    await master.channel.send(PullProgress(reference=REMOTE, words="copying"))
+    master.runtime.podman.registry.add(REMOTE)
+    image_id = await master.runtime.pull_image(REMOTE, lambda words: None)
+    await master.channel.send(PullEnded(reference=REMOTE, image_id=image_id, took_s=2.5))
+    assert await master.hear() == AbandonPull(uid=UID, reference=REMOTE)
+    done = await master.hear()
+    assert isinstance(done, SyncDone)
+    assert [(result.target, result.error) for result in done.results][-1] == ("a", "")
+    assert done.pull_failures == ()
+    assert [event.reason for event in master.events] == ["Pulling", "Pulled", "Created", "Started"]
+    assert '"registry.test/app:1" in 2.5s (' in master.events[1].message
+
+
+async def test_a_failed_pull_travels_with_the_answer_and_holds_the_next_sync_back(master: Master) -> None:
+    await begin_pull(master)
+    await master.channel.send(PullEnded(reference=REMOTE, error="Pull", message="manifest unknown"))
+    assert await master.hear() == AbandonPull(uid=UID, reference=REMOTE)
+    done = await master.hear()
+    assert isinstance(done, SyncDone)
+    assert [(result.error, result.message) for result in done.results][-1] == ("ErrImagePull", "manifest unknown")
+    (failure,) = done.pull_failures
+    assert (failure.image, failure.backoff_s, failure.message) == (REMOTE, 10.0, "manifest unknown")
+    await master.observe()
+    again = await master.ask(request(2, pod=pod(container("a", image=REMOTE)), pull_failures=done.pull_failures))
+    assert again.results[-1].error == "ImagePullBackOff"
+    assert again.results[-1].retry_at == failure.updated_at + 10.0
+    assert again.pull_failures == done.pull_failures
+
+
+@pytest.mark.parametrize("kind", [WorkType.TERMINATING, WorkType.TERMINATED])
+async def test_what_is_remembered_comes_back_also_from_syncs_that_need_no_image(master: Master, kind: WorkType) -> None:
+    await master.observe()
+    known = (PullFailure(image=REMOTE, backoff_s=20.0, updated_at=SystemClock().now().wall, message="no"),)
+    assert (await master.ask(request(1, kind, pull_failures=known, grace_period_s=1))).pull_failures == known
+
+
+async def test_a_cancelled_sync_gives_its_pull_up(master: Master) -> None:
+    await begin_pull(master)
+    await master.channel.send(CancelSync(uid=UID, generation=1))
+    answers = [await master.hear(), await master.hear()]
+    assert AbandonPull(uid=UID, reference=REMOTE) in answers
+    assert [answer.cancelled for answer in answers if isinstance(answer, SyncDone)] == [True]
+
+
+async def test_podman_s_absence_during_a_pull_is_no_failure_of_the_image(master: Master) -> None:
+    await begin_pull(master)
+    await master.channel.send(PullEnded(reference=REMOTE, error="Unavailable", message="gone"))
+    await master.hear()
+    done = await master.hear()
+    assert isinstance(done, SyncDone)
+    assert (done.error, done.pull_failures) == ("Unavailable", ())

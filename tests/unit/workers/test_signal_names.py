@@ -1,10 +1,49 @@
-"""Signals as Podman shows them, by name."""
+"""Signals by name and number."""
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
-from workers.signal_names import signal_name
+from ipc.api.validation.probes import STOP_SIGNALS
+from workers.signal_names import REAL_TIME_MAX, REAL_TIME_MIN, signal_name, signal_number
+
+
+def test_every_stop_signal_of_v1_has_a_number() -> None:
+    numbers = {name: signal_number(name) for name in STOP_SIGNALS}
+    assert all(0 < number <= REAL_TIME_MAX for number in numbers.values())
+    real_time = [name for name in STOP_SIGNALS if name.startswith("SIGRT")]
+    assert len({numbers[name] for name in real_time}) == len(real_time) == REAL_TIME_MAX - REAL_TIME_MIN + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("SIGTERM", signal.SIGTERM),
+        ("SIGCLD", signal.SIGCHLD),
+        ("SIGIOT", signal.SIGABRT),
+        ("SIGRTMIN", 34),
+        ("SIGRTMIN+15", 49),
+        ("SIGRTMAX-14", 50),
+        ("SIGRTMAX", 64),
+    ],
+)
+def test_numbers(name: str, number: int) -> None:
+    assert signal_number(name) == number
+
+
+@pytest.mark.parametrize(
+    "name", ["", "TERM", "15", "SIGRTMIN-1", "SIGRTMAX+1", "SIGRTMIN+", "SIGRTMIN+31", "SIGTERM+1"]
+)
+def test_anything_else_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="no such signal"):
+        signal_number(name)
+
+
+def test_a_numbers_name_has_that_number() -> None:
+    for number in {signal_number(name) for name in STOP_SIGNALS}:
+        assert signal_number(signal_name(number)) == number
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from ipc.api import ContainerPort, EnvVar, Pod
+from ipc.api import ContainerPort, EnvVar, ExecAction, Lifecycle, LifecycleHandler, Pod, SleepAction
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
 from workers.hashing import container_hash, sandbox_hash
@@ -93,6 +94,8 @@ def test_a_container() -> None:
             labels.CONTAINER_HASH: container_hash(of.spec.containers[0]),
             labels.ATTEMPT: "3",
             labels.BACKOFF_S: "40",
+            labels.TERMINATION_MESSAGE_PATH: "",
+            labels.TERMINATION_MESSAGE_POLICY: "",
         },
         "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log"},
         "restart_policy": "no",
@@ -123,6 +126,48 @@ def test_what_the_manifest_does_not_say_is_the_images(fields: dict[str, Any], ex
 def test_the_last_of_two_values_of_a_variable_counts() -> None:
     env = (EnvVar(name="A", value="1"), EnvVar(name="B", value="2"), EnvVar(name="A", value="3"))
     assert spec_of(env=env)["env"] == {"A": "3", "B": "2"}
+
+
+def test_the_file_for_the_last_message_is_mounted_where_the_manifest_says() -> None:
+    of = container("main", termination_message_path="/tmp/last words", termination_message_policy="File")
+    place = msgspec.structs.replace(PLACE, termination_log=Path("/pods/u/containers/main/3.termination-log"))
+    spec = container_spec(pod(of), of, place)
+    assert spec["mounts"] == [
+        {
+            "type": "bind",
+            "source": "/pods/u/containers/main/3.termination-log",
+            "destination": "/tmp/last words",
+            "options": ["rbind", "rprivate", "rw", "Z"],
+        }
+    ]
+    assert spec["labels"][labels.TERMINATION_MESSAGE_PATH] == "/tmp/last words"
+    assert spec["labels"][labels.TERMINATION_MESSAGE_POLICY] == "File"
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        LifecycleHandler(sleep=SleepAction(seconds=0)),
+        LifecycleHandler(exec=ExecAction(command=("sh", "-c", "echo 'ä' \"$A\"\n"))),
+    ],
+    ids=["sleep", "exec"],
+)
+def test_how_a_container_is_stopped_is_written_on_it(hook: LifecycleHandler) -> None:
+    spec = spec_of(lifecycle=Lifecycle(pre_stop=hook, post_start=hook, stop_signal="SIGRTMIN+3"))
+    assert msgspec.json.decode(spec["labels"][labels.PRE_STOP], type=LifecycleHandler) == hook
+    assert spec["stop_signal"] == 37
+
+
+def test_without_a_stop_signal_the_images_counts() -> None:
+    hook = LifecycleHandler(sleep=SleepAction(seconds=1))
+    assert "stop_signal" not in spec_of(lifecycle=Lifecycle(post_start=hook))
+
+
+def test_with_a_target_it_shares_that_pid_namespace() -> None:
+    of = container("debug")
+    spec = container_spec(pod("main"), of, msgspec.structs.replace(PLACE, target_pid=4711))
+    assert spec["pidns"] == {"nsmode": "path", "value": "/proc/4711/ns/pid"}
+    assert "pidns" not in spec_of()
 
 
 def test_specs_are_plain_json() -> None:

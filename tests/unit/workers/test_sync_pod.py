@@ -310,7 +310,7 @@ def test_a_cancelled_sync_does_not_wait_for_a_pull(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         cancel, pulling = asyncio.Event(), asyncio.Event()
 
-        async def endless(reference: str) -> str:
+        async def endless(reference: str, hear: object) -> str:
             pulling.set()
             await asyncio.Event().wait()
             return reference

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.workers.api_server.harness import container_status, pod_changed, status_of
 from workers.api_server import log_files
 from workers.api_server.log_choice import LogChoice, choose_log, has_ended
-from workers.api_server.log_lines import MAX_ENTRY_BYTES, LineCutter, LogEntry, LogRenderer, parse_entry
 from workers.api_server.status_errors import ApiError
+from workers.log_lines import MAX_ENTRY_BYTES, LineCutter, LogEntry, LogRenderer, parse_entry
 
 STAMP = b"2026-11-20T08:37:22.791861700+00:00"
 

@@ -1,0 +1,55 @@
+"""Everything between an image manager and the runtime in one process: the real parts, without the links between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ipc.clock import Clock
+from ipc.messages import AbandonPull, CancelPull, PullEnded, PullImage, PullProgress, StartPull
+from supervisor.dialogue import Send
+from supervisor.image_pulls import ImagePulls, PullLimits
+from supervisor.worker_pool import FIRST_POD_SLOT
+from workers.image_puller import ImagePuller
+from workers.pull_wishes import PullWishes
+from workers.runtime import Runtime
+
+SERIAL = PullLimits(parallel=1, per_s=0, burst=1)
+
+
+class LocalPulls:
+    """One pod worker's wishes, the master's arbiter, the node worker's puller."""
+
+    def __init__(self, runtime: Runtime, clock: Clock, limits: PullLimits = SERIAL) -> None:
+        self._clock = clock
+        self._wishes = PullWishes(self._to_master)
+        self._arbiter = ImagePulls(limits)
+        self._arbiter.node_up(0.0)
+        self._puller = ImagePuller(runtime, clock, self._from_node)
+
+    async def pull(self, uid: str, reference: str, hear: Callable[[str], None]) -> PullEnded:
+        """What an image manager is given."""
+        return await self._wishes.pull(uid, reference, hear)
+
+    async def _to_master(self, wish: PullImage | AbandonPull) -> None:
+        decide = self._arbiter.wanted if isinstance(wish, PullImage) else self._arbiter.abandoned
+        await self._carry_out(decide(FIRST_POD_SLOT, wish, self._clock.now().mono))  # type: ignore[arg-type]
+
+    async def _from_node(self, report: PullProgress | PullEnded) -> None:
+        if isinstance(report, PullProgress):
+            await self._carry_out(self._arbiter.progressed(report))
+        else:
+            await self._carry_out(self._arbiter.ended(report, self._clock.now().mono))
+
+    async def _carry_out(self, commands: list[Send]) -> None:
+        for command in commands:
+            match command.message:
+                case StartPull(reference=reference):
+                    await self._puller.start(reference)
+                case CancelPull(reference=reference):
+                    self._puller.cancel(reference)
+                case PullProgress():
+                    self._wishes.progressed(command.message)
+                case PullEnded():
+                    self._wishes.ended(command.message)
+                case _:
+                    raise AssertionError(command)

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import asyncio
+
+from ipc.messages import PullEnded, PullProgress
+from tests.fakes.clock import SimClock, simulate
+from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
+from workers.image_puller import MAX_PULLS, PROGRESS_PERIOD_S, ImagePuller
+
+REMOTE = "quay.io/a/remote:1"
+OTHER = "quay.io/a/other:1"
+
+
+class Kit:
+    """A puller on a fake Podman where a pull takes a minute."""
+
+    def __init__(self) -> None:
+        clock = SimClock()
+        self.podman = FakePodman(clock, registry=[REMOTE, OTHER])
+        self.podman.pull_s = 60.0
+        self.runtime = FakeRuntime(self.podman, "one")
+        self.puller = ImagePuller(self.runtime, clock, self._send)
+        self.said: list[PullProgress | PullEnded] = []
+
+    async def _send(self, report: PullProgress | PullEnded) -> None:
+        self.said.append(report)
+
+    def ends(self) -> list[PullEnded]:
+        return [report for report in self.said if isinstance(report, PullEnded)]
+
+
+def test_pulls_run_beside_each_other_and_each_is_answered_once() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.puller.start(REMOTE)
+        await asyncio.sleep(10)
+        await kit.puller.start(OTHER)
+        await asyncio.sleep(100)
+        images = kit.podman.images
+        assert kit.ends() == [PullEnded(reference=r, image_id=images[r].id, took_s=60.0) for r in (REMOTE, OTHER)]
+
+    simulate(main)
+
+
+def test_progress_comes_in_measure() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.puller.start(REMOTE)
+        await asyncio.sleep(60)
+        words = [report.words for report in kit.said if isinstance(report, PullProgress)]
+        assert words[:2] == [f"Copying {REMOTE}, 60 s to go", f"Copying {REMOTE}, 50 s to go"]
+        assert len(words) <= 60 / PROGRESS_PERIOD_S
+
+    simulate(main)
+
+
+def test_a_pull_that_is_cancelled_is_broken_off_and_answered() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.puller.start(REMOTE)
+        await asyncio.sleep(12)
+        kit.puller.cancel(REMOTE)
+        kit.puller.cancel(OTHER)
+        await asyncio.sleep(1)
+        assert kit.podman.broken_off == [REMOTE]
+        assert kit.ends() == [PullEnded(reference=REMOTE, error="Pull", message="broken off", took_s=12.0)]
+        await kit.puller.start(REMOTE)
+        await asyncio.sleep(61)
+        assert [end.error for end in kit.ends()] == ["Pull", ""]
+
+    simulate(main)
+
+
+def test_an_error_is_told_with_its_kind() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.fail(1, Flavour.TIMED_OUT, "pull_image")
+        for image in (REMOTE, "quay.io/a/nowhere:1"):
+            await kit.puller.start(image)
+            await asyncio.sleep(61)
+        assert [(end.error, end.message) for end in kit.ends()] == [
+            ("Timeout", "an injected timeout"),
+            ("Pull", "reading manifest of quay.io/a/nowhere:1: manifest unknown"),
+        ]
+
+    simulate(main)
+
+
+def test_a_bug_is_an_answer_too() -> None:
+    async def main() -> None:
+        kit = Kit()
+
+        async def broken(reference: str, hear: object) -> str:
+            raise ZeroDivisionError("a bug")
+
+        kit.runtime.pull_image = broken  # type: ignore[method-assign]
+        await kit.puller.start(REMOTE)
+        await asyncio.sleep(1)
+        assert [(end.error, end.message) for end in kit.ends()] == [("Internal", "ZeroDivisionError: a bug")]
+
+    simulate(main)
+
+
+def test_there_is_one_pull_per_image_and_there_are_not_too_many() -> None:
+    async def main() -> None:
+        kit = Kit()
+        for n in range(MAX_PULLS):
+            await kit.puller.start(f"quay.io/a/{n}:1")
+        await kit.puller.start("quay.io/a/7:1")
+        await kit.puller.start(REMOTE)
+        assert [(end.reference, end.error) for end in kit.ends()] == [
+            ("quay.io/a/7:1", "Internal"),
+            (REMOTE, "Internal"),
+        ]
+        await asyncio.sleep(1)
+        await kit.puller.close()
+        assert len(kit.podman.broken_off) == MAX_PULLS
+        assert len(kit.ends()) == 2, "nobody is told at the end"
+
+    simulate(main)

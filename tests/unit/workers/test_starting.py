@@ -1,0 +1,235 @@
+"""Starting one container of any kind on a fake host."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from ipc.api import EphemeralContainer, ExecAction, Lifecycle, LifecycleHandler, Pod
+from ipc.runtime import ContainerState
+from tests.fakes.clock import simulate
+from tests.unit.workers.pods import IMAGE, UID, container, pod
+from tests.unit.workers.sync_harness import FakeHost
+from workers import labels
+from workers.runtime import SpecDict
+from workers.termination_message import termination_log
+
+
+def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await scenario(FakeHost(tmp_path / "logs"))
+
+    simulate(main)
+
+
+def ephemeral(name: str, target: str = "") -> EphemeralContainer:
+    return EphemeralContainer(name=name, image=IMAGE, args=("sleep", "1000"), target_container_name=target)
+
+
+def all_kinds(target: str = "") -> Pod:
+    return pod(
+        "main",
+        init_containers=(container("init"), container("sidecar", restart_policy="Always")),
+        ephemeral_containers=(ephemeral("debug", target),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("init", "spec.initContainers{init}"),
+        ("sidecar", "spec.initContainers{sidecar}"),
+        ("main", "spec.containers{main}"),
+        ("debug", "spec.ephemeralContainers{debug}"),
+    ],
+)
+def test_a_container_of_any_kind_is_started_and_told_of(tmp_path: Path, name: str, path: str) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(all_kinds(), name)
+        assert started
+        assert [(r.target, r.error) for r in done.results if r.action == "StartContainer"] == [(name, "")]
+        assert host.running().keys() == {name}
+        assert [f"{e.reason}: {e.message} ({e.field_path})" for e in host.events if e.reason != "Pulled"] == [
+            f"Created: Container created ({path})",
+            f"Started: Container started ({path})",
+        ]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_target_shows_its_processes(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = all_kinds("main")
+        await host.start(of, "main")
+        target = host.podman.container(host.running()["main"])
+        specs = specs_made(host)
+        assert (await host.start(of, "debug"))[0]
+        assert [spec["pidns"] for spec in specs] == [{"nsmode": "path", "value": f"/proc/{target.pid}/ns/pid"}]
+
+    on_host(tmp_path, scenario)
+
+
+def specs_made(host: FakeHost) -> list[SpecDict]:
+    """Of the containers that are created from now on."""
+    made: list[SpecDict] = []
+    create = host.podman.create_container
+
+    def note(spec: SpecDict) -> str:
+        made.append(spec)
+        return create(spec)
+
+    host.podman.create_container = note  # type: ignore[method-assign]
+    return made
+
+
+@pytest.mark.parametrize("state", ["never made", "ended", "removed"])
+def test_a_target_that_does_not_run_is_a_wrong_configuration(tmp_path: Path, state: str) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = all_kinds("main")
+        await host.start(of, "init")
+        if state != "never made":
+            await host.start(of, "main")
+        if state == "ended":
+            host.podman.exit(host.running()["main"])
+        if state == "removed":
+            host.podman.remove_container(host.running()["main"])
+        host.events.clear()
+        started, done = await host.start(of, "debug")
+        words = "target container main is not running" if state == "ended" else "unable to find target container main"
+        assert not started
+        assert [(r.target, r.error, r.message) for r in done.results] == [
+            ("debug", "CreateContainerConfigError", words)
+        ]
+        assert [(e.reason, e.message) for e in host.events if e.type == "Warning"] == [("Failed", f"Error: {words}")]
+        assert "debug" not in {c.name for c in (await host.observe(UID)).containers}
+        again, _ = await host.start(pod("main", ephemeral_containers=(ephemeral("debug"),)), "debug")
+        assert again
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_target_that_went_after_the_look_is_found_out(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = all_kinds("main")
+        await host.start(of, "main")
+        before = await host.observe(UID)
+        host.podman.exit(host.running()["main"])
+
+        async def old_view(uid: str) -> object:
+            return before
+
+        host.observe = old_view  # type: ignore[assignment, method-assign]
+        started, done = await host.start(of, "debug")
+        assert (started, done.results[0].message) == (False, "target container main is not running")
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_containers_file_is_empty_and_its_own(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod(container("main", termination_message_path="/dev/termination-log"))
+        specs = specs_made(host)
+        for attempt in range(3):
+            assert (await host.start(of, "main", attempt))[0]
+            file = termination_log(str(host.pods_dir), UID, "main", attempt)
+            assert file.read_text() == ""
+            assert specs[-1]["mounts"][0]["source"] == str(file)
+            file.write_text("last words")
+            host.podman.exit(host.running()["main"], 1)
+        assert len(list(file.parent.iterdir())) == 2
+        newest = (await host.observe(UID)).newest("main")
+        assert newest is not None
+        assert (newest.state, newest.message) == (ContainerState.EXITED, "last words")
+
+    on_host(tmp_path, scenario)
+
+
+def test_without_a_path_there_is_no_file(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        specs = specs_made(host)
+        await host.start(pod(container("main", termination_message_path="")), "main")
+        assert "mounts" not in specs[0]
+        assert not host.pods_dir.exists()
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_file_that_cannot_be_made_stops_this_container_only(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.pods_dir.write_text("in the way")
+        started, done = await host.start(pod(container("a", termination_message_path="/x"), "b"), "a")
+        assert not started
+        (failed,) = [r for r in done.results if r.error]
+        assert (failed.error, failed.message.split(":")[0]) == ("CreateContainerConfigError", "termination log")
+        assert (await host.start(pod("b"), "b"))[0]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_failed_start_is_none(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(pod(container("main", args=("/nonexistent",))), "main")
+        assert (started, [r.error for r in done.results if r.error]) == (False, ["RunContainerError"])
+
+    on_host(tmp_path, scenario)
+
+
+def test_what_podman_left_half_started_is_made_anew_as_the_same_attempt(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        specs = specs_made(host)
+        create = host.podman.create_container
+
+        def half_started(spec: SpecDict) -> str:
+            id = create(spec)
+            host.podman.container(id).is_leftover = len(specs) == 1
+            return id
+
+        host.podman.create_container = half_started  # type: ignore[method-assign]
+        started, _ = await host.start(pod(container("main", termination_message_path="/x")), "main")
+        assert started
+        assert (len(specs), specs[0]) == (2, specs[1])
+        assert [c.id for c in host.podman.running()] == list(host.running().values())
+
+    on_host(tmp_path, scenario)
+
+
+def test_labels_do_not_depend_on_the_kind(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        for found in ("init", "main", "debug"):
+            await host.start(all_kinds(), found)
+        made = {c.labels[labels.CONTAINER_NAME]: c.labels.keys() for c in host.podman.running()}
+        assert made["init"] == made["main"] == made["debug"]
+
+    on_host(tmp_path, scenario)
+
+
+def with_hook(*command: str) -> Pod:
+    return pod(container("main", lifecycle=Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=command)))))
+
+
+def test_a_hook_belongs_to_the_start(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(with_hook("true"), "main")
+        assert started
+        assert [r.error for r in done.results] == ["", ""]
+        assert [execed.command for execed in host.podman.execs] == [("true",)]
+        assert [e.reason for e in host.events] == ["Pulled", "Created", "Started"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_failed_hook_is_a_failed_start_of_a_container_that_ran(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(with_hook("false"), "main")
+        assert not started
+        assert [(r.target, r.error) for r in done.results if r.error] == [("main", "PostStartHookError")]
+        assert [e.reason for e in host.events] == ["Pulled", "Created", "Started", "FailedPostStartHook", "Killing"]
+        assert [e.message for e in host.events if e.type == "Warning"] == ["PostStartHook failed"]
+        assert host.running() == {}
+        newest = (await host.observe(UID)).newest("main")
+        assert newest is not None
+        assert newest.state is ContainerState.EXITED
+
+    on_host(tmp_path, scenario)

@@ -1,0 +1,36 @@
+"""Where what belongs to a pod lies beside its logs, and when it goes.
+
+``<pods_dir>/<uid>/containers/<container>``, as pkg/kubelet/kubelet_getters.go has it (getPodDir, getPodContainerDir).
+Nobody but the agent's user may look in: a container sees only what is mounted into it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+DIRECTORY_MODE: Final = 0o700
+
+
+def pod_directory(pods_dir: str, uid: str) -> Path:
+    return Path(pods_dir) / uid
+
+
+def container_directory(pods_dir: str, uid: str, container: str) -> Path:
+    return pod_directory(pods_dir, uid) / "containers" / container
+
+
+def ensure_directory(directory: Path) -> None:
+    """Make it, with all above it. Raises OSError."""
+    directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+
+
+def remove_pod_directory(pods_dir: str, uid: str) -> None:
+    """Remove everything of a pod that is gone. Raises OSError; not for what cannot be the name of a directory there:
+    the uid of an orphan is what somebody wrote on a label."""
+    directory = pod_directory(pods_dir, uid)
+    is_name = uid not in ("", ".", "..") and "/" not in uid
+    if pods_dir and is_name and os.path.lexists(directory):
+        shutil.rmtree(directory)

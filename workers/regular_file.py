@@ -1,0 +1,40 @@
+"""Opening files that a container, or anybody else, may have tampered with."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def open_regular(directory: Path, path: Path) -> int:
+    """Open a regular file that truly lies below ``directory``; a descriptor. Raises OSError.
+
+    The last component is not followed when it is a symlink, and a FIFO cannot hold us up.
+    """
+    inside = path.parent.resolve(strict=True)
+    if not inside.is_relative_to(directory.resolve(strict=True)):
+        raise FileNotFoundError(f"{path} leads out of {directory}")
+    fd = os.open(inside / path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise FileNotFoundError(f"{path} is not a regular file")
+    return fd
+
+
+@contextmanager
+def regular_file(directory: Path, path: Path) -> Iterator[int]:
+    """`open_regular`, closed at the end."""
+    fd = open_regular(directory, path)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def read_tail(fd: int, max_bytes: int) -> tuple[bytes, bool]:
+    """The last bytes of a file, at most so many, and whether that is all of it. Raises OSError."""
+    start = max(0, os.fstat(fd).st_size - max_bytes)
+    return os.pread(fd, max_bytes, start), start == 0
