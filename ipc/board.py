@@ -32,7 +32,7 @@ MAX_WORKER_SLOTS: Final = 256
 """Most worker rows on a board."""
 MAX_POD_ROWS: Final = 4096
 """Most pod rows on a board."""
-POD_ROW_BYTES: Final = 16 * 1024
+POD_ROW_BYTES: Final = 64 * 1024
 """Size of a pod row unless ``create`` is told otherwise, in bytes, its header included. Untouched pages are free."""
 MAX_POD_ROW_BYTES: Final = 1024 * 1024
 """Largest pod row, in bytes."""

@@ -40,7 +40,7 @@ from workers import labels
 from workers.garbage import Garbage
 from workers.image_puller import ImagePuller
 from workers.observer import Observer, Relisting
-from workers.published import Published
+from workers.published import Published, within_one_message
 from workers.relist import is_list_cheaper
 from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
 
@@ -286,14 +286,15 @@ class NodeWorker:
             self._retry(uid, str(error))
         answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
         if answers:
-            await self._send(Observed(observations=tuple(answers)))
+            await self._send(Observed(observations=within_one_message(answers)))
         if failed:
             again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
             self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
             return
         period_s = self._relist_period_s * self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
-        await self._send(Relisted(started_at=relisting.started_at, changed=tuple(seen[uid] for uid in news)))
+        changed = within_one_message(seen[uid] for uid in news)
+        await self._send(Relisted(started_at=relisting.started_at, changed=changed))
 
     # --- results ---
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
+from typing import Final
 
 import msgspec
 
 from ipc.board import Board, PodRowWriter
 from ipc.messages import Observation
 from ipc.runtime import RuntimePodStatus
+
+MAX_WORDS_BYTES: Final = 4 * 1024 * 1024
+"""Most that the last words of all pods may take in one message, in bytes: half of a frame."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -75,6 +79,32 @@ class Published:
         """Forget untracked pods that are not among these."""
         for uid in self._known.keys() - existing - self.tracked:
             del self._known[uid]
+
+
+def within_one_message(observations: Iterable[Observation]) -> tuple[Observation, ...]:
+    """As they are, but without last words from where these would be more than MAX_WORDS_BYTES: containers chose them,
+    and nothing that a container writes may make a message larger than its link allows."""
+    left_bytes = MAX_WORDS_BYTES
+    fitting: list[Observation] = []
+    for observation in observations:
+        words_bytes = _words_bytes(observation.status)
+        if words_bytes > left_bytes:
+            observation = msgspec.structs.replace(observation, status=_without_words(observation.status))
+        else:
+            left_bytes -= words_bytes
+        fitting.append(observation)
+    return tuple(fitting)
+
+
+def _words_bytes(status: RuntimePodStatus | None) -> int:
+    return sum(len(container.message.encode()) for container in status.containers) if status is not None else 0
+
+
+def _without_words(status: RuntimePodStatus | None) -> RuntimePodStatus | None:
+    if status is None:
+        return None
+    silent = tuple(msgspec.structs.replace(container, message="") for container in status.containers)
+    return msgspec.structs.replace(status, containers=silent)
 
 
 def _renew(writer: PodRowWriter, status: RuntimePodStatus, changed: bool) -> bool:

@@ -33,6 +33,9 @@ MAX_LOG_LINES: Final = 80
 """Most lines of a log that stand for the file."""
 MAX_LOG_BYTES: Final = 2048
 """Most that is shown of these lines, in bytes, from their end."""
+MAX_POD_BYTES: Final = 12 * 1024
+"""What the messages of one pod share (MaxPodTerminationMessageLogLength). The status divides it by the containers of
+the manifest; here it is divided by those that were seen, which are no more, so that an observation stays small."""
 FILE_MODE: Final = 0o666
 """The container may run as any user."""
 
@@ -89,17 +92,22 @@ def with_termination_messages(status: RuntimePodStatus, messages: Mapping[str, s
     """The observation with what was read, by container id. Only the newest two of a name are told of in any status."""
     if not messages:
         return status
-    by_name = itertools.groupby(status.containers, key=lambda container: container.name)
-    ranked = (ranked for _, of in by_name for ranked in enumerate(of))
-    containers = tuple(_told(c, messages) if rank < pod_logs.KEPT_ATTEMPTS else c for rank, c in ranked)
-    return msgspec.structs.replace(status, containers=containers)
+    by_name = [list(of) for _, of in itertools.groupby(status.containers, key=lambda container: container.name)]
+    max_bytes = MAX_POD_BYTES // max(1, len(by_name))
+    containers = (
+        _told(container, messages, max_bytes) if rank < pod_logs.KEPT_ATTEMPTS else container
+        for of_a_name in by_name
+        for rank, container in enumerate(of_a_name)
+    )
+    return msgspec.structs.replace(status, containers=tuple(containers))
 
 
-def _told(container: RuntimeContainerStatus, messages: Mapping[str, str]) -> RuntimeContainerStatus:
+def _told(container: RuntimeContainerStatus, messages: Mapping[str, str], max_bytes: int) -> RuntimeContainerStatus:
+    """Cut at its end, as normalizeStatus does (pkg/kubelet/status/status_manager.go)."""
     message = messages.get(container.id, "")
     if not message or container.state is not ContainerState.EXITED:
         return container
-    return msgspec.structs.replace(container, message=message)
+    return msgspec.structs.replace(container, message=message.encode()[:max_bytes].decode(errors="ignore"))
 
 
 def _read_file(directory: Path, file: Path) -> tuple[str, bool]:

@@ -10,6 +10,8 @@ from ipc.api.schema import Kind, Shape, shape_of, struct_fields
 from ipc.api.support_table import ROWS, FieldSupport, Support
 
 _BY_PATH: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ROWS}
+_CONTAINER: Final = "spec.containers[*]"
+_OTHER_CONTAINERS: Final = ("spec.initContainers[*]", "spec.ephemeralContainers[*]")
 
 
 class FieldFinding(msgspec.Struct, frozen=True):
@@ -36,8 +38,16 @@ class _At(msgspec.Struct, frozen=True):
         return self._moved(f"{self.path}[{index}]", f"{self.pattern}[*]")
 
     def _moved(self, path: str, pattern: str) -> "_At":
-        row = _BY_PATH.get(pattern)
+        row = row_of(pattern)
         return _At(path, pattern, row, path) if row else _At(path, pattern, self.row, self.row_path)
+
+
+def row_of(pattern: str) -> FieldSupport | None:
+    """The row that speaks for exactly this field (``[*]`` for any item). What is said of a regular container is said of
+    every container, unless a row of its own list says otherwise."""
+    other = next((prefix for prefix in _OTHER_CONTAINERS if pattern.startswith(prefix)), "")
+    of_any = _BY_PATH.get(_CONTAINER + pattern.removeprefix(other)) if other else None
+    return _BY_PATH.get(pattern) or of_any
 
 
 def unsupported_fields(pod: Pod) -> tuple[FieldFinding, ...]:
@@ -71,5 +81,5 @@ def _leaf_findings(value: Any, at: _At) -> Iterator[FieldFinding]:
     row = at.row
     if row is None or row.support not in (Support.WARNED, Support.REFUSED):
         return
-    if not (row.path == at.pattern and value in row.accepted):
+    if not (at.row_path == at.path and value in row.accepted):
         yield FieldFinding(at.row_path, row.support, row.why)

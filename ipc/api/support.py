@@ -16,7 +16,8 @@ _INTRODUCTION: Final = """\
 
 Every field of a Kubernetes 1.36 v1 Pod is known by name and type; an unknown field or a wrong type is refused with its
 path. This page says what Rootlet does with each known one. A line speaks for its field and everything below it, unless
-a longer one speaks for that.
+a longer one speaks for that. What is said of `spec.containers[*]` is said of init and ephemeral containers, too, as far
+as Kubernetes lets them have the field.
 
 | word | what happens when the field is set |
 | --- | --- |

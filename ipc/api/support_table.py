@@ -1,7 +1,8 @@
 """What Rootlet does with every field of a v1 Pod: one table of values.
 
-A row speaks for its field and everything below it, unless a row with a longer path speaks for that. To act on a field,
-change its row, run `python -m ipc.api.support > docs/pod-fields.md`, and nothing else here.
+A row speaks for its field and everything below it, unless a row with a longer path speaks for that; rows of
+`spec.containers[*]` speak for init and ephemeral containers, too, unless these have a row of their own. To act on a
+field, change its row, run `python -m ipc.api.support > docs/pod-fields.md`, and nothing else here.
 """
 
 from enum import Enum
@@ -71,8 +72,13 @@ POD_ROWS: Final = (
     FieldSupport("spec.hostNetwork", _NOTE, "the host's network as the agent's user sees it: no ports below 1024"),
     FieldSupport("spec.hostname", _YES, "the pod's name when not given"),
     FieldSupport("spec.os.name", _NO, "only Linux containers run here", ("linux",)),
-    FieldSupport("spec.initContainers", _NO, "the containers would start without their preparation"),
-    FieldSupport("spec.ephemeralContainers", _NO, "cannot be added to a running pod yet"),
+    FieldSupport("spec.initContainers", _YES),
+    FieldSupport("spec.initContainers[*].restartPolicy", _NOTE, "Always makes a sidecar of it"),
+    FieldSupport(
+        "spec.ephemeralContainers",
+        _NOTE,
+        "added and changed by editing the manifest, at any time; started at once, never restarted",
+    ),
     FieldSupport(
         "spec.volumes", _NO, "no volume is mounted yet: the data would be missing, or lost with the container"
     ),
@@ -168,23 +174,20 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         "spec.containers[*].ports[*].protocol", _NO, "rootless Podman cannot forward SCTP", ("", "TCP", "UDP")
     ),
-    FieldSupport("spec.containers[*].stdin", _YES),
-    FieldSupport("spec.containers[*].stdinOnce", _YES),
+    FieldSupport(
+        "spec.containers[*].stdin", _NOTE, "without a tty it ends with the first client that attaches, as if stdinOnce"
+    ),
+    FieldSupport(
+        "spec.containers[*].stdinOnce", _NOTE, "always so without a tty, never with one: Podman has no choice"
+    ),
     FieldSupport("spec.containers[*].tty", _YES),
-    FieldSupport(
-        "spec.containers[*].terminationMessagePath",
-        _WARN,
-        "termination messages are not read yet",
-        ("", "/dev/termination-log"),
-    ),
-    FieldSupport(
-        "spec.containers[*].terminationMessagePolicy", _WARN, "termination messages are not read yet", ("", "File")
-    ),
+    FieldSupport("spec.containers[*].terminationMessagePath", _YES),
+    FieldSupport("spec.containers[*].terminationMessagePolicy", _YES),
     FieldSupport("spec.containers[*].resources", _WARN, "limits are not enforced yet"),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
-    FieldSupport("spec.containers[*].restartPolicy", _NO, "the container would restart by the pod's policy"),
-    FieldSupport("spec.containers[*].restartPolicyRules", _NO, "the container would restart by the pod's policy"),
+    FieldSupport("spec.containers[*].restartPolicy", _YES, "the pod's when not given"),
+    FieldSupport("spec.containers[*].restartPolicyRules", _YES),
     FieldSupport("spec.containers[*].volumeMounts", _NO, "no volume is mounted yet"),
     FieldSupport("spec.containers[*].volumeDevices", _NO, "no volume is mounted yet"),
     FieldSupport("spec.containers[*].livenessProbe", _WARN, f"{_NOT_PROBED}: only an exit restarts the container"),

@@ -497,6 +497,7 @@ class FakeRuntime:
         return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
     async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+        hear(f"Trying to pull {reference}...")
         end = self.podman.clock.now().mono + self.podman.pull_s
         try:
             while (rest_s := end - self.podman.clock.now().mono) > 0:

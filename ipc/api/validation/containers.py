@@ -114,15 +114,17 @@ def _init_container(container: Container, pod: _Pod, path: str) -> Errors:
 
 def _ephemeral_container(container: EphemeralContainer, pod: _Pod, path: str) -> Errors:
     yield from _not_set(container, _NOT_FOR_EPHEMERAL, "may not be set on an ephemeral container", path)
+    for below, mount in indexed(f"{path}.volumeMounts", container.volume_mounts):
+        yield from _not_set(mount, ("subPath", "subPathExpr"), "may not be set on an ephemeral container", below)
     target = container.target_container_name
     if target and target not in {other.name for other in (*pod.spec.containers, *pod.spec.init_containers)}:
         yield not_found(f"{path}.targetContainerName", target)
 
 
-def _not_set(container: Container, names: tuple[str, ...], detail: str, path: str) -> Errors:
-    fields = struct_fields(type(container))
+def _not_set(struct: msgspec.Struct, names: tuple[str, ...], detail: str, path: str) -> Errors:
+    fields = struct_fields(type(struct))
     for name in names:
-        if getattr(container, fields[name].attribute) != fields[name].default:
+        if getattr(struct, fields[name].attribute) != fields[name].default:
             yield forbidden(f"{path}.{name}", detail)
 
 

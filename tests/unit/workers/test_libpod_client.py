@@ -24,9 +24,10 @@ Answer = Callable[[socket.socket, int], bool]
 
 
 @contextlib.contextmanager
-def service(path: Path, answer: Answer) -> Iterator[list[str]]:
-    """A service that answers every request by ``answer``; yields the request lines it got."""
+def service(path: Path, answer: Answer, heads: list[str] | None = None) -> Iterator[list[str]]:
+    """A service that answers every request by ``answer``; yields the request lines it got, keeps the whole heads."""
     requests: list[str] = []
+    kept = heads if heads is not None else []
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()
@@ -34,6 +35,7 @@ def service(path: Path, answer: Answer) -> Iterator[list[str]]:
     def serve(connection: socket.socket) -> None:
         with connection:
             while head := read_request(connection):
+                kept.append(head)
                 requests.append(head.split(" HTTP")[0])
                 if not answer(connection, len(requests)):
                     return

@@ -11,17 +11,20 @@ import msgspec
 import pytest
 
 from ipc.board import Board
+from ipc.framing import encode_frame
+from ipc.messages import Observation, Relisted
 from ipc.runtime import ContainerState
 from tests.unit.workers.pods import observed, pod, seen
 from tests.unit.workers.runtime_values import UID, container_labels, inspected
 from workers import labels
 from workers.pod_dirs import remove_pod_directory
-from workers.published import Published
+from workers.published import Published, within_one_message
 from workers.runtime import InspectedContainer
 from workers.termination_message import (
     MAX_LOG_BYTES,
     MAX_LOG_LINES,
     MAX_MESSAGE_BYTES,
+    MAX_POD_BYTES,
     last_words,
     make_termination_log,
     read_termination_message,
@@ -234,16 +237,38 @@ def test_only_the_newest_two_of_a_name_have_something_to_say() -> None:
     ]
 
 
-def test_more_words_than_a_row_holds_travel_in_the_message() -> None:
-    of = pod(*(f"c{number}" for number in range(10)))
-    containers = [seen(of, c.name, ContainerState.EXITED) for c in of.spec.containers]
-    told = with_termination_messages(observed(of, *containers), {c.id: "x" * MAX_MESSAGE_BYTES for c in containers})
+@pytest.mark.parametrize("containers", [1, 2, 3, 4, 10, 50])
+def test_the_last_words_of_a_whole_pod_fit_its_row(containers: int) -> None:
+    of = pod(*(f"c{number}" for number in range(containers)))
+    ended = [seen(of, c.name, ContainerState.EXITED, n) for c in of.spec.containers for n in range(2)]
+    told = with_termination_messages(observed(of, *ended), {c.id: "\N{SNOWMAN}" * 1365 for c in ended})
+    newest = [c.message for c in told.containers if c.attempt == 1]
+    assert all(newest)
+    assert sum(len(message.encode()) for message in newest) <= MAX_POD_BYTES
     published = Published(Board.create(worker_slots=1, pod_rows=1))
     published.track(of.metadata.uid, 0)
-    seen_by_master = published.record(told, 0.0)
-    assert seen_by_master.status == told
-    few = published.record(observed(of, *containers), 0.0)
-    assert (few.row, few.status) == (0, None)
+    assert published.record(told, 0.0).row == 0
+
+
+def test_more_than_a_row_holds_travels_in_the_message() -> None:
+    of = pod("a")
+    told = with_termination_messages(observed(of, seen(of, "a", ContainerState.EXITED)), {"a-0": "x" * 4096})
+    published = Published(Board.create(worker_slots=1, pod_rows=1, pod_row_bytes=1024))
+    published.track(of.metadata.uid, 0)
+    again = published.record(told, 0.0)
+    assert (again.row, again.status) == (-1, told)
+
+
+def test_the_words_of_a_thousand_pods_fit_one_message() -> None:
+    of = pod("a", "b", "c")
+    ended = [seen(of, c.name, ContainerState.EXITED, n) for c in of.spec.containers for n in range(2)]
+    told = with_termination_messages(observed(of, *ended), {c.id: "x" * 4096 for c in ended})
+    every = [Observation(uid=f"u{n}", observed_at=1.0, changed=True, status=told) for n in range(1000)]
+    fitting = within_one_message(every)
+    assert fitting[:170] == tuple(every[:170])
+    assert [o.uid for o in fitting] == [o.uid for o in every]
+    assert fitting[-1].status == observed(of, *ended)
+    encode_frame(msgspec.msgpack.encode(Relisted(started_at=1.0, changed=fitting)))
 
 
 # --- the pod's end ---

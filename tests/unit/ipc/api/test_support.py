@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from ipc.api import FieldFinding, Pod, Support, decode_pod, default_pod, unsupported_fields
+from ipc.api.findings import row_of
 from ipc.api.schema import Kind, Shape, field_paths, literal_values, shape_of, struct_fields
 from ipc.api.support import ROWS, FieldSupport, render_pod_fields
 from tests.unit.ipc.api.manifests import manifest
@@ -22,11 +23,11 @@ LEAVES = tuple(path for path in PATHS if not any(other.startswith((f"{path}.", f
 BY_PATH = {row.path: row for row in ROWS}
 
 
-def covering_rows(path: str) -> Iterator[FieldSupport]:
+def covering_rows(path: str, row_at: Callable[[str], FieldSupport | None] = row_of) -> Iterator[FieldSupport]:
     """Rows that speak for a path, the most specific first."""
     while path:
-        if path in BY_PATH:
-            yield BY_PATH[path]
+        if row := row_at(path):
+            yield row
         path = path.removesuffix("[*]") if path.endswith("[*]") else path.rpartition(".")[0]
 
 
@@ -40,7 +41,8 @@ def test_every_row_names_a_field_once() -> None:
 
 
 def test_no_row_is_hidden_by_longer_ones() -> None:
-    speaking = {next(covering_rows(leaf)).path for leaf in LEAVES}
+    """But one of a whole list of containers, below which those of regular ones speak."""
+    speaking = {next(covering_rows(leaf, row_at)).path for leaf in LEAVES for row_at in (row_of, BY_PATH.get)}
     assert set(BY_PATH) - speaking == set()
 
 
@@ -115,6 +117,7 @@ def unaccepted_value(row: FieldSupport) -> Any:
 
 
 LOUD = [row for row in ROWS if row.support in (Support.WARNED, Support.REFUSED)]
+CONTAINER_LISTS = ("spec.initContainers", "spec.ephemeralContainers")
 QUIET = [row for row in ROWS if row not in LOUD and row.path not in ("apiVersion", "kind")]
 
 
@@ -126,9 +129,22 @@ def test_setting_the_field_is_found(row: FieldSupport) -> None:
     assert expected in unsupported_fields(default_pod(pod))
 
 
+@pytest.mark.parametrize("containers", CONTAINER_LISTS)
+def test_what_is_said_of_containers_is_said_of_all_kinds(containers: str) -> None:
+    rows = [row for row in ROWS if row.path.startswith("spec.containers[*].")]
+    for row in rows:
+        path = row.path.replace("spec.containers", containers)
+        if row in LOUD:
+            pod = pod_with(path, unaccepted_value(row))
+            assert FieldFinding(path.replace("[*]", "[0]"), row.support, row.why) in unsupported_fields(pod)
+        for value in row.accepted if row in LOUD else (some(shape_at(row.path)),):
+            assert unsupported_fields(pod_with(path, value)) == ()
+
+
 @pytest.mark.parametrize("row", QUIET, ids=lambda row: row.path)
 def test_setting_the_field_is_quiet(row: FieldSupport) -> None:
-    assert unsupported_fields(pod_with(row.path, some(shape_at(row.path)))) == ()
+    value = [{"name": "x"}] if row.path in CONTAINER_LISTS else some(shape_at(row.path))
+    assert unsupported_fields(pod_with(row.path, value)) == ()
 
 
 def findings(pod: Pod) -> list[tuple[str, Support]]:

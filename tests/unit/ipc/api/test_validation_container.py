@@ -547,6 +547,34 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "parts of volumes in ephemeral containers",
+        {
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": named("main", volumeMounts=[{"name": "v", "mountPath": "/a", "subPath": "a"}]),
+            "ephemeralContainers": named(
+                "e",
+                volumeMounts=[
+                    {"name": "v", "mountPath": "/a"},
+                    {"name": "v", "mountPath": "/b", "subPath": "b"},
+                    {"name": "v", "mountPath": "/c", "subPathExpr": "$(C)"},
+                ],
+            ),
+        },
+        [
+            "spec.ephemeralContainers[0].volumeMounts[1].subPath: Forbidden: may not be set on an ephemeral container",
+            "spec.ephemeralContainers[0].volumeMounts[2].subPathExpr: Forbidden: "
+            "may not be set on an ephemeral container",
+        ],
+    ),
+    (
+        "a target that is no regular or init container",
+        {
+            "initContainers": named("i", restartPolicy="OnFailure"),
+            "ephemeralContainers": [*named("e", targetContainerName="i"), *named("f", targetContainerName="e")],
+        },
+        ['spec.ephemeralContainers[1].targetContainerName: Not found: "e"'],
+    ),
+    (
         "stop signal",
         {
             "os": {"name": "linux"},
