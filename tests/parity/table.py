@@ -64,9 +64,15 @@ def load(data: bytes) -> Table:
     return msgspec.toml.decode(data, type=Table)
 
 
+Known = Mapping[str, frozenset[str]]
+"""Path of a test file -> the names of its tests."""
+
+
 def faults(table: Table, root: Path) -> list[str]:
     """Everything that is wrong, a line each; test files are looked up below ``root``."""
-    return [*_wrong_groups(table), *(f"{id}: {fault}" for id, row in table.rows() for fault in _wrong(row, root))]
+    named = {reference.partition("::")[0] for _, row in table.rows() for reference in row.tests}
+    known = {path: _tests_of(root / path) for path in named}
+    return [*_wrong_groups(table), *(f"{id}: {fault}" for id, row in table.rows() for fault in _wrong(row, known))]
 
 
 def _wrong_groups(table: Table) -> Iterator[str]:
@@ -78,25 +84,25 @@ def _wrong_groups(table: Table) -> Iterator[str]:
             yield f"{group.id}: its rows are not {group.id}-01, {group.id}-02, … in this order"
 
 
-def _wrong(row: Row, root: Path) -> Iterator[str]:
+def _wrong(row: Row, known: Known) -> Iterator[str]:
     if not row.title.strip():
         yield "has no title"
     if row.state is not State.DONE and not row.note.strip():
         yield f"is {row.state} and does not say why"
     if row.state in SHOWN_BY_TESTS and not row.tests:
         yield f"is {row.state} and names no test"
-    yield from (f"there is no test {reference}" for reference in row.tests if not exists(reference, root))
+    yield from (f"there is no test {reference}" for reference in row.tests if not _exists(reference, known))
 
 
-def exists(reference: str, root: Path) -> bool:
-    """Whether that test is in that file, as a function or as a method of a class."""
+def _exists(reference: str, known: Known) -> bool:
+    """As a function of that file, or as a method of a class in it."""
     path, _, name = reference.partition("::")
-    file = root / path
-    return file.is_file() and name in _tests_of(file)
+    return name in known[path]
 
 
 def _tests_of(file: Path) -> frozenset[str]:
-    return frozenset(_test_names(ast.parse(file.read_text())))
+    """None of a file that is not there."""
+    return frozenset(_test_names(ast.parse(file.read_text()))) if file.is_file() else frozenset()
 
 
 def _test_names(parent: ast.Module | ast.ClassDef) -> Iterator[str]:
