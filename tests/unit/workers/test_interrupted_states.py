@@ -1,7 +1,8 @@
 """After every prefix of the planned actions, and after each that failed or timed out, deciding again converges.
 
 `Model` watches on the way: never two containers of one name, no regular container before initialization is over, no
-init container before those ahead of it, no sidecar for regular containers that are done, no attempt twice.
+init container before those ahead of it, no sidecar for regular containers that are done, no attempt twice, nothing
+started before a restart of all containers has removed them all.
 """
 
 from __future__ import annotations
@@ -152,11 +153,12 @@ def test_everything_starts_in_order(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("forgets", [False, True], ids=["", "forgetful master"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_interruption_converges(name: str) -> None:
+def test_every_interruption_converges(name: str, forgets: bool) -> None:
     of, exits, _ = SCENARIOS[name]
     for number, flavour in faults(name):
-        model = Model(of, exits, {number: flavour})
+        model = Model(of, exits, {number: flavour}, forgets=forgets)
         converge(model)
         assert is_as_expected(model, name), f"call {number} {flavour.value}"
 
