@@ -101,7 +101,7 @@ def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict,
 
 
 def _resets(given: Given, containers: tuple[Container, ...], after: str) -> tuple[ContainerReset, ...]:
-    """Whatever has run of containers that are still to come; oldest first, for the newest says which attempt is next."""
+    """Whatever has run of containers that are still to come; oldest first: the newest says which attempt is next."""
     names = {container.name: container for container in containers}
     return tuple(
         ContainerReset(container=ran, kill=_reset_kill(given, names[ran.name], ran, after))

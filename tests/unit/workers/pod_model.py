@@ -98,6 +98,15 @@ class Model:
             self._end(container, code)
         return bool(ending)
 
+    @classmethod
+    def in_the_middle(cls, of: Pod, exits: Mapping[str, tuple[int | None, ...]], status: RuntimePodStatus) -> Model:
+        """Nobody knows how it came to that, so what exists says nothing of what has to come first in its sandboxes."""
+        made = cls(of, exits, status=status)
+        made._initialized |= {box.id for box in status.sandboxes}
+        for container in (c for c in status.containers if c.state is not ContainerState.CREATED):
+            made._attempts[container.name] = max(container.attempt, made._attempts.get(container.name, 0))
+        return made
+
     def running(self) -> list[str]:
         return sorted(c.name for c in self.status.containers if c.state in ALIVE)
 
@@ -193,7 +202,8 @@ class Model:
 
     def _make_sandbox(self, attempt: int) -> None:
         assert all(box.attempt != attempt for box in self.status.sandboxes), "name in use"
-        self._put(sandboxes=(sandbox(self.of, attempt), *self.status.sandboxes))
+        made = sandbox(self.of, attempt, id=f"made-by-call-{self.calls}")
+        self._put(sandboxes=(made, *self.status.sandboxes))
 
     def _take_sandbox_down(self, id: str) -> None:
         down = {box.id: box for box in self.status.sandboxes}
