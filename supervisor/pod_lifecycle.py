@@ -158,6 +158,8 @@ class PodLifecycle:
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
         self.acted_at = now_mono
+        if done.changed or done.error:
+            self.sentence = done.sentence or done.message
         if done.error or done.cancelled or flight.kind is not self.phase:
             return
         self.cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed

@@ -40,6 +40,7 @@ from supervisor.dialogue import (
     SourcesReady,
     StopPods,
     SyncTick,
+    UpdateRefused,
     Views,
     WorkerDown,
     WorkerUp,
@@ -217,6 +218,8 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case UpdateRefused(pod=kept):
+                return [f"keep {kept.metadata.uid}"]
             case Send(slot=slot, message=message):
                 assert slot in self._up, f"{message} to slot {slot}, where nobody is"
                 return self._message(slot, message)
