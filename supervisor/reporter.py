@@ -81,7 +81,7 @@ class Reporter:
             pod=pod,
             status=life.told,
             source=life.source,
-            deletion_timestamp=rfc3339(life.deletion_wall) if life.removed and life.deletion_wall else "",
+            deletion_timestamp=rfc3339(life.deletion_wall) if life.deletion_wall else "",
             observed_at=observed_at,
             next_try=waits,
             sentence=life.sentence,

@@ -151,7 +151,7 @@ class SyncLoop:
         life = self._track(uid, pod, source, 0.0)
         if isinstance(verdict, Rejected):
             life.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
-            life.terminate(None, now.wall)
+            life.terminate()
             self._event(life, "Warning", verdict.reason, verdict.message, now)
         else:
             self._warn(life, verdict.warnings, now)
@@ -381,7 +381,7 @@ class SyncLoop:
     def _terminate_if_terminal(self, life: PodLifecycle, now: Instant) -> None:
         """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
         ended = life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES
-        if ended and life.terminate(None, now.wall):
+        if ended and life.terminate():
             self._cancel(life)
 
     def _cancel(self, life: PodLifecycle) -> None:
