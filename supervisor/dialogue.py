@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.api import Pod
 from ipc.messages import (
     AbandonPull,
     AgentChanged,
@@ -115,6 +116,12 @@ class PodsStopped(msgspec.Struct, frozen=True):
     """Nothing of ours is left in the runtime."""
 
 
+class UpdateRefused(msgspec.Struct, frozen=True):
+    """The manifest of a running pod asks for what cannot be: this is what the pod stays."""
+
+    pod: Pod
+
+
 class Log(msgspec.Struct, frozen=True):
     """One line for the agent's log."""
 
@@ -139,4 +146,4 @@ LoopEvent = (
     | StopPods
     | KillPod
 )
-LoopCommand = Send | PodsStopped | Log
+LoopCommand = Send | PodsStopped | UpdateRefused | Log

@@ -60,6 +60,7 @@ from supervisor.dialogue import (
     SourcesReady,
     StopPods,
     SyncTick,
+    UpdateRefused,
     Views,
     WorkerDown,
     WorkerUp,
@@ -255,6 +256,8 @@ class Master:
             match command:
                 case Send(slot, message):
                     self._children.send(slot, self._pool.incarnation(slot), message)
+                case UpdateRefused(pod):
+                    self._spawn(self._desired.hold_back(pod))
                 case Log(level, text):
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
                 case PodsStopped():

@@ -64,6 +64,7 @@ class PodLifecycle:
         """Nothing is left to do, unless something of it runs again."""
         self.grace_period_s: int | None = None
         self.deletion_wall = 0.0
+        """When it was removed, in epoch seconds; 0.0 while it is wanted."""
         self.rejection: Failure | None = None
         """Why it was not admitted."""
         self.successor: Pod | None = None
@@ -90,13 +91,12 @@ class PodLifecycle:
         if self.phase is WorkType.SYNC:
             self.pending = True
 
-    def terminate(self, grace_override_s: int | None, wall: float) -> bool:
+    def terminate(self, grace_override_s: int | None = None) -> bool:
         """Go down, or go down sooner. True when the sync in flight is in the way."""
         if self.phase is WorkType.TERMINATED:
             return False
         before = self.grace_period_s
         self.grace_period_s = self._effective_grace_period(grace_override_s)
-        self.deletion_wall = self.deletion_wall or wall
         shortened = self.grace_period_s is not None and (before is None or self.grace_period_s < before)
         first = self.phase is WorkType.SYNC
         self.phase = WorkType.TERMINATING
@@ -119,7 +119,7 @@ class PodLifecycle:
             self.finished = False
             self.pending = True
             return False
-        return self.terminate(grace_override_s, wall)
+        return self.terminate(grace_override_s)
 
     def observed(self, *, running: bool) -> None:
         """Its view changed (isSyncPodWorthy). What was down for good and runs again is no longer finished."""
@@ -161,6 +161,8 @@ class PodLifecycle:
         assert flight is not None
         self.acted_at = now_mono
         self.pull_failures = done.pull_failures
+        if done.changed or done.error:
+            self.sentence = done.sentence or done.message
         if done.error or done.cancelled or flight.kind is not self.phase:
             return
         self.cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed

@@ -13,6 +13,7 @@ from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reason_cache import ReasonCache
 from supervisor.settings import Settings
 from supervisor.status import StatusInput, generate_pod_status, merge_pod_status
+from supervisor.status.replaced import replaced_containers
 
 
 class Reporter:
@@ -57,6 +58,7 @@ class Reporter:
             reasons=self._reasons.of_pod(life.uid),
             previous=life.status,
             host_ip=self._host_ip,
+            replaced=replaced_containers(life.pod, observed) if life.phase is WorkType.SYNC else frozenset(),
             looked_at_before=life.looked_at,
             terminating=life.phase is not WorkType.SYNC,
             terminated=life.phase is WorkType.TERMINATED,
@@ -79,7 +81,7 @@ class Reporter:
             pod=pod,
             status=life.told,
             source=life.source,
-            deletion_timestamp=rfc3339(life.deletion_wall) if life.removed and life.deletion_wall else "",
+            deletion_timestamp=rfc3339(life.deletion_wall) if life.deletion_wall else "",
             observed_at=observed_at,
             next_try=waits,
             sentence=life.sentence,

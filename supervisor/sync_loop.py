@@ -49,6 +49,7 @@ from supervisor.dialogue import (
     SourcesReady,
     StopPods,
     SyncTick,
+    UpdateRefused,
     Views,
     WorkerDown,
     WorkerUp,
@@ -68,6 +69,7 @@ from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 
 UNSUPPORTED_FIELD = "UnsupportedField"
 """Event reason: the pod runs, without something that its manifest asks for."""
+NOT_UPDATED = "update refused, the pod stays as it was"
 
 
 class SyncLoop:
@@ -158,7 +160,7 @@ class SyncLoop:
         life = self._track(uid, pod, source, 0.0)
         if isinstance(verdict, Rejected):
             life.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
-            life.terminate(None, now.wall)
+            life.terminate()
             self._event(life, "Warning", verdict.reason, verdict.message, now)
         else:
             self._warn(life, verdict.warnings, now)
@@ -170,11 +172,11 @@ class SyncLoop:
         life = self._lives.get(pod.metadata.uid)
         if life is None or life.removed:
             return self._add(pod, source, now)
-        others = [other for other in self._active_pods() if other.metadata.uid != life.uid]
-        verdict = admit(pod, others, self._settings)
+        verdict = admit(pod, self._active_pods(), self._settings)
         if isinstance(verdict, Rejected):
-            refused = f"update refused, the pod stays as it was: {verdict.message}"
-            self._event(life, "Warning", verdict.reason, refused, now)
+            self._event(life, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
+            if life.pod is not None and life.rejection is None:
+                self._out.append(UpdateRefused(life.pod))
             return None
         self._warn(life, verdict.warnings, now)
         if life.rejection is not None:
@@ -268,7 +270,6 @@ class SyncLoop:
         life.done(done, now.mono)
         self._touched.add(life.uid)
         if done.changed or done.error:
-            life.sentence = done.sentence or done.message
             self._log_sync(life, done)
         self._reporter.sync_results(life, done)
         if done.changed:
@@ -378,7 +379,6 @@ class SyncLoop:
         if incarnation is None:
             return
         flight = life.dispatched(slot, incarnation)
-        inline = entry.row < 0
         self._send(
             slot,
             SyncPod(
@@ -389,7 +389,7 @@ class SyncLoop:
                 pod=life.pod,
                 row=entry.row,
                 min_observed_at=life.acted_at,
-                status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if inline else None,
+                status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if entry.row < 0 else None,
                 grace_period_s=life.grace_period_s,
                 remove=life.removed,
                 restarting_all=is_restarting_all(life.status),
@@ -410,7 +410,7 @@ class SyncLoop:
     def _terminate_if_terminal(self, life: PodLifecycle, now: Instant) -> None:
         """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
         ended = life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES
-        if ended and life.terminate(None, now.wall):
+        if ended and life.terminate():
             self._cancel(life)
 
     def _cancel(self, life: PodLifecycle) -> None:

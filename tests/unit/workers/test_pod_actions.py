@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod, Probe, RestartPolicy
+from ipc.hashing import sandbox_hash
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import container, observed, pod, sandbox, seen
 from workers.decision import ProbeResult, ProbeVerdicts
-from workers.hashing import sandbox_hash
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
 from workers.restart import crash_loop_limits
