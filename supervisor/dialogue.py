@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.api import Event
 from ipc.messages import (
     AgentChanged,
     CancelSync,
+    CollectLogs,
     EventChanged,
     EventGone,
     EventReport,
@@ -58,6 +60,12 @@ class HousekeepingTick(msgspec.Struct, frozen=True):
     """Every housekeepingPeriod."""
 
 
+class EventsRestored(msgspec.Struct, frozen=True):
+    """What an earlier life of the agent has told, longest unseen first."""
+
+    events: tuple[Event, ...]
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -85,6 +93,7 @@ class Send(msgspec.Struct, frozen=True):
         | Untrack
         | Observe
         | Relist
+        | CollectLogs
         | PodChanged
         | PodGone
         | EventChanged
@@ -115,6 +124,7 @@ LoopEvent = (
     | WorkerDown
     | SyncTick
     | HousekeepingTick
+    | EventsRestored
     | SettingsChanged
     | StopPods
     | KillPod

@@ -34,6 +34,7 @@ from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
 from supervisor.admission import Rejected, admit
 from supervisor.dialogue import (
+    EventsRestored,
     HousekeepingTick,
     KillPod,
     Log,
@@ -49,6 +50,7 @@ from supervisor.dialogue import (
     WorkerDown,
     WorkerUp,
 )
+from supervisor.events import EventRecorder
 from supervisor.looks import Looks
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reporter import Reporter
@@ -97,6 +99,7 @@ class SyncLoop:
             WorkerDown: self._on_worker_down,
             SyncTick: self._on_sync_tick,
             HousekeepingTick: self._on_housekeeping,
+            EventsRestored: self._on_events_restored,
             SettingsChanged: self._on_settings_changed,
             StopPods: self._on_stop_pods,
             KillPod: self._on_kill_pod,
@@ -115,6 +118,11 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
         return self._pods_per_slot
+
+    @property
+    def event_history(self) -> EventRecorder:
+        """For whoever keeps it on disk."""
+        return self._reporter.event_history
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
@@ -305,6 +313,10 @@ class SyncLoop:
                 life.lost(now.mono)
                 self._touched.add(life.uid)
 
+    def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
+        for message in self._reporter.restore_events(restored.events, now):
+            self._send(API_SLOT, message)
+
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._settings = change.settings
         self._reporter.settings_changed(change.settings)
@@ -312,6 +324,8 @@ class SyncLoop:
     # --- time ----------------------------------------------------------------------------------------------------
 
     def _on_sync_tick(self, _: SyncTick, now: Instant) -> None:
+        for message in self._reporter.expire_events(now):
+            self._send(API_SLOT, message)
         for uid in self._queue.pop_due(now.mono):
             life = self._lives.get(uid)
             if life is not None and not life.finished:
