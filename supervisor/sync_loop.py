@@ -20,6 +20,7 @@ from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import (
     CancelSync,
+    CollectLogs,
     EventReport,
     Observation,
     Observe,
@@ -51,6 +52,7 @@ from supervisor.dialogue import (
     WorkerUp,
 )
 from supervisor.events import EventRecorder
+from supervisor.garbage import CONTAINER_GC_PERIOD_S, dead_beyond_maximum, gc_policy
 from supervisor.looks import Looks
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reporter import Reporter
@@ -86,6 +88,8 @@ class SyncLoop:
         self._deferred: dict[str, int | None] = {}
         """REMOVEs that wait for the sources and a relist, and the grace period that came with each."""
         self._sources_ready = False
+        self._collect_at = 0.0
+        """When garbage is looked for again, monotonic seconds."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
         self._out: list[LoopCommand] = []
@@ -201,7 +205,7 @@ class SyncLoop:
 
     def _carry_out_removals(self, now: Instant) -> None:
         """Nothing is deleted on partial knowledge, of what is wanted or of what runs."""
-        if not (self._sources_ready and self._cache.relisted_at):
+        if not self._is_all_known():
             return
         for uid, grace_s in self._deferred.items():
             if uid in self._lives:
@@ -331,6 +335,23 @@ class SyncLoop:
             if life is not None and not life.finished:
                 life.pending = True
                 self._touched.add(uid)
+        if now.mono >= self._collect_at and self._is_all_known() and self._stop_asked_at is None:
+            self._collect_at = now.mono + CONTAINER_GC_PERIOD_S
+            self._collect_garbage(now)
+
+    def _collect_garbage(self, now: Instant) -> None:
+        """containerGC.GarbageCollect, for what is not the matter of a single pod's sync."""
+        views = self._cache.statuses()
+        wanted = {uid for uid, life in self._lives.items() if not life.removed and uid not in self._deferred}
+        for uid, ids in dead_beyond_maximum(views, wanted, gc_policy(self._settings), now.wall).items():
+            self._lives[uid].collect(ids)
+            self._touched.add(uid)
+        existing = (uid for uid, view in views.items() if not view.is_empty())
+        self._to_node(CollectLogs(uids=tuple(sorted({*self._lives, *existing})), listed_at=now.wall))
+
+    def _is_all_known(self) -> bool:
+        """What is wanted, and what runs: only then something may be deleted."""
+        return self._sources_ready and self._cache.relisted_at > 0.0
 
     def _on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
@@ -362,12 +383,13 @@ class SyncLoop:
         if entry is None:
             return
         self._settle(life, entry.status, now)
-        if life.finished:
+        if life.at_rest:
             return
         slot = life.slot
         incarnation = self._up.get(slot)
         if incarnation is None:
             return
+        garbage = life.garbage
         flight = life.dispatched(slot, incarnation)
         inline = entry.row < 0
         self._send(
@@ -383,6 +405,7 @@ class SyncLoop:
                 status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if inline else None,
                 grace_period_s=life.grace_period_s,
                 remove=life.removed,
+                garbage=garbage,
             ),
         )
 
@@ -465,5 +488,5 @@ class SyncLoop:
         if slot in self._up:
             self._out.append(Send(slot, message))  # type: ignore[arg-type]
 
-    def _to_node(self, message: Track | Untrack | Observe | Relist) -> None:
+    def _to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
         self._send(NODE_SLOT, message)

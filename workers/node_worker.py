@@ -20,6 +20,7 @@ from ipc.boot import ChildContext
 from ipc.channel import Channel, ChannelClosed
 from ipc.clock import Clock
 from ipc.messages import (
+    CollectLogs,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observation,
@@ -36,6 +37,7 @@ from ipc.messages import (
 from ipc.runtime import RuntimePodStatus
 from workers import labels
 from workers.garbage import Garbage
+from workers.log_gc import LogGarbage
 from workers.observer import Observer, Relisting
 from workers.published import Published
 from workers.relist import is_list_cheaper
@@ -80,7 +82,8 @@ async def run_node_worker(
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
-            work = [group.create_task(life()) for life in (worker.look, worker.listen, worker.garbage.collect)]
+            lives = (worker.look, worker.listen, worker.garbage.collect, worker.log_garbage.collect)
+            work = [group.create_task(life()) for life in lives]
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -117,6 +120,13 @@ class NodeWorker:
             runtime, clock, instance=settings.instance, pod_logs_dir=settings.pod_logs_dir, on_exit=self._ask
         )
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
+        self.log_garbage = LogGarbage(
+            settings.pod_logs_dir,
+            settings.pods_dir,
+            settings.node_name,
+            is_tracked=lambda uid: uid in self._published.tracked,
+            report=self._send,
+        )
         self._due: dict[str, float] = {}
         """When each pod that waits is to be looked at, in monotonic seconds; 0.0 is at once. Oldest request first."""
         self._failures: dict[str, int] = {}
@@ -148,6 +158,8 @@ class NodeWorker:
                         self._ask(uid)
                 case Relist():
                     self._ask_relist()
+                case CollectLogs():
+                    self.log_garbage.ask(command)
                 case Shutdown():
                     return
                 case _:

@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from ipc.api import Container, Pod
+from ipc.container_gc import evict_sandboxes
 from ipc.restart_policy import should_container_be_restarted
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers.hashing import container_hash, sandbox_hash
@@ -315,7 +316,8 @@ def _last_dead(given: _Input, name: str) -> RuntimeContainerStatus | None:
 def _empty_sandboxes(given: _Input, removed_ids: Iterable[str]) -> tuple[SandboxStatus, ...]:
     """Old sandboxes whose every container goes."""
     needed = {c.sandbox_id for c in given.status.containers if c.id not in set(removed_ids)}
-    return tuple(s for s in given.status.sandboxes if s.id != given.sandbox.id and s.id not in needed)
+    evicted = evict_sandboxes(given.status.sandboxes, needed, all_of_them=False)
+    return tuple(s for s in given.status.sandboxes if s.id in evicted)
 
 
 def _present(values: Iterable[_T | None]) -> tuple[_T, ...]:

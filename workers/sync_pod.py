@@ -15,7 +15,7 @@ from ipc.runtime import RuntimePodStatus
 from workers.event_texts import crash_loop_event, crash_loop_message
 from workers.kills import kill_all
 from workers.pod_actions import ContainerWait, PodActions, compute_pod_actions
-from workers.removing import remove_container, remove_sandbox
+from workers.removing import remove_container, remove_garbage, remove_sandbox
 from workers.sandboxes import create_sandbox
 from workers.starting import start_container
 from workers.stopping import kill_container, kill_pod, wait_freed
@@ -41,7 +41,7 @@ async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
     for wait in actions.waiting:
         await _back_off(run, pod, wait)
     # 6. Remove what nothing needs any more.
-    await _remove(run, actions)
+    await _remove(run, actions, status)
 
 
 async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodActions) -> None:
@@ -65,8 +65,9 @@ async def _back_off(run: SyncRun, pod: Pod, wait: ContainerWait) -> None:
     run.failed(SyncAction.START_CONTAINER, wait.name, CRASH_LOOP_BACK_OFF, message, wait.retry_at)
 
 
-async def _remove(run: SyncRun, actions: PodActions) -> None:
+async def _remove(run: SyncRun, actions: PodActions, status: RuntimePodStatus) -> None:
     for container in actions.containers_to_remove:
         await remove_container(run, container)
     for sandbox in actions.sandboxes_to_remove:
         await remove_sandbox(run, sandbox)
+    await remove_garbage(run, status, done={container.id for container in actions.containers_to_remove})

@@ -15,6 +15,7 @@ from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from ipc.clock import Instant
 from ipc.messages import (
     CancelSync,
+    CollectLogs,
     EventChanged,
     FeedSynced,
     Observation,
@@ -101,6 +102,8 @@ class Talk:
         self.events: list[str] = []
         """``Reason pod``"""
         self.logs: list[str] = []
+        self.collected: list[tuple[str, ...]] = []
+        """Whose directories stay, every time that the others are collected."""
         self._up: dict[int, int] = {}
         self._in_flight: dict[str, SyncPod] = {}
         for slot in up:
@@ -227,6 +230,9 @@ class Talk:
                 return [f"observe {' '.join(uids)}"]
             case Relist():
                 return ["relist"]
+            case CollectLogs(uids=uids):
+                self.collected.append(uids)
+                return []
             case PodChanged():
                 self.told[message.pod.metadata.uid] = message
                 return []
