@@ -11,7 +11,6 @@ import contextlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 from ipc.api import Event
@@ -30,8 +29,8 @@ log = logging.getLogger("rootlet.events")
 class EventKeeper:
     """Owns the file. The history stays its recorder's."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._log = EventLog(path)
+    def __init__(self, log_file: EventLog, clock: Clock) -> None:
+        self._log = log_file
         self._clock = clock
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
         self._writing: asyncio.Future[None] | None = None

@@ -61,6 +61,7 @@ from supervisor.dialogue import (
     WorkerUp,
 )
 from supervisor.event_keeper import EventKeeper
+from supervisor.event_log import EventLog
 from supervisor.podman_service import PodmanService, choose_service
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
 from supervisor.sources.types import ManifestError
@@ -157,7 +158,7 @@ class Master:
             settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host_ip(), random.Random()
         )
         self._desired = Desired(settings, self._clock)
-        self._event_keeper = EventKeeper(settings.state_dir / EVENTS_FILE, self._clock)
+        self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._children = Children(
             zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket))
         )
