@@ -89,11 +89,7 @@ class LogGarbage:
         def is_kept(uid: str) -> bool:
             return uid in known or self._is_tracked(uid)
 
-        try:
-            return await asyncio.to_thread(collect, self._pod_logs_dir, self._pods_dir, is_kept, request.listed_at)
-        except OSError as error:
-            why = f"cannot look for directories of pods that are gone: {error.filename}: {error.strerror}"
-            return Collected(removed=(), failures=(why,))
+        return await asyncio.to_thread(collect, self._pod_logs_dir, self._pods_dir, is_kept, request.listed_at)
 
     async def _tell(self, found: Collected) -> None:
         """A failure that stays is told once."""
@@ -117,8 +113,25 @@ def collect(pod_logs_dir: str, pods_dir: str, is_kept: Callable[[str], bool], li
 
     ``is_kept`` is asked with a pod's UID right before its directory would go; ``listed_at`` in epoch seconds.
     """
+    places = ((pod_logs_dir, _uid_of_logs), (pods_dir, _uid_of_directory))
+    found = [_collect_in(Path(root), uid_of, is_kept, listed_at) for root, uid_of in places if root]
+    return Collected(
+        removed=tuple(path for one in found for path in one.removed),
+        failures=tuple(failure for one in found for failure in one.failures),
+    )
+
+
+def _collect_in(
+    root: Path, uid_of: Callable[[Path], str], is_kept: Callable[[str], bool], listed_at: float
+) -> Collected:
     removed, failures = [], []
-    for directory, uid_of in [*_within(pod_logs_dir, _uid_of_logs), *_within(pods_dir, _uid_of_directory)]:
+    try:
+        entries = sorted(root.iterdir())
+    except FileNotFoundError:
+        return Collected(removed=(), failures=())
+    except OSError as error:
+        return Collected(removed=(), failures=(f"cannot look for what is left of pods in {root}: {error.strerror}",))
+    for directory in entries:
         try:
             uid = uid_of(directory)
             if uid and not is_kept(uid) and _changed_at(directory) < listed_at - TIMESTAMP_SLACK_S and not is_kept(uid):
@@ -129,17 +142,6 @@ def collect(pod_logs_dir: str, pods_dir: str, is_kept: Callable[[str], bool], li
         except OSError as error:
             failures.append(f"cannot remove {directory}, whose pod is gone: {error.strerror}")
     return Collected(removed=tuple(removed), failures=tuple(failures))
-
-
-_UidOf = Callable[[Path], str]
-
-
-def _within(root: str, uid_of: _UidOf) -> list[tuple[Path, _UidOf]]:
-    """The entries of a directory that may not be there (yet). Raises OSError when it cannot be read."""
-    try:
-        return [(entry, uid_of) for entry in Path(root).iterdir()] if root else []
-    except FileNotFoundError:
-        return []
 
 
 def _uid_of_logs(entry: Path) -> str:

@@ -92,8 +92,8 @@ def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code:
 class Talk:
     """One sync loop, its children up (without having been asked anything yet)."""
 
-    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, max_pods: int = 110) -> None:
-        self.settings = Settings(max_pods=max_pods)
+    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, **settings: Any) -> None:
+        self.settings = Settings(**settings)
         self.loop = SyncLoop(self.settings, 1, rows, "10.0.0.1", random.Random(0))
         self.mono = 100.0
         self.syncs: dict[str, SyncPod] = {}
