@@ -7,6 +7,7 @@ import errno
 import json
 import logging
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -183,6 +184,23 @@ def test_after_a_failure_nothing_is_missing(path: Path) -> None:
     path.rmdir()
     path.with_name("away").rename(path)
     assert EventLog(path).load() == (event("a"),), "what was there before"
+    log.write([event("c")], (event("a"), event("b"), event("c")))
+    assert EventLog(path).load() == (event("a"), event("b"), event("c"))
+
+
+def test_a_write_that_the_disk_took_only_a_part_of_costs_nothing_once_there_is_room(path: Path) -> None:
+    log = written(path, event("a"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, hard))
+    try:
+        for _ in range(2):
+            with pytest.raises(OSError, match="too large"):
+                log.write([event("b")], (event("a"), event("b")))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes()[-1:] != b"\n", "a part of it is there"
+    assert EventLog(path).load() == (event("a"),)
+    assert os.listdir(path.parent) == [path.name]
     log.write([event("c")], (event("a"), event("b"), event("c")))
     assert EventLog(path).load() == (event("a"), event("b"), event("c"))
 
