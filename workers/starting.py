@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api import Container, Pod
 from ipc.messages import SyncAction
+from ipc.pod_containers import every_container
 from workers import labels, pod_logs, start_error
 from workers.hashing import container_hash
 from workers.image_reference import parse_image_reference
@@ -37,9 +38,9 @@ class _Failed(Exception):
         self.retry_at = retry_at
 
 
-async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> None:
-    """Record how it went. Raises SyncEnded when there is no going on for the other containers either."""
-    container = next(c for c in pod.spec.containers if c.name == start.name)
+async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> bool:
+    """Record how it went; False when it failed. Raises SyncEnded when there is no going on for the others either."""
+    container = next(found.container for found in every_container(pod.spec) if found.container.name == start.name)
     try:
         if not start.created_id:
             await _ensure_image(run, container)
@@ -48,9 +49,10 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
         await _start(run, pod, container, start, sandbox_id)
     except _Failed as failed:
         run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message, failed.retry_at)
-        return
+        return False
     run.succeeded(SyncAction.START_CONTAINER, container.name)
     run.did(f"started {container.name} ({start.attempt})")
+    return True
 
 
 async def _ensure_image(run: SyncRun, container: Container) -> None:

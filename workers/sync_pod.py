@@ -2,46 +2,75 @@
 
 Mirrors SyncPod and startContainer (pkg/kubelet/kuberuntime/kuberuntime_manager.go, kuberuntime_container.go).
 Different on purpose: an error after which the runtime's state is unknown ends the sync, because the next one begins
-with a fresh look anyway; and dead containers and sandboxes are removed at the end of the sync that finds them.
+with a fresh look anyway; containers that are killed in one sync stop at the same time, each within its own window;
+and dead containers and sandboxes are removed at the end of the sync that finds them.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ipc.api import Pod
 from ipc.messages import SyncAction
+from ipc.pod_containers import find_container
+from ipc.restart_policy import is_restartable_init
 from ipc.runtime import RuntimePodStatus
+from workers.decision import ContainerStart, ContainerWait, PodActions, ProbeVerdicts
 from workers.event_texts import crash_loop_event, crash_loop_message
-from workers.kills import kill_all
-from workers.pod_actions import ContainerWait, PodActions, compute_pod_actions
-from workers.removing import remove_container, remove_garbage, remove_sandbox
+from workers.kills import ContainerKill, kill_all
+from workers.pod_actions import compute_pod_actions
+from workers.removing import REMOVE_ERROR, remove_container, remove_sandbox
 from workers.sandboxes import create_sandbox
 from workers.starting import start_container
 from workers.stopping import kill_container, kill_pod, wait_freed
-from workers.sync_context import NORMAL, WARNING, SyncRun
+from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun
 
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 
+NOT_PROBED: Final[Mapping[str, ProbeVerdicts]] = {}
+"""Container id -> what its probes say: nobody probes yet."""
+
 
 async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
-    """Raises SyncEnded when a step leaves nothing to go on from. A container that cannot start stops no other."""
+    """Raises SyncEnded when a step leaves nothing to go on from. A container that cannot start stops no other, but an
+    init container those behind it."""
     # 1. Decide.
-    actions = compute_pod_actions(pod, status, run.context.clock.now().wall, run.context.limits)
+    actions = _decide(run, pod, status)
     run.found(actions.reason)
-    # 2. Stop the whole pod, or 3. those containers that are in the way.
+    # 2. Stop the whole pod, or those containers that are in the way.
     await _kill(run, pod, status, actions)
-    # 4. Make the sandbox.
+    # 3. Take away what has to begin as if it had never run.
+    await _reset(run, actions)
+    # 4. Prune dead init containers.
+    for dead in actions.init_containers_to_prune:
+        await remove_container(run, dead)
+    # 5. Make the sandbox.
     sandbox_id = actions.sandbox_id
     if actions.create_sandbox:
         sandbox_id = await create_sandbox(run, pod, actions.attempt)
-    # 5. Start containers, one after the other.
-    for start in actions.containers_to_start:
-        await start_container(run, pod, sandbox_id, start)
+    # 6. Start ephemeral containers, 7. init containers, 8. regular ones: one after the other.
+    await _start_each(run, pod, sandbox_id, actions.ephemeral_containers_to_start)
+    await _start_init(run, pod, sandbox_id, actions.init_containers_to_start)
+    await _start_each(run, pod, sandbox_id, actions.containers_to_start)
     for wait in actions.waiting:
         await _back_off(run, pod, wait)
-    # 6. Remove what nothing needs any more.
-    await _remove(run, actions, status)
+    # 9. Remove what nothing needs any more.
+    await _remove(run, actions)
+
+
+def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:
+    return compute_pod_actions(
+        pod,
+        status,
+        run.context.clock.now().wall,
+        run.context.limits,
+        verdicts=NOT_PROBED,
+        restarting_all=run.request.restarting_all,
+        gc=run.context.gc,
+        garbage=run.request.garbage,
+    )
 
 
 async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodActions) -> None:
@@ -53,9 +82,39 @@ async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodAc
         if actions.create_sandbox:
             await wait_freed(run, status.sandboxes)
         return
-    for target in actions.containers_to_kill:
-        run.step(f"stopping {target.name}")
-        await kill_container(run, target)
+    resets = (reset.kill for reset in actions.containers_to_reset if reset.kill is not None)
+    await _kill_each(run, [*actions.containers_to_kill, *resets])
+
+
+async def _kill_each(run: SyncRun, targets: Sequence[ContainerKill]) -> None:
+    """All at once. Raises SyncEnded when one of them fails, once all have come to their end."""
+    if not targets:
+        return
+    run.step(f"stopping {', '.join(target.name for target in targets)}")
+    outcomes = await asyncio.gather(*(kill_container(run, target) for target in targets), return_exceptions=True)
+    for failure in (outcome for outcome in outcomes if isinstance(outcome, BaseException)):
+        raise failure
+
+
+async def _reset(run: SyncRun, actions: PodActions) -> None:
+    """One after the other, for the order matters when it is interrupted (``workers.restart_all``)."""
+    for reset in actions.containers_to_reset:
+        if not await remove_container(run, reset.container):
+            raise SyncEnded(REMOVE_ERROR, f"container {reset.container.name} is in the way of its next start")
+
+
+async def _start_each(run: SyncRun, pod: Pod, sandbox_id: str, starts: Iterable[ContainerStart]) -> None:
+    for start in starts:
+        await start_container(run, pod, sandbox_id, start)
+
+
+async def _start_init(run: SyncRun, pod: Pod, sandbox_id: str, starts: Iterable[ContainerStart]) -> None:
+    """A sidecar that does not start is tried again by the next sync, as upstream has it."""
+    for start in starts:
+        started = await start_container(run, pod, sandbox_id, start)
+        found = find_container(pod.spec, start.name)
+        if not started and found is not None and not is_restartable_init(found.container):
+            return
 
 
 async def _back_off(run: SyncRun, pod: Pod, wait: ContainerWait) -> None:
@@ -65,9 +124,8 @@ async def _back_off(run: SyncRun, pod: Pod, wait: ContainerWait) -> None:
     run.failed(SyncAction.START_CONTAINER, wait.name, CRASH_LOOP_BACK_OFF, message, wait.retry_at)
 
 
-async def _remove(run: SyncRun, actions: PodActions, status: RuntimePodStatus) -> None:
+async def _remove(run: SyncRun, actions: PodActions) -> None:
     for container in actions.containers_to_remove:
         await remove_container(run, container)
     for sandbox in actions.sandboxes_to_remove:
         await remove_sandbox(run, sandbox)
-    await remove_garbage(run, status, done={container.id for container in actions.containers_to_remove})

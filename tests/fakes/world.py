@@ -2,7 +2,8 @@
 
 Everything that takes time elsewhere is cut into steps here, and a seeded driver chooses whose step comes next. Links
 are first in, first out, as sockets are; a death takes with it what was not delivered. The world watches at every step:
-one actor per pod, no acting on an old view, no two running containers of one name, nothing forgotten that exists.
+one actor per pod, no acting on an old view, no two running containers of one name, no container before the init
+containers ahead of it, nothing forgotten that exists.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from ipc.messages import (
     Untrack,
     WorkType,
 )
+from ipc.pod_containers import find_container
+from ipc.restart_policy import is_restartable_init
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor import views
 from supervisor.dialogue import (
@@ -70,6 +73,8 @@ QUIET_TICKS = 250
 """Two resyncs (60 to 90 s) and some: more than a lost hint may cost."""
 CALL_FAILS = 0.03
 """Part of the calls that time out, half of them after they had their effect."""
+INIT_ENDS, INIT_FAILS, HINT_ARRIVES = 0.2, 0.3, 0.5
+"""Chances: that an init container ends now, that it fails, that the node worker hears of an exit."""
 
 Step = Callable[[], None]
 
@@ -78,14 +83,26 @@ class CallFailed(Exception):
     """The model runtime has no such thing any more."""
 
 
+INIT, SIDECAR = Container(name="init"), Container(name="sidecar", restart_policy="Always")
+INIT_CONTAINERS = {UIDS[2]: (INIT,), UIDS[3]: (INIT, SIDECAR, Container(name="late")), UIDS[5]: (SIDECAR, INIT)}
+"""Of the pods that have some. A sidecar runs on, the others come to their end."""
+
+
 def pod_of(uid: str, version: int) -> Pod:
     """Version 0 of some pods wants a port, every third restarts nothing."""
     ports = (ContainerPort(container_port=80, host_port=80),) if uid in PORT_HOLDERS and version == 0 else ()
     containers = tuple(Container(name=name, image=f"v{version}", ports=ports) for name in ("one", "two"))
+    init = tuple(msgspec.structs.replace(c, image=f"v{version}") for c in INIT_CONTAINERS.get(uid, ()))
+    never = UIDS.index(uid) % 3 == 2
     return Pod(
         metadata=ObjectMeta(name=uid, namespace="default", uid=uid),
-        spec=PodSpec(containers=containers, restart_policy="Never" if UIDS.index(uid) % 3 == 2 else "Always"),
+        spec=PodSpec(containers=containers, init_containers=init, restart_policy="Never" if never else "Always"),
     )
+
+
+def plain_init_names(spec: PodSpec) -> set[str]:
+    """Of those that come to their end."""
+    return {container.name for container in spec.init_containers if not is_restartable_init(container)}
 
 
 class ModelRuntime:
@@ -97,6 +114,10 @@ class ModelRuntime:
         self._ids = 0
         self.acted_at: dict[str, float] = {}
         """When somebody last changed something of a pod on our behalf, monotonic seconds."""
+        self._done: set[tuple[str, str]] = set()
+        """(sandbox, init container) that came to its end there, or started as a sidecar."""
+        self._initialized: set[str] = set()
+        """Sandboxes in which a regular container was made."""
 
     def show(self, uid: str) -> RuntimePodStatus:
         return self._pods.get(uid, RuntimePodStatus(uid=uid))
@@ -123,6 +144,9 @@ class ModelRuntime:
         old = self.show(uid)
         if not old.sandboxes:
             raise CallFailed
+        if container in pod.spec.containers:
+            self._check_initialized(pod, old.sandboxes[0].id, container.name)
+            self._initialized.add(old.sandboxes[0].id)
         assert all((c.name, c.attempt) != (container.name, attempt) for c in old.containers), f"{uid}: name in use"
         made = RuntimeContainerStatus(
             id=self._id(),
@@ -136,17 +160,31 @@ class ModelRuntime:
         )
         self._put(msgspec.structs.replace(old, containers=(made, *old.containers)))
 
-    def start(self, uid: str, name: str) -> None:
+    def start(self, pod: Pod, name: str) -> None:
+        uid = pod.metadata.uid
         newest = self.show(uid).newest(name)
         if newest is None:
             raise CallFailed
+        self._check_initialized(pod, newest.sandbox_id, name)
+        if name not in plain_init_names(pod.spec):
+            self._done.add((newest.sandbox_id, name))
         twins = [c for c in self.show(uid).containers if c.name == name and c.state in ALIVE]
         assert not twins, f"{uid}: {name} runs twice"
         self._change(uid, newest.id, state=ContainerState.RUNNING, started_at=self._now().wall)
 
+    def _check_initialized(self, pod: Pod, sandbox_id: str, name: str) -> None:
+        """Once it was, the manifest may have changed."""
+        names = [container.name for container in pod.spec.init_containers]
+        ahead = names[: names.index(name)] if name in names else names
+        missing = [other for other in ahead if (sandbox_id, other) not in self._done]
+        assert not missing or sandbox_id in self._initialized, f"{pod.metadata.uid}: {name} before {missing}"
+
     def end(self, uid: str, id: str, exit_code: int = 0) -> None:
         """A process ends, or is ended."""
-        if any(c.id == id and c.state is ContainerState.RUNNING for c in self.show(uid).containers):
+        running = next((c for c in self.show(uid).containers if c.id == id and c.state is ContainerState.RUNNING), None)
+        if running is not None:
+            if exit_code == 0:
+                self._done.add((running.sandbox_id, running.name))
             self._change(uid, id, state=ContainerState.EXITED, exit_code=exit_code, finished_at=self._now().wall)
 
     def end_sandbox(self, uid: str, id: str) -> None:
@@ -265,20 +303,27 @@ def _sync_steps(world: World, sync: Sync, view: RuntimePodStatus) -> Iterator[St
     """workers.sync_pod."""
     pod, uid, runtime = sync.request.pod, sync.request.uid, world.runtime
     assert pod is not None
-    actions = compute_pod_actions(pod, view, world.now.wall, LIMITS)
+    actions = compute_pod_actions(
+        pod, view, world.now.wall, LIMITS, restarting_all=sync.request.restarting_all, garbage=sync.request.garbage
+    )
     if actions.kill_pod:
         yield from _stop_steps(world, view)
-    for kill in () if actions.kill_pod else actions.containers_to_kill:
+    resets = [reset.kill for reset in actions.containers_to_reset if reset.kill is not None]
+    for kill in () if actions.kill_pod else (*actions.containers_to_kill, *resets):
         yield lambda id=kill.id: runtime.end(uid, id, 137)  # type: ignore[misc]
         if kill.remove:
             yield lambda id=kill.id: runtime.remove_container(uid, id)  # type: ignore[misc]
+    first = (*(reset.container for reset in actions.containers_to_reset), *actions.init_containers_to_prune)
+    for dead in first:
+        yield lambda id=dead.id: runtime.remove_container(uid, id)  # type: ignore[misc]
     if actions.create_sandbox:
         yield lambda: runtime.make_sandbox(pod, actions.attempt)
-    for start in actions.containers_to_start:
-        container = next(c for c in pod.spec.containers if c.name == start.name)
+    for start in (*actions.init_containers_to_start, *actions.containers_to_start):
+        found = find_container(pod.spec, start.name)
+        assert found is not None
         if not start.created_id:
-            yield lambda c=container, s=start: runtime.make_container(pod, c, s.attempt, s.backoff_s)  # type: ignore[misc]
-        yield lambda name=start.name: runtime.start(uid, name)  # type: ignore[misc]
+            yield lambda c=found.container, s=start: runtime.make_container(pod, c, s.attempt, s.backoff_s)  # type: ignore[misc]
+        yield lambda name=start.name: runtime.start(pod, name)  # type: ignore[misc]
     for wait in actions.waiting:
         sync.results.append(
             SyncResult(
@@ -469,7 +514,8 @@ class World:
         if uid not in self.told:
             return "nothing is told of it"
         status, never = self.told[uid].status, pod.spec.restart_policy == "Never"
-        wanted = {(c.name, container_hash(c)) for c in pod.spec.containers}
+        sidecars = tuple(c for c in pod.spec.init_containers if is_restartable_init(c))
+        wanted = {(c.name, container_hash(c)) for c in (*pod.spec.containers, *sidecars)}
         alive = {(c.name, c.hash) for c in shown.containers if c.state in ALIVE}
         if status.phase in ("Succeeded", "Failed") and (never or status.reason == "NodePorts"):
             return "it is done and runs" if shown.is_running() else ""
@@ -489,6 +535,17 @@ class World:
             self._deliver(child.outbox.popleft())
         else:
             child.turn()
+        self._finish_one_init_container()
+
+    def _finish_one_init_container(self) -> None:
+        """Sooner or later each comes to its end; while it is noisy some fail, and not every end is noticed."""
+        uid = self.rng.choice(UIDS)
+        names = plain_init_names(pod_of(uid, 0).spec)
+        running = [c for c in self.runtime.show(uid).containers if c.name in names and c.state in ALIVE]
+        if running and self.rng.random() < INIT_ENDS:
+            self.runtime.end(uid, running[0].id, int(self.noisy and self.rng.random() < INIT_FAILS))
+            if not self.noisy or self.rng.random() < HINT_ARRIVES:
+                self._node_do(lambda node: node.hint(uid))
 
     def _boot(self, slot: int) -> None:
         self._incarnations[slot] += 1
@@ -562,7 +619,7 @@ class World:
             uid = self.rng.choice(uids)
             for container in self.runtime.show(uid).containers[:1]:
                 self.runtime.end(uid, container.id, self.rng.randrange(2))
-            if self.rng.random() < 0.5:
+            if self.rng.random() < HINT_ARRIVES:
                 self._node_do(lambda node: node.hint(uid))
 
     def _leave_orphan(self) -> None:

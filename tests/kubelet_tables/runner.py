@@ -20,15 +20,7 @@ META: Final = "_meta"
 
 _INIT, _ENV, _HOSTS = "init containers and sidecars", "environment", "host names and DNS"
 LATER: Final[Mapping[str, str]] = {
-    "should_all_containers_restart": "restart rules that restart all containers",
-    "all_containers_could_restart": "restart rules that restart all containers",
-    "is_container_restartable": "restart rules that restart all containers",
-    "find_matching_restart_rule": "restart rules that restart all containers",
     "condition_all_containers_restarting": "restart rules that restart all containers",
-    "has_any_regular_container_started": _INIT,
-    "has_any_active_regular_container_started": _INIT,
-    "is_init_container_failed": _INIT,
-    "prune_init_containers": _INIT,
     "termination_ordering": _INIT,
     "oom_score_adj": "resources",
     "env_expansion": _ENV,

@@ -9,13 +9,17 @@ import msgspec
 
 from ipc import clock
 from ipc.api import ObjectMeta, Pod, PodSpec
+from ipc.pod_containers import every_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
+from workers.decision import ProbeResult, ProbeVerdicts
 from workers.hashing import container_hash, sandbox_hash
 
 Json = Mapping[str, Any]
 _T = TypeVar("_T")
 
 ANOTHER_HASH: Final = "of another definition"
+OOM_KILLED: Final = "OOMKilled"
+"""Upstream's runtimes tell it as a reason."""
 _SANDBOX_STATES: Final = {"READY": SandboxState.READY, "NOTREADY": SandboxState.NOT_READY}
 
 
@@ -47,7 +51,7 @@ def wall(stamp: str | float | None) -> float:
 def pod_status(data: Json, of: Pod) -> RuntimePodStatus:
     """Every container lies in the newest sandbox: the tables do not say where."""
     sandboxes = tuple(_sandbox(s, sandbox_hash(of)) for s in data.get("sandboxes") or ())
-    hashes = {c.name: container_hash(c) for c in of.spec.containers}
+    hashes = {found.container.name: container_hash(found.container) for found in every_container(of.spec)}
     newest_id = sandboxes[0].id if sandboxes else ""
     containers = tuple(_container(c, hashes, newest_id) for c in data.get("containers") or ())
     return RuntimePodStatus(uid=of.metadata.uid, sandboxes=sandboxes, containers=containers)
@@ -67,6 +71,16 @@ def _sandbox(data: Json, hash: str) -> SandboxStatus:
     )
 
 
+def container_status(data: Json) -> RuntimeContainerStatus:
+    """Of a case that is about one container only."""
+    return _container({"id": "", "name": "", "restart_count": 0, **data}, {}, "")
+
+
+def probe_verdicts(data: Json) -> ProbeVerdicts:
+    """A probe without a result is absent."""
+    return ProbeVerdicts(**{probe: ProbeResult(result.lower()) for probe, result in data.items()})
+
+
 def _container(data: Json, hashes: Mapping[str, str], sandbox_id: str) -> RuntimeContainerStatus:
     own_hash = hashes.get(data["name"], "")
     return RuntimeContainerStatus(
@@ -76,8 +90,9 @@ def _container(data: Json, hashes: Mapping[str, str], sandbox_id: str) -> Runtim
         state=ContainerState(data["state"].lower()),
         sandbox_id=sandbox_id,
         hash=own_hash if data.get("hash_matches", True) else ANOTHER_HASH,
-        created_at=wall(data["created_at"]),
-        started_at=wall(data["started_at"]),
-        finished_at=wall(data["finished_at"]),
+        created_at=wall(data.get("created_at")),
+        started_at=wall(data.get("started_at")),
+        finished_at=wall(data.get("finished_at")),
         exit_code=data["exit_code"],
+        oom_killed=data["reason"] == OOM_KILLED,
     )

@@ -5,14 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import structs, to_builtins
+from msgspec import json, structs, to_builtins
 
-from ipc.api import Container, Pod
-from ipc.restart_policy import container_should_restart, should_container_be_restarted
+from ipc.api import Container, ContainerStatus, ObjectMeta, Pod
+from ipc.initialized import has_any_active_regular_container_started, has_any_regular_container_started
+from ipc.pod_containers import every_container
+from ipc.restart_policy import (
+    all_containers_could_restart,
+    container_should_restart,
+    find_matching_restart_rule,
+    is_container_restartable,
+    should_all_containers_restart,
+    should_container_be_restarted,
+)
 from tests.kubelet_tables.later import Later, Result
-from tests.kubelet_tables.translate import Json, convert, pod, pod_spec, pod_status, wall
+from tests.kubelet_tables.translate import (
+    Json,
+    container_status,
+    convert,
+    pod,
+    pod_spec,
+    pod_status,
+    probe_verdicts,
+    wall,
+)
 from workers.event_texts import crash_loop_message
 from workers.hashing import container_hash
+from workers.init_containers import is_init_container_failed
 from workers.pod_actions import PodActions, compute_pod_actions
 from workers.pod_logs import restart_count_by_log_dir
 from workers.restart import (
@@ -27,28 +46,25 @@ from workers.restart import (
 )
 from workers.specgen import make_port_mappings, truncate_hostname
 from workers.termination import KillReason, stop_window_s, termination_grace_s
+from workers.unneeded import prune_init_containers
+
+_RESIZES: Final = ("containers_to_update", "update_pod_resources", "update_pod_level_resources")
+"""What upstream does to change the resources of what runs."""
 
 
 def _compute_pod_actions(case: Json) -> Result:
-    _refuse_later(case)
+    if any(case["expected"][action] for action in _RESIZES):
+        raise Later("in-place resize")
     of = pod(case["pod"])
-    status = pod_status(case["status"], of)
-    got = compute_pod_actions(of, status, wall(case.get("now")), crash_loop_limits(300))
+    got = compute_pod_actions(
+        of,
+        pod_status(case["status"], of),
+        wall(case.get("now")),
+        crash_loop_limits(300),
+        verdicts={id: probe_verdicts(results) for id, results in case["probes"].items()},
+        restarting_all=case["restart_all_containers"],
+    )
     return _expected_actions(case["expected"]), _got_actions(got)
-
-
-def _refuse_later(case: Json) -> None:
-    spec = case["pod"]["spec"]
-    later = {
-        "init containers": spec.get("initContainers"),
-        "ephemeral containers": spec.get("ephemeralContainers"),
-        "in-place resize": case["actuated_container_resources"] or case.get("actuated_pod_resources"),
-        "probe verdicts": case["probes"],
-        "restart rules that restart all containers": case["restart_all_containers"],
-    }
-    for feature, present in later.items():
-        if present:
-            raise Later(feature)
 
 
 def _expected_actions(expected: Json) -> dict[str, Any]:
@@ -58,22 +74,76 @@ def _expected_actions(expected: Json) -> dict[str, Any]:
         "create_sandbox": expected["create_sandbox"],
         "sandbox_id": expected["sandbox_id"] or "",
         "attempt": expected["attempt"],
+        "ephemeral_to_start": expected["ephemeral_to_start"],
+        "init_containers_to_start": expected["init_containers_to_start"],
         "containers_to_start": expected["containers_to_start"],
         "containers_to_kill": kills,
+        "containers_to_reset": [(r["id"], r["name"], r["kill"]) for r in expected["containers_to_reset"]],
     }
 
 
 def _got_actions(got: PodActions) -> dict[str, Any]:
-    """Upstream's list of containers to start holds those that back off too."""
+    """Upstream's lists of containers to start hold those that back off too; in the cases none does."""
     kills = sorted((k.id, k.name, k.reason.value, k.message) for k in got.containers_to_kill)
     return {
         "kill_pod": got.kill_pod,
         "create_sandbox": got.create_sandbox,
         "sandbox_id": got.sandbox_id,
         "attempt": got.attempt,
-        "containers_to_start": sorted([s.name for s in got.containers_to_start] + [w.name for w in got.waiting]),
+        "ephemeral_to_start": [start.name for start in got.ephemeral_containers_to_start],
+        "init_containers_to_start": [start.name for start in got.init_containers_to_start],
+        "containers_to_start": [start.name for start in got.containers_to_start],
         "containers_to_kill": kills,
+        "containers_to_reset": [
+            (r.container.id, r.container.name, r.kill is not None) for r in got.containers_to_reset
+        ],
     }
+
+
+def _should_all_containers_restart(case: Json) -> Result:
+    of = pod(case["pod"])
+    conditions = (case["api_status"] or {}).get("conditions") or ()
+    restarting = {"type": "AllContainersRestarting", "status": "True"}
+    is_restarting = any(restarting.items() <= condition.items() for condition in conditions)
+    return case["expected"], should_all_containers_restart(of.spec, pod_status(case["status"], of), is_restarting)
+
+
+def _all_containers_could_restart(case: Json) -> Result:
+    return case["expected"], all_containers_could_restart(pod_spec(case["spec"]))
+
+
+def _is_container_restartable(case: Json) -> Result:
+    container = convert(case["container"], Container)
+    return case["expected"], is_container_restartable(pod_spec(case["spec"]), container)
+
+
+def _find_matching_restart_rule(case: Json) -> Result:
+    found = find_matching_restart_rule(convert(case["container"], Container), case["exit_code"])
+    got = json.decode(json.encode(found)) if found is not None else {}
+    return (case["expected_found"], case["expected_rule"]), (found is not None, got)
+
+
+def _has_any_regular_container_started(case: Json) -> Result:
+    statuses = [convert(status, ContainerStatus) for status in case["statuses"]]
+    return case["expected"], has_any_regular_container_started(pod_spec(case["spec"]), statuses)
+
+
+def _has_any_active_regular_container_started(case: Json) -> Result:
+    """Active are those in the newest sandbox, where `pod_status` puts them all."""
+    of = Pod(metadata=ObjectMeta(), spec=pod_spec(case["spec"]))
+    status = pod_status({**case["status"], "containers": case["status"].get("active_containers")}, of)
+    return case["expected"], has_any_active_regular_container_started(of.spec, status)
+
+
+def _is_init_container_failed(case: Json) -> Result:
+    return case["expected"], is_init_container_failed(container_status(case["status"]))
+
+
+def _prune_init_containers(case: Json) -> Result:
+    of = pod(case["pod"])
+    status = pod_status(case["status"], of)
+    pruned = prune_init_containers(of.spec, status)
+    return case["expected_remaining_container_ids"], [c.id for c in status.containers if c not in pruned]
 
 
 def _should_container_be_restarted(case: Json) -> Result:
@@ -199,11 +269,19 @@ def _restart_count_by_log_dir(case: Json) -> Result:
 
 
 def _named(of: Pod, name: str) -> Container:
-    return next(container for container in of.spec.containers if container.name == name)
+    return next(found.container for found in every_container(of.spec) if found.container.name == name)
 
 
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "compute_pod_actions": _compute_pod_actions,
+    "should_all_containers_restart": _should_all_containers_restart,
+    "all_containers_could_restart": _all_containers_could_restart,
+    "is_container_restartable": _is_container_restartable,
+    "find_matching_restart_rule": _find_matching_restart_rule,
+    "has_any_regular_container_started": _has_any_regular_container_started,
+    "has_any_active_regular_container_started": _has_any_active_regular_container_started,
+    "is_init_container_failed": _is_init_container_failed,
+    "prune_init_containers": _prune_init_containers,
     "should_container_be_restarted": _should_container_be_restarted,
     "container_should_restart": _container_should_restart,
     "container_termination_grace": _container_termination_grace,
