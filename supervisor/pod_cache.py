@@ -52,9 +52,9 @@ class PodCache:
         self._relisted_at = max(self._relisted_at, started_at)
 
     def get(self, uid: str) -> RuntimePodStatus:
-        """The newest view, however old; an empty one when there is none."""
+        """The newest view, however old; when there is none an empty one, as old as the newest relist."""
         entry = self._entries.get(uid)
-        return entry.status if entry is not None else RuntimePodStatus(uid=uid)
+        return entry.status if entry is not None else RuntimePodStatus(uid=uid, observed_at=self._relisted_at)
 
     def newer_than(self, uid: str, mono: float) -> CacheEntry | None:
         """A view observed after that time, or None. What a newer relist says nothing about is as it was, or empty."""

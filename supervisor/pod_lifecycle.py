@@ -11,6 +11,8 @@ import msgspec
 from ipc.api import Pod, PodStatus
 from ipc.messages import SyncDone, WorkType
 from ipc.runtime import RuntimePodStatus
+from supervisor.active_deadline import past_active_deadline
+from supervisor.status import Failure
 
 MINIMUM_GRACE_PERIOD_S = 1
 """PW-10: what is left when every source of a grace period says zero."""
@@ -44,6 +46,7 @@ class PodLifecycle:
         self.uid = uid
         self.pod = pod
         """None for an orphan."""
+        self.name = f"{pod.metadata.namespace}/{pod.metadata.name}" if pod is not None else uid
         self.source = source
         self.slot = slot
         """The pod worker that owns it."""
@@ -64,21 +67,23 @@ class PodLifecycle:
         for them alone."""
         self.grace_period_s: int | None = None
         self.deletion_wall = 0.0
-        self.failure: tuple[str, str] | None = None
+        self.rejection: Failure | None = None
+        """Why it was not admitted."""
         self.successor: Pod | None = None
         """Wanted again under the same UID while it is still going down (PW-08)."""
         self.status: PodStatus | None = None
+        """What is acted on."""
+        self.told: PodStatus | None = None
+        """What the world knows: a terminal phase comes later there."""
+        self.looked_at = False
+        """Its status was generated from an observation once."""
         self.sentence = ""
         self._generation = 0
 
     @property
     def active(self) -> bool:
         """Counts against maxPods and host ports."""
-        return self.pod is not None and not self.finished and self.failure is None and not self.removed
-
-    @property
-    def name(self) -> str:
-        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}" if self.pod is not None else self.uid
+        return self.pod is not None and not self.finished and self.rejection is None and not self.removed
 
     def update(self, pod: Pod) -> None:
         """A newer desired pod. Once it goes down, only that matters."""
@@ -91,14 +96,20 @@ class PodLifecycle:
         if self.phase is WorkType.TERMINATED:
             return False
         before = self.grace_period_s
-        if self.pod is not None:
-            self.grace_period_s = effective_grace_period(self.pod, grace_override_s, before)
+        self.grace_period_s = self._effective_grace_period(grace_override_s)
         self.deletion_wall = self.deletion_wall or wall
-        shortened = before is not None and self.grace_period_s is not None and self.grace_period_s < before
+        shortened = self.grace_period_s is not None and (before is None or self.grace_period_s < before)
         first = self.phase is WorkType.SYNC
         self.phase = WorkType.TERMINATING
         self.pending = self.pending or first or shortened
         return self.in_flight is not None and (first or shortened)
+
+    def _effective_grace_period(self, override_s: int | None) -> int | None:
+        """An orphan has what its labels say until somebody asks for less."""
+        if self.pod is not None:
+            return effective_grace_period(self.pod, override_s, self.grace_period_s)
+        asked = [s for s in (self.grace_period_s, override_s) if s is not None]
+        return max(min(asked), MINIMUM_GRACE_PERIOD_S) if asked else None
 
     def remove(self, grace_override_s: int | None, wall: float) -> bool:
         """Go down and leave nothing behind. True when the sync in flight is in the way."""
@@ -123,6 +134,11 @@ class PodLifecycle:
         self.phase = WorkType.TERMINATING if view.is_running() else WorkType.TERMINATED
         self.cleaned = self.cleaned and self.phase is WorkType.TERMINATED
         self.finished = self.cleaned and (view.is_empty() or not self.removed)
+
+    def is_past_deadline(self, now_wall: float) -> bool:
+        """Its activeDeadlineSeconds are over, and nobody stops it yet (active_deadline.go, ShouldSync)."""
+        start_time = self.status.start_time if self.status is not None else None
+        return self.phase is WorkType.SYNC and past_active_deadline(self.pod, start_time, now_wall)
 
     @property
     def at_rest(self) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ipc.api import Event
+from ipc.api import Event, Pod, PodStatus
 from ipc.clock import Instant, rfc3339
 from ipc.messages import EventReport, PodChanged, SyncDone, WorkType
 from ipc.runtime import RuntimePodStatus
+from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE
 from supervisor.events import EventRecorder
 from supervisor.feed import Feed, FeedMessage
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reason_cache import ReasonCache
 from supervisor.settings import Settings
-from supervisor.status import StatusInput, generate_pod_status
+from supervisor.status import StatusInput, generate_pod_status, merge_pod_status
+from supervisor.status.replaced import replaced_containers
 
 
 class Reporter:
@@ -54,36 +56,50 @@ class Reporter:
     ) -> list[FeedMessage]:
         """Generates ``life.status``; an unchanged one is not told again (STAT-01)."""
         assert life.pod is not None
-        reasons = self._reasons.of_pod(life.uid)
-        life.status = generate_pod_status(
-            StatusInput(
-                pod=life.pod,
-                observed=observed,
-                reasons=reasons,
-                previous=life.status,
-                host_ip=self._host_ip,
-                terminating=life.phase is not WorkType.SYNC,
-                terminated=life.phase is WorkType.TERMINATED,
-                failure=life.failure,
-            ),
-            now,
+        before, looked_at_before = life.status, life.looked_at
+        self._generate(life, observed, now)
+        messages = self._feed.pod(self._pod_changed(life, life.pod, observed_at))
+        # One that was found ended, after a restart of the agent, was told of in time.
+        was_there = looked_at_before or observed.is_running()
+        if was_there and _has_exceeded_deadline(life.status) and not _has_exceeded_deadline(before):
+            messages += self.event(pod_event(life.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
+        return messages
+
+    def _generate(self, life: PodLifecycle, observed: RuntimePodStatus, now: Instant) -> None:
+        assert life.pod is not None
+        given = StatusInput(
+            pod=life.pod,
+            observed=observed,
+            reasons=self._reasons.of_pod(life.uid),
+            previous=life.status,
+            host_ip=self._host_ip,
+            replaced=replaced_containers(life.pod, observed) if life.phase is WorkType.SYNC else frozenset(),
+            looked_at_before=life.looked_at,
+            terminating=life.phase is not WorkType.SYNC,
+            terminated=life.phase is WorkType.TERMINATED,
+            rejection=life.rejection,
         )
+        life.status = generate_pod_status(given, now)
+        could_run = life.phase is not WorkType.TERMINATED
+        life.told = merge_pod_status(life.told, life.status, could_have_running_containers=could_run)
+        life.looked_at = life.looked_at or given.looked_at
+
+    def _pod_changed(self, life: PodLifecycle, pod: Pod, observed_at: float) -> PodChanged:
+        assert life.told is not None
         waits = {
             name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
-            for name, result in reasons.items()
+            for name, result in self._reasons.of_pod(life.uid).items()
             if result.retry_at
         }
-        return self._feed.pod(
-            PodChanged(
-                resource_version=0,
-                pod=life.pod,
-                status=life.status,
-                source=life.source,
-                deletion_timestamp=rfc3339(life.deletion_wall) if life.removed and life.deletion_wall else "",
-                observed_at=observed_at,
-                next_try=waits,
-                sentence=life.sentence,
-            )
+        return PodChanged(
+            resource_version=0,
+            pod=pod,
+            status=life.told,
+            source=life.source,
+            deletion_timestamp=rfc3339(life.deletion_wall) if life.removed and life.deletion_wall else "",
+            observed_at=observed_at,
+            next_try=waits,
+            sentence=life.sentence,
         )
 
     def gone(self, uid: str) -> list[FeedMessage]:
@@ -92,3 +108,15 @@ class Reporter:
 
     def everything(self) -> list[FeedMessage]:
         return self._feed.everything()
+
+
+def _has_exceeded_deadline(status: PodStatus | None) -> bool:
+    return status is not None and status.reason == DEADLINE_EXCEEDED
+
+
+def pod_event(pod: Pod, type_: str, reason: str, message: str) -> EventReport:
+    """An event about the pod as a whole."""
+    meta = pod.metadata
+    return EventReport(
+        uid=meta.uid, namespace=meta.namespace, name=meta.name, type=type_, reason=reason, message=message
+    )

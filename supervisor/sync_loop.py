@@ -55,12 +55,13 @@ from supervisor.events import EventRecorder
 from supervisor.garbage import CONTAINER_GC_PERIOD_S, dead_beyond_maximum, gc_policy
 from supervisor.looks import Looks
 from supervisor.pod_lifecycle import PodLifecycle
-from supervisor.reporter import Reporter
+from supervisor.removals import Removals
+from supervisor.reporter import Reporter, pod_event
 from supervisor.rows import NO_ROW, RowAllocator
 from supervisor.settings import Settings
 from supervisor.sharding import least_loaded
 from supervisor.sources.types import PodOperation, PodUpdate
-from supervisor.status.generate import TERMINAL_PHASES
+from supervisor.status import TERMINAL_PHASES, Failure, is_restarting_all
 from supervisor.work_queue import WorkQueue
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 
@@ -85,9 +86,7 @@ class SyncLoop:
         """Slot -> incarnation that is ready for work."""
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
-        self._deferred: dict[str, int | None] = {}
-        """REMOVEs that wait for the sources and a relist, and the grace period that came with each."""
-        self._sources_ready = False
+        self._removals = Removals()
         self._collect_at = 0.0
         """When garbage is looked for again, monotonic seconds."""
         self._stop_asked_at: float | None = None
@@ -151,7 +150,7 @@ class SyncLoop:
     def _add(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodAdditions: admission, then a life cycle; a pod that is still going down waits for its end."""
         uid = pod.metadata.uid
-        self._deferred.pop(uid, None)
+        self._removals.withdraw(uid)
         life = self._lives.get(uid)
         if life is not None and not life.removed:
             return self._update(pod, source, now)
@@ -161,7 +160,7 @@ class SyncLoop:
         verdict = admit(pod, self._active_pods(), self._settings)
         life = self._track(uid, pod, source, 0.0)
         if isinstance(verdict, Rejected):
-            life.failure = (verdict.reason, f"Pod was rejected: {verdict.message}")
+            life.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
             life.terminate(None, now.wall)
             self._event(life, "Warning", verdict.reason, verdict.message, now)
         else:
@@ -181,7 +180,7 @@ class SyncLoop:
             self._event(life, "Warning", verdict.reason, refused, now)
             return None
         self._warn(life, verdict.warnings, now)
-        if life.failure is not None:
+        if life.rejection is not None:
             life.successor = pod
             life.remove(None, now.wall)
         else:
@@ -196,33 +195,29 @@ class SyncLoop:
         if life is None:
             return
         life.successor = None
-        self._deferred[life.uid] = pod.metadata.deletion_grace_period_seconds
+        self._removals.add(life.uid, pod.metadata.deletion_grace_period_seconds)
         self._carry_out_removals(now)
 
     def _on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
-        self._sources_ready = True
+        self._removals.sources_ready = True
         self._carry_out_removals(now)
 
     def _carry_out_removals(self, now: Instant) -> None:
-        """Nothing is deleted on partial knowledge, of what is wanted or of what runs."""
-        if not self._is_all_known():
-            return
-        for uid, grace_s in self._deferred.items():
+        for uid, grace_s in self._removals.take_due(self._cache.relisted_at).items():
             if uid in self._lives:
                 self._kill(self._lives[uid], grace_s, now)
-        self._deferred.clear()
 
     def _on_kill_pod(self, kill: KillPod, now: Instant) -> None:
         for life in self._going_down(kill.namespace, kill.name):
-            if life.uid in self._deferred:
-                self._deferred[life.uid] = kill.grace_period_s
+            if life.uid in self._removals:
+                self._removals.add(life.uid, kill.grace_period_s)
             else:
                 self._kill(life, kill.grace_period_s, now)
 
     def _going_down(self, namespace: str, name: str) -> list[PodLifecycle]:
         """Those that were removed, and those that will be as soon as every source was read."""
         named = (life for life in self._lives.values() if life.name == f"{namespace}/{name}")
-        return [life for life in named if life.removed or life.uid in self._deferred]
+        return [life for life in named if life.removed or life.uid in self._removals]
 
     def _on_stop_pods(self, _: StopPods, now: Instant) -> None:
         """Everything of ours goes, whatever the sources say later."""
@@ -233,9 +228,8 @@ class SyncLoop:
         self._to_node(Relist())
 
     def _kill(self, life: PodLifecycle, grace_s: int | None, now: Instant) -> None:
-        flight = life.in_flight
-        if life.remove(grace_s, now.wall) and flight is not None:
-            self._send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
+        if life.remove(grace_s, now.wall):
+            self._cancel(life)
         self._touched.add(life.uid)
         self._report(life, now)
 
@@ -246,7 +240,8 @@ class SyncLoop:
         for observation in (*views.observations, *self._absent(views)):
             self._take_view(observation, now)
         if views.relisted_at:
-            self._touched |= set(self._looks.relisted(views.relisted_at, self._acted_at))
+            acted_at = {life.uid: life.acted_at for life in self._lives.values()}
+            self._touched |= set(self._looks.relisted(views.relisted_at, acted_at.get))
             self._carry_out_removals(now)
 
     def _absent(self, views: Views) -> list[Observation]:
@@ -256,10 +251,6 @@ class SyncLoop:
         rowless = (uid for uid, life in self._lives.items() if life.row == NO_ROW)
         untracked = (*rowless, *self._cache.orphans(self._lives))
         return self._looks.absent(views.relisted_at, views.observations, untracked)
-
-    def _acted_at(self, uid: str) -> float | None:
-        life = self._lives.get(uid)
-        return life.acted_at if life is not None else None
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
         life = self._lives.get(observation.uid)
@@ -335,27 +326,32 @@ class SyncLoop:
             if life is not None and not life.finished:
                 life.pending = True
                 self._touched.add(uid)
-        if now.mono >= self._collect_at and self._is_all_known() and self._stop_asked_at is None:
-            self._collect_at = now.mono + CONTAINER_GC_PERIOD_S
+        for life in self._lives.values():
+            if life.is_past_deadline(now.wall):
+                self._terminate_if_terminal(life, now)
+                self._touched.add(life.uid)
+        if self._is_garbage_due(now):
             self._collect_garbage(now)
 
     def _collect_garbage(self, now: Instant) -> None:
         """containerGC.GarbageCollect, for what is not the matter of a single pod's sync."""
+        self._collect_at = now.mono + CONTAINER_GC_PERIOD_S
         views = self._cache.statuses()
-        wanted = {uid for uid, life in self._lives.items() if not life.removed and uid not in self._deferred}
+        wanted = {uid for uid, life in self._lives.items() if not life.removed}
         for uid, ids in dead_beyond_maximum(views, wanted, gc_policy(self._settings), now.wall).items():
             self._lives[uid].collect(ids)
             self._touched.add(uid)
         existing = (uid for uid, view in views.items() if not view.is_empty())
         self._to_node(CollectLogs(uids=tuple(sorted({*self._lives, *existing})), listed_at=now.wall))
 
-    def _is_all_known(self) -> bool:
-        """What is wanted, and what runs: only then something may be deleted."""
-        return self._sources_ready and self._cache.relisted_at > 0.0
+    def _is_garbage_due(self, now: Instant) -> bool:
+        """Only while it is known what is wanted and what runs something may be deleted."""
+        is_all_known = self._removals.sources_ready and self._cache.relisted_at > 0.0
+        return is_all_known and self._stop_asked_at is None and now.mono >= self._collect_at
 
     def _on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
-        if self._cache.relisted_at and (self._sources_ready or self._stop_asked_at is not None):
+        if self._cache.relisted_at and (self._removals.sources_ready or self._stop_asked_at is not None):
             for uid in self._cache.orphans(self._lives.keys()):
                 self._adopt_orphan(uid, now)
 
@@ -363,6 +359,7 @@ class SyncLoop:
         """It goes down like any pod, by its labels; only a view from now on counts."""
         status = self._cache.get(uid)
         life = self._track(uid, None, "runtime", now.mono)
+        life.name = f"{status.namespace}/{status.name}"
         life.remove(None, now.wall)
         self._out.append(Log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it"))
 
@@ -385,8 +382,7 @@ class SyncLoop:
         self._settle(life, entry.status, now)
         if life.at_rest:
             return
-        slot = life.slot
-        incarnation = self._up.get(slot)
+        slot, incarnation = life.slot, self._up.get(life.slot)
         if incarnation is None:
             return
         garbage = life.garbage
@@ -406,19 +402,29 @@ class SyncLoop:
                 grace_period_s=life.grace_period_s,
                 remove=life.removed,
                 garbage=garbage,
+                restarting_all=is_restarting_all(life.status),
             ),
         )
 
     def _settle(self, life: PodLifecycle, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
         before = life.phase
-        if life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES:
-            life.terminate(None, now.wall)
+        self._terminate_if_terminal(life, now)
         life.settle(view)
         if life.phase is not before:
             self._report(life, now)
         if life.finished and life.removed:
             self._forget(life, now)
+
+    def _terminate_if_terminal(self, life: PodLifecycle, now: Instant) -> None:
+        """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
+        ended = life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES
+        if ended and life.terminate(None, now.wall):
+            self._cancel(life)
+
+    def _cancel(self, life: PodLifecycle) -> None:
+        if flight := life.in_flight:
+            self._send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
 
     # --- bookkeeping ---------------------------------------------------------------------------------------------
 
@@ -459,8 +465,7 @@ class SyncLoop:
         return [life.pod for life in self._lives.values() if life.active and life.pod is not None]
 
     def _report(self, life: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
-        """Generate the pod's status, tell the API server if it changed; the phase. The date is of the observation that
-        is the reason, if one is."""
+        """Generate the status, tell it if it changed; its phase. The date is of the observation that is the reason."""
         if life.pod is None:
             return ""
         for message in self._reporter.pod(life, self._cache.get(life.uid), now, observed_at):
@@ -469,11 +474,7 @@ class SyncLoop:
 
     def _event(self, life: PodLifecycle, type_: str, reason: str, message: str, now: Instant) -> None:
         assert life.pod is not None
-        meta = life.pod.metadata
-        report = EventReport(
-            uid=life.uid, namespace=meta.namespace, name=meta.name, type=type_, reason=reason, message=message
-        )
-        self._on_event_report(report, now)
+        self._on_event_report(pod_event(life.pod, type_, reason, message), now)
         self._out.append(Log("warning" if type_ == "Warning" else "info", f"{life.name}: {reason}: {message}"))
 
     def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:

@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from ipc.api import Container, Pod
+from ipc.hashing import container_hash
 from ipc.messages import SyncAction
 from ipc.pod_containers import every_container
 from workers import labels, pod_logs, start_error
-from workers.hashing import container_hash
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError
 from workers.pod_actions import ContainerStart

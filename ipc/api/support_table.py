@@ -74,7 +74,7 @@ POD_ROWS: Final = (
     FieldSupport(
         "spec.volumes", _NO, "no volume is mounted yet: the data would be missing, or lost with the container"
     ),
-    FieldSupport("spec.activeDeadlineSeconds", _NO, "the pod would run longer than it may"),
+    FieldSupport("spec.activeDeadlineSeconds", _YES),
     FieldSupport(
         "spec.dnsPolicy",
         _NO,

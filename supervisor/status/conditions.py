@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from ipc.api import ContainerStatus, Pod, PodCondition, PodSpec
-from ipc.restart_policy import is_restartable_init
+from ipc.api import Container, ContainerStatus, Pod, PodCondition, PodSpec
+from ipc.initialized import has_any_regular_container_started
+from ipc.restart_policy import is_restartable_init, should_all_containers_restart
 from ipc.runtime import RuntimePodStatus, SandboxState
 
 POD_SCHEDULED = "PodScheduled"
@@ -13,6 +15,10 @@ POD_READY_TO_START_CONTAINERS = "PodReadyToStartContainers"
 INITIALIZED = "Initialized"
 CONTAINERS_READY = "ContainersReady"
 READY = "Ready"
+ALL_CONTAINERS_RESTARTING = "AllContainersRestarting"
+
+_WHEN_TERMINAL: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+"""Phase -> reason of every condition that is False because of it."""
 
 
 def _condition(type_: str, ok: bool, reason: str = "", message: str = "") -> PodCondition:
@@ -27,12 +33,15 @@ def containers_ready(spec: PodSpec, statuses: Sequence[ContainerStatus] | None, 
     wanted = [c.name for c in spec.init_containers if is_restartable_init(c)] + [c.name for c in spec.containers]
     unknown = [name for name in wanted if name not in by_name]
     unready = [name for name in wanted if name in by_name and not by_name[name].ready]
-    if phase == "Succeeded" and not unknown:
-        return _condition(CONTAINERS_READY, False, "PodCompleted")
-    if phase == "Failed":
-        return _condition(CONTAINERS_READY, False, "PodFailed")
+    if phase == "Failed" or (phase == "Succeeded" and not unknown):
+        return false_for_good(CONTAINERS_READY, phase)
     message = _name_lists(("unknown", unknown), ("unready", unready))
     return _condition(CONTAINERS_READY, not message, "ContainersNotReady" if message else "", message)
+
+
+def false_for_good(type_: str, phase: str) -> PodCondition:
+    """Of a terminal pod (generatePodReadyConditionForTerminalPhase and its sibling)."""
+    return _condition(type_, False, _WHEN_TERMINAL[phase])
 
 
 def pod_ready(
@@ -54,44 +63,51 @@ def pod_ready(
     return _condition(READY, not faults, "ReadinessGatesNotReady" if faults else "", ", ".join(faults))
 
 
-def initialized(spec: PodSpec, statuses: Sequence[ContainerStatus] | None, phase: str) -> PodCondition:
-    """GeneratePodInitializedCondition."""
+def initialized(
+    spec: PodSpec, statuses: Sequence[ContainerStatus] | None, phase: str, previous: Iterable[PodCondition] = ()
+) -> PodCondition:
+    """GeneratePodInitializedCondition. Once it was True, init containers that run again do not make it False."""
     if statuses is None and spec.init_containers:
         return _condition(INITIALIZED, False, "UnknownContainerStatuses")
     by_name = {status.name: status for status in statuses or ()}
     unknown = [c.name for c in spec.init_containers if c.name not in by_name]
-    incomplete = [
-        c.name
-        for c in spec.init_containers
-        if c.name in by_name
-        and not (by_name[c.name].started if is_restartable_init(c) else by_name[c.name].ready)
-    ]
+    incomplete = [c.name for c in spec.init_containers if c.name in by_name and not _is_done(c, by_name[c.name])]
     if phase == "Succeeded" and not unknown:
         return _condition(INITIALIZED, True, "PodCompleted")
-    if any_regular_container_started(spec, statuses or ()):
+    if has_any_regular_container_started(spec, statuses or ()) or is_true(INITIALIZED, previous):
         return _condition(INITIALIZED, True)
     message = _name_lists(("unknown", unknown), ("incomplete", incomplete))
     return _condition(INITIALIZED, not message, "ContainersNotInitialized" if message else "", message)
 
 
-def any_regular_container_started(spec: PodSpec, statuses: Sequence[ContainerStatus]) -> bool:
-    """Some regular container runs or ran: the pod has been initialized (kuberuntime, HasAnyRegularContainerStarted)."""
-    regular = {container.name for container in spec.containers}
-    return any(
-        status.name in regular
-        and any((status.state.running, status.state.terminated, status.last_state.terminated))
-        for status in statuses
-    )
+def _is_done(init: Container, status: ContainerStatus) -> bool:
+    """The next init container may start."""
+    return bool(status.started) if is_restartable_init(init) else status.ready
+
+
+def is_true(type_: str, conditions: Iterable[PodCondition]) -> bool:
+    """There is a condition of that type, and it is True."""
+    return any(condition.type == type_ and condition.status == "True" for condition in conditions)
+
+
+def all_containers_restarting(
+    spec: PodSpec, observed: RuntimePodStatus, previous: Iterable[PodCondition], phase: str
+) -> PodCondition:
+    """GenerateAllContainersRestartingCondition: from the exit that a rule names until every container is removed."""
+    if phase in _WHEN_TERMINAL:
+        return false_for_good(ALL_CONTAINERS_RESTARTING, phase)
+    before = is_true(ALL_CONTAINERS_RESTARTING, previous)
+    cleaned_up = not any(observed.newest(c.name) for c in (*spec.init_containers, *spec.containers))
+    if cleaned_up or not should_all_containers_restart(spec, observed, before):
+        return _condition(ALL_CONTAINERS_RESTARTING, False)
+    reason, message = "RestartAllContainersStarted", "container exited with restart policy rule"
+    return _condition(ALL_CONTAINERS_RESTARTING, True, reason, message)
 
 
 def ready_to_start_containers(pod: Pod, status: RuntimePodStatus) -> PodCondition:
     """GeneratePodReadyToStartContainersCondition: exactly one ready sandbox, the newest, in the right network mode."""
     ready = [sandbox for sandbox in status.sandboxes if sandbox.state is SandboxState.READY]
-    ok = (
-        len(ready) == 1
-        and status.sandboxes[0] is ready[0]
-        and ready[0].host_network == pod.spec.host_network
-    )
+    ok = len(ready) == 1 and status.sandboxes[0] is ready[0] and ready[0].host_network == pod.spec.host_network
     return _condition(POD_READY_TO_START_CONTAINERS, ok)
 
 

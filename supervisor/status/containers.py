@@ -1,148 +1,211 @@
-"""Container statuses out of observed containers (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses)."""
+"""Container statuses out of observed containers (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
+
+Different on purpose: the image and its id are kept while a container is between two lives, and one that was removed to
+restart with all others says so until it is made again, not only in the first status after its removal.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ipc.api import (
-    Container,
-    ContainerState,
-    ContainerStateRunning,
-    ContainerStateTerminated,
-    ContainerStateWaiting,
-    ContainerStatus,
-    Pod,
-)
-from ipc.clock import rfc3339
+from ipc.api import Container, ContainerStatus, Pod
 from ipc.messages import SyncResult
-from ipc.restart_policy import should_container_be_restarted
+from ipc.pod_containers import ContainerKind
+from ipc.restart_policy import is_restartable_init, should_container_be_restarted
 from ipc.runtime import ContainerState as Observed
 from ipc.runtime import RuntimeContainerStatus, RuntimePodStatus
+from supervisor.status import container_states as states
 
-CONTAINER_CREATING = "ContainerCreating"
-POD_INITIALIZING = "PodInitializing"
-STATUS_UNKNOWN = "ContainerStatusUnknown"
-UNKNOWN_EXIT_CODE = 137
+
+class Probed(enum.StrEnum):
+    """What a probe of a container said last (pkg/kubelet/prober/results, Result)."""
+
+    SUCCESS = "Success"
+    FAILURE = "Failure"
+    UNKNOWN = "Unknown"
+    """It has said nothing of this container yet."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the probes of one container said; None where it has no such probe."""
+
+    startup: Probed | None = None
+    readiness: Probed | None = None
+
+
+NO_PROBES = Verdict()
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the status of every container of a pod depends on besides itself."""
+
+    pod: Pod
+    observed: RuntimePodStatus
+    reasons: Mapping[str, SyncResult] = {}
+    """Container name -> why its last start failed."""
+    verdicts: Mapping[str, Verdict] = {}
+    """By container name; without an entry there are no probes."""
+    replaced: frozenset[str] = frozenset()
+    """Names of containers that start again whatever their policy says."""
+    terminating: bool = False
+    restarting_all: bool = False
+    """A RestartAllContainers rule has begun."""
 
 
 def container_statuses(
-    pod: Pod,
-    containers: Sequence[Container],
-    status: RuntimePodStatus,
-    previous: Sequence[ContainerStatus],
-    reasons: Mapping[str, SyncResult],
-    *,
-    deleting: bool = False,
+    given: Surroundings, kind: ContainerKind, containers: Sequence[Container], previous: Sequence[ContainerStatus]
 ) -> tuple[ContainerStatus, ...]:
-    """One status per container of the spec, sorted by name as upstream's normalizeStatus does."""
+    """One status per container of one list of the spec: init containers in its order, all others by name."""
     before = {old.name: old for old in previous}
-    made = [
-        _container_status(pod, c, status, before.get(c.name), reasons.get(c.name), deleting) for c in containers
-    ]
-    return tuple(sorted(made, key=lambda made_status: made_status.name))
+    made = (_container_status(given, kind, container, before.get(container.name)) for container in containers)
+    return tuple(made) if kind is ContainerKind.INIT else tuple(sorted(made, key=lambda status: status.name))
 
 
 def _container_status(
-    pod: Pod,
-    container: Container,
-    status: RuntimePodStatus,
-    old: ContainerStatus | None,
-    reason: SyncResult | None,
-    deleting: bool,
+    given: Surroundings, kind: ContainerKind, container: Container, old: ContainerStatus | None
 ) -> ContainerStatus:
-    seen = [c for c in status.containers if c.name == container.name]
-    result = _seen(seen, old) if seen else _unseen(pod, container, status, old)
-    if reason is not None and should_container_be_restarted(
-        container, pod.spec, seen[0] if seen else None, deleting=deleting
-    ):
-        result = _waiting_because(result, reason)
-    running = result.state.running is not None
-    return msgspec.structs.replace(result, ready=running, started=running)
+    seen = [c for c in given.observed.containers if c.name == container.name]
+    status = _seen(given, seen, old) if seen else _unseen(given, container, old)
+    if kind is not ContainerKind.INIT or not _is_initialized(given, container, seen, status):
+        status = _with_reason(given, container, seen, status)
+    elif not seen:
+        status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
+    return _with_probes(given, kind, container, status, old)
 
 
-def _unseen(pod: Pod, container: Container, status: RuntimePodStatus, old: ContainerStatus | None) -> ContainerStatus:
+_INIT_LONG_GONE = states.ended_unseen(states.COMPLETED, states.INIT_LONG_GONE, exit_code=0)
+
+
+# --- not in the runtime --------------------------------------------------------------------------------------------
+
+
+def _unseen(given: Surroundings, container: Container, old: ContainerStatus | None) -> ContainerStatus:
     """Never made, or made and gone from the runtime."""
-    waiting = POD_INITIALIZING if pod.spec.init_containers else CONTAINER_CREATING
-    fresh = ContainerState(waiting=ContainerStateWaiting(reason=waiting))
+    fresh = states.waiting(states.POD_INITIALIZING if given.pod.spec.init_containers else states.CONTAINER_CREATING)
     if old is None:
         return ContainerStatus(name=container.name, image=container.image, state=fresh)
-    if old.state.terminated is not None:
+    if given.restarting_all and old.state.waiting is None:
+        return _removed_to_restart(old)
+    removed_to_restart = old.state.waiting is not None and old.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS
+    if removed_to_restart or old.state.terminated is not None:
         return old
-    if old.state.running is None:
+    if old.state.running is None or old.last_state.terminated is not None:
         return msgspec.structs.replace(old, state=fresh)
-    lost = ContainerState(
-        terminated=ContainerStateTerminated(
-            reason=STATUS_UNKNOWN,
-            message="The container could not be located when the pod was deleted.  The container used to be Running",
-            exit_code=UNKNOWN_EXIT_CODE,
-            started_at=old.state.running.started_at,
-        )
+    lost = states.ended_unseen(states.STATUS_UNKNOWN, states.LOST_WHEN_DELETED, old.state.running.started_at)
+    restarts = old.restart_count + (not given.terminating)
+    return msgspec.structs.replace(old, state=fresh, last_state=lost, restart_count=restarts)
+
+
+def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
+    return msgspec.structs.replace(
+        old,
+        state=states.waiting(states.RESTARTING_ALL_CONTAINERS, states.REMOVED_TO_RESTART),
+        last_state=states.ended_unseen(states.RESTARTING_ALL_CONTAINERS, states.REMOVED_TO_RESTART),
+        restart_count=old.restart_count + 1,
     )
-    return msgspec.structs.replace(old, state=fresh, last_state=lost)
 
 
-def _seen(seen: Sequence[RuntimeContainerStatus], old: ContainerStatus | None) -> ContainerStatus:
+# --- in the runtime ------------------------------------------------------------------------------------------------
+
+
+def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: ContainerStatus | None) -> ContainerStatus:
     newest = seen[0]
     old = old or ContainerStatus(name=newest.name)
-    replaced = old.state.terminated is not None and old.container_id != _container_id(newest)
-    return ContainerStatus(
+    another = old.state.terminated is not None and old.container_id != states.container_id(newest)
+    status = ContainerStatus(
         name=newest.name,
-        state=_state(newest),
-        last_state=_ended_state(seen[1]) if len(seen) > 1 else old.state if replaced else old.last_state,
-        restart_count=max(newest.attempt, old.restart_count + replaced),  # a count never falls
+        state=states.observed_state(newest),
+        last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else old.last_state,
+        restart_count=max(newest.attempt, old.restart_count + another),  # a count never falls
         image=newest.image,
         image_id=newest.image_id,
-        container_id=_container_id(newest),
+        container_id=states.container_id(newest),
+        stop_signal=newest.stop_signal or None,
+    )
+    return _lost_sight_of(given, status, old) if newest.state is Observed.UNKNOWN else status
+
+
+def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:
+    """Nobody can say what it does: it did run, so it counts as ended, and as one restart more."""
+    if old.container_id == status.container_id and old.state.terminated is not None:
+        return old
+    if old.state.running is None:
+        return status
+    reason = states.RESTARTING_ALL_CONTAINERS if given.restarting_all else states.STATUS_UNKNOWN
+    ended = states.ended_unseen(reason, states.LOST_WHEN_TERMINATED, old.state.running.started_at)
+    return msgspec.structs.replace(status, state=ended, restart_count=old.restart_count + 1)
+
+
+# --- what starts next ----------------------------------------------------------------------------------------------
+
+
+def _is_initialized(
+    given: Surroundings, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
+) -> bool:
+    """An init container that is done, or long gone from a pod whose regular containers are there: not started again."""
+    if seen:
+        return seen[0].state is Observed.EXITED and seen[0].exit_code == 0
+    return (
+        status.state.waiting is not None
+        and not is_restartable_init(container)
+        and has_any_regular_container_created(given.pod, given.observed)
     )
 
 
-def _container_id(container: RuntimeContainerStatus) -> str:
-    return f"podman://{container.id}" if container.id else ""
+def has_any_regular_container_created(pod: Pod, observed: RuntimePodStatus) -> bool:
+    """Some regular container was made and has not ended (pkg/kubelet/kuberuntime, HasAnyRegularContainerCreated)."""
+    newest = (observed.newest(container.name) for container in pod.spec.containers)
+    return any(c is not None and c.state in (Observed.CREATED, Observed.RUNNING) for c in newest)
 
 
-def _state(container: RuntimeContainerStatus) -> ContainerState:
-    if container.state is Observed.RUNNING:
-        return ContainerState(running=ContainerStateRunning(started_at=_stamp(container.started_at)))
-    if container.state is Observed.CREATED:
-        return ContainerState(waiting=ContainerStateWaiting(reason=CONTAINER_CREATING))
-    return _ended_state(container)
+def _with_reason(
+    given: Surroundings, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
+) -> ContainerStatus:
+    """It should run and its last start failed, or it is to be replaced: waiting, its end becomes the last state."""
+    newest = seen[0] if seen else None
+    reason = given.reasons.get(container.name)
+    replaced = container.name in given.replaced and status.state.terminated is not None
+    again = should_container_be_restarted(container, given.pod.spec, newest, deleting=given.terminating)
+    if reason is not None and (again or replaced):
+        state = states.waiting(reason.error, reason.message)
+    elif replaced:
+        state = states.waiting(states.CONTAINER_CREATING)
+    else:
+        return status
+    last_state = status.state if status.state.terminated is not None else status.last_state
+    return msgspec.structs.replace(status, state=state, last_state=last_state)
 
 
-def _ended_state(container: RuntimeContainerStatus) -> ContainerState:
-    if container.state is Observed.RUNNING:
-        return ContainerState()
-    unknown = container.state is Observed.UNKNOWN
-    return ContainerState(
-        terminated=ContainerStateTerminated(
-            exit_code=UNKNOWN_EXIT_CODE if unknown else container.exit_code,
-            reason=STATUS_UNKNOWN if unknown else _end_reason(container),
-            message=container.error,
-            started_at=_stamp(container.started_at),
-            finished_at=_stamp(container.finished_at),
-            container_id=_container_id(container),
-        )
-    )
+# --- probes --------------------------------------------------------------------------------------------------------
 
 
-def _end_reason(container: RuntimeContainerStatus) -> str:
-    """Podman knows no reason: the one that a CRI runtime would give."""
-    if container.oom_killed:
-        return "OOMKilled"
-    if not container.started_at:
-        return "ContainerCannotRun"
-    return "Completed" if container.exit_code == 0 else "Error"
+def _with_probes(
+    given: Surroundings,
+    kind: ContainerKind,
+    container: Container,
+    status: ContainerStatus,
+    old: ContainerStatus | None,
+) -> ContainerStatus:
+    """Started and ready (pkg/kubelet/prober/prober_manager.go, UpdatePodStatus).
+
+    A regular init container is ready when it is done, and an ephemeral one never is.
+    """
+    verdict = given.verdicts.get(container.name, NO_PROBES)
+    started = status.state.running is not None and _is_started(verdict, status, old)
+    if kind is ContainerKind.INIT and not is_restartable_init(container):
+        ended = status.state.terminated
+        return msgspec.structs.replace(status, started=started, ready=ended is not None and ended.exit_code == 0)
+    if kind is ContainerKind.EPHEMERAL:
+        return msgspec.structs.replace(status, started=None, ready=False)
+    ready = started and verdict.readiness in (None, Probed.SUCCESS)
+    return msgspec.structs.replace(status, started=started, ready=ready)
 
 
-def _waiting_because(status: ContainerStatus, reason: SyncResult) -> ContainerStatus:
-    """It should run, its last start failed: waiting, and the end that it had becomes the last state."""
-    return msgspec.structs.replace(
-        status,
-        state=ContainerState(waiting=ContainerStateWaiting(reason=reason.error, message=reason.message)),
-        last_state=status.state if status.state.terminated is not None else status.last_state,
-    )
-
-
-def _stamp(wall: float) -> str | None:
-    return rfc3339(wall) if wall else None
+def _is_started(verdict: Verdict, status: ContainerStatus, old: ContainerStatus | None) -> bool:
+    """Of a running container. One that had started stays so while its probe has nothing new to say."""
+    if verdict.startup is Probed.UNKNOWN:
+        return old is not None and old.container_id == status.container_id and bool(old.started)
+    return verdict.startup in (None, Probed.SUCCESS)

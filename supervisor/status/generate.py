@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
-from ipc.api import Container, ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus
+from ipc.api import ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus
 from ipc.clock import Instant, rfc3339
+from ipc.initialized import has_any_active_regular_container_started
 from ipc.messages import SyncResult
+from ipc.pod_containers import ContainerKind
+from ipc.restart_policy import all_containers_could_restart, should_all_containers_restart
 from ipc.runtime import RuntimePodStatus
+from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status import conditions
-from supervisor.status.containers import container_statuses
-from supervisor.status.phase import get_phase
+from supervisor.status.containers import Surroundings, Verdict, container_statuses
+from supervisor.status.phase import TERMINAL_PHASES, get_phase
 from supervisor.status.qos import compute_pod_qos
+from supervisor.status.report import normalize_status
+from supervisor.status.termination import terminate_pod
+from supervisor.status.transitions import with_observed_times, with_transition_times
 
-TERMINAL_PHASES = frozenset({"Succeeded", "Failed"})
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes a pod Failed whatever its containers say."""
+
+    reason: str
+    message: str
 
 
 class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,80 +36,146 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     pod: Pod
     observed: RuntimePodStatus
     reasons: Mapping[str, SyncResult]
+    """Container name -> why its last start failed."""
     previous: PodStatus | None
     host_ip: str = ""
+    verdicts: Mapping[str, Verdict] = {}
+    """Container name -> what its probes said; without an entry it has none."""
+    replaced: frozenset[str] = frozenset()
+    """Names of containers that start again whatever their policy says: their definition changed."""
+    looked_at_before: bool = True
+    """``previous`` comes from an observation too. Otherwise it was only believed."""
     terminating: bool = False
     terminated: bool = False
     """Its containers are down for good."""
-    failure: tuple[str, str] | None = None
-    """Reason and message that make the pod Failed whatever its containers say (rejected, evicted)."""
+    rejection: Failure | None = None
+    """It was not admitted."""
+
+    @property
+    def looked_at(self) -> bool:
+        """Somebody has looked: an empty view means that nothing is there."""
+        return self.observed.observed_at > 0.0
 
 
 def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
     """Terminal phases are never left (PHASE-02), start time and transition times are kept from ``previous``."""
-    pod, previous = given.pod, given.previous or PodStatus()
-    statuses = _statuses(given, pod.spec.containers, previous.container_statuses)
-    init = _statuses(given, pod.spec.init_containers, previous.init_container_statuses)
-    if given.failure is not None:
-        phase, (reason, message) = "Failed", given.failure
-    else:
-        has_initialized = conditions.any_regular_container_started(pod.spec, statuses)
-        computed = get_phase(
-            pod.spec, (*init, *statuses), pod_is_terminal=given.terminated, pod_has_initialized=has_initialized
-        )
-        phase = previous.phase if previous.phase in TERMINAL_PHASES else computed
-        reason, message = (previous.reason, previous.message) if phase == previous.phase else ("", "")
-    ips = next((sandbox.ips for sandbox in given.observed.sandboxes), ()) or tuple(ip.ip for ip in previous.pod_ips)
-    if pod.spec.host_network and given.host_ip:
-        ips = (given.host_ip,)
-    status = PodStatus(
-        observed_generation=pod.metadata.generation,
-        phase=phase,  # type: ignore[arg-type]
-        reason=reason,
-        message=message,
+    previous = given.previous or PodStatus()
+    status = msgspec.structs.replace(_with_containers(given, previous), start_time=_start_time(given, previous, now))
+    status = _with_phase(given, status, previous, now)
+    if given.terminated and given.rejection is None:
+        status = terminate_pod(given.pod.spec, status)
+    status = normalize_status(given.pod.spec, status)
+    made = with_transition_times(
+        _conditions(given, status, previous), previous.conditions, given.pod.metadata.generation, rfc3339(now.wall)
+    )
+    status = msgspec.structs.replace(status, conditions=made)
+    first_look = given.looked_at and not given.looked_at_before
+    return with_observed_times(status, given.observed) if first_look else status
+
+
+def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
+    """All but phase, start time and conditions."""
+    ips = _pod_ips(given, previous)
+    statuses = _container_statuses(given, previous)
+    return PodStatus(
+        observed_generation=given.pod.metadata.generation,
         host_ip=given.host_ip,
         host_ips=(HostIP(ip=given.host_ip),) if given.host_ip else (),
         pod_ip=ips[0] if ips else "",
         pod_ips=tuple(PodIP(ip=ip) for ip in ips),
-        start_time=_start_time(given.observed, previous, now),
-        init_container_statuses=init,
-        container_statuses=statuses,
-        qos_class=compute_pod_qos(pod),  # type: ignore[arg-type]
+        init_container_statuses=statuses[ContainerKind.INIT],
+        container_statuses=statuses[ContainerKind.REGULAR],
+        ephemeral_container_statuses=statuses[ContainerKind.EPHEMERAL],
+        qos_class=compute_pod_qos(given.pod),  # type: ignore[arg-type]
     )
-    every = (*init, *statuses)
+
+
+def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
+    """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
+    spec, observed = given.pod.spec, given.observed
+    before = conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, previous.conditions)
+    surroundings = Surroundings(
+        pod=given.pod,
+        observed=observed,
+        reasons=given.reasons,
+        verdicts=given.verdicts,
+        replaced=given.replaced,
+        terminating=given.terminating,
+        restarting_all=should_all_containers_restart(spec, observed, before),
+    )
+    lists = {
+        ContainerKind.INIT: (spec.init_containers, previous.init_container_statuses),
+        ContainerKind.REGULAR: (spec.containers, previous.container_statuses),
+        ContainerKind.EPHEMERAL: (spec.ephemeral_containers, previous.ephemeral_container_statuses),
+    }
+    made = {kind: container_statuses(surroundings, kind, *of_kind) for kind, of_kind in lists.items()}
+    if given.rejection is None:
+        return made
+    return {kind: tuple(status for status in of_kind if status.container_id) for kind, of_kind in made.items()}
+
+
+def _pod_ips(given: StatusInput, previous: PodStatus) -> tuple[str, ...]:
+    """The newest sandbox's; a pod that has lost it keeps the ones it had."""
+    if given.pod.spec.host_network and given.host_ip:
+        return (given.host_ip,)
+    newest = next((sandbox.ips for sandbox in given.observed.sandboxes), ())
+    return newest or tuple(ip.ip for ip in previous.pod_ips)
+
+
+def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now: Instant) -> PodStatus:
+    """Reason and message belong to the phase and stay as long as it does (PHASE-03)."""
+    if given.rejection is not None:
+        return _failed(status, given.rejection.reason, given.rejection.message)
+    spec = given.pod.spec
+    phase = get_phase(
+        spec,
+        (*status.init_container_statuses, *status.container_statuses),
+        pod_is_terminal=given.terminated,
+        pod_has_initialized=has_any_active_regular_container_started(spec, given.observed),
+        replaced=given.replaced,
+    )
+    if previous.phase in TERMINAL_PHASES:
+        phase = previous.phase
+    elif given.looked_at and past_active_deadline(
+        given.pod, status.start_time, _active_until(given.observed, phase, now)
+    ):
+        return _failed(status, DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE)
+    kept = (previous.reason, previous.message) if phase == previous.phase else ("", "")
+    return msgspec.structs.replace(status, phase=phase, reason=kept[0], message=kept[1])
+
+
+def _failed(status: PodStatus, reason: str, message: str) -> PodStatus:
+    return msgspec.structs.replace(status, phase="Failed", reason=reason, message=message)
+
+
+def _active_until(observed: RuntimePodStatus, phase: str, now: Instant) -> float:
+    """When its last container ended, for a pod that is at its end."""
+    ends = [container.finished_at for container in observed.containers if container.finished_at]
+    return max(ends) if ends and phase in TERMINAL_PHASES else now.wall
+
+
+def _conditions(given: StatusInput, status: PodStatus, previous: PodStatus) -> tuple[PodCondition, ...]:
+    spec, observed, phase, before = given.pod.spec, given.observed, status.phase, previous.conditions
+    every = (*status.init_container_statuses, *status.container_statuses)
     made = (
-        conditions.ready_to_start_containers(pod, given.observed),
-        conditions.initialized(pod.spec, every, phase),
-        conditions.pod_ready(pod.spec, previous.conditions, every, phase),
-        conditions.containers_ready(pod.spec, every, phase),
+        conditions.ready_to_start_containers(given.pod, observed),
+        conditions.initialized(spec, every, phase, before),
+        conditions.pod_ready(spec, before, every, phase),
+        conditions.containers_ready(spec, every, phase),
         conditions.scheduled(),
     )
-    return msgspec.structs.replace(status, conditions=_with_transitions(made, previous, pod.metadata.generation, now))
+    restarting = conditions.ALL_CONTAINERS_RESTARTING
+    if all_containers_could_restart(spec) or any(condition.type == restarting for condition in before):
+        return (*made, conditions.all_containers_restarting(spec, observed, before, phase))
+    return made
 
 
-def _statuses(
-    given: StatusInput, containers: Sequence[Container], previous: Sequence[ContainerStatus]
-) -> tuple[ContainerStatus, ...]:
-    return container_statuses(
-        given.pod, containers, given.observed, previous, given.reasons, deleting=given.terminating
-    )
+def is_restarting_all(status: PodStatus | None) -> bool:
+    """Its condition AllContainersRestarting is True."""
+    return status is not None and conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, status.conditions)
 
 
-def _start_time(observed: RuntimePodStatus, previous: PodStatus, now: Instant) -> str:
+def _start_time(given: StatusInput, previous: PodStatus, now: Instant) -> str:
     """When this agent or one before it first acted on the pod: the earliest known, whenever it becomes known."""
-    known = [rfc3339(sandbox.created_at) for sandbox in observed.sandboxes if sandbox.created_at]
+    known = [rfc3339(sandbox.created_at) for sandbox in given.observed.sandboxes if sandbox.created_at]
     return min([*known, previous.start_time or rfc3339(now.wall)])
-
-
-def _with_transitions(
-    made: tuple[PodCondition, ...], previous: PodStatus, generation: int, now: Instant
-) -> tuple[PodCondition, ...]:
-    before = {condition.type: condition for condition in previous.conditions}
-
-    def stamp(condition: PodCondition) -> PodCondition:
-        old = before.get(condition.type)
-        same = old is not None and old.status == condition.status
-        at = old.last_transition_time if old is not None and same else rfc3339(now.wall)
-        return msgspec.structs.replace(condition, last_transition_time=at, observed_generation=generation)
-
-    return tuple(stamp(condition) for condition in made)

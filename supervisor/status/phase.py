@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from typing import Final
 
-from ipc.api import Container, ContainerStatus, PodSpec
+from ipc.api import Container as ApiContainer
+from ipc.api import ContainerStateTerminated, ContainerStatus, PodSpec
 from ipc.restart_policy import container_should_restart, is_restartable_init
+from supervisor.status.container_states import RESTARTING_ALL_CONTAINERS
+
+TERMINAL_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
 def get_phase(
-    spec: PodSpec, statuses: Iterable[ContainerStatus], *, pod_is_terminal: bool, pod_has_initialized: bool
+    spec: PodSpec,
+    statuses: Iterable[ContainerStatus],
+    *,
+    pod_is_terminal: bool,
+    pod_has_initialized: bool,
+    replaced: Container[str] = frozenset(),
 ) -> str:
-    """``pod_is_terminal``: nothing will be started any more, whatever the restart policy says."""
+    """``pod_is_terminal``: nothing will be started any more, whatever the restart policy says.
+
+    ``replaced``: names of containers that will be started again, whatever it says (an edited manifest; upstream has
+    no such thing).
+    """
     by_name = {status.name: status for status in statuses}
     inits = [c for c in spec.init_containers if not is_restartable_init(c)]
     sidecars = [c for c in spec.init_containers if is_restartable_init(c)]
@@ -30,21 +44,21 @@ def get_phase(
         return "Pending"
     if running and not unknown:
         return "Running"
-    if stopped and not running and not unknown:
-        return _phase_when_all_stopped(spec, by_name, pod_is_terminal)
-    return "Pending"
+    if not stopped or running or unknown:
+        return "Pending"
+    again = (c.name in replaced or _restarts(c, spec, by_name[c.name]) for c in spec.containers)
+    if not pod_is_terminal and any(again):
+        return "Running"
+    ends = [by_name[c.name].state.terminated for c in spec.containers]
+    return "Succeeded" if all(end is not None and end.exit_code == 0 for end in ends) else "Failed"
 
 
-def _init_mark(container: Container, spec: PodSpec, status: ContainerStatus | None) -> str:
+def _init_mark(container: ApiContainer, spec: PodSpec, status: ContainerStatus | None) -> str:
     """done, pending or failed (for good)."""
-    ended = None if status is None else status.state.terminated
-    if status is not None and status.state.waiting is not None:
-        ended = status.last_state.terminated
-    if ended is None:
+    ended = None if status is None else _end(status)
+    if status is None or ended is None:
         return "pending"
-    if ended.exit_code == 0 or container_should_restart(container, spec, ended.exit_code):
-        return "done"
-    return "failed"
+    return "done" if ended.exit_code == 0 or _restarts(container, spec, status) else "failed"
 
 
 def _sidecar_marks(status: ContainerStatus | None) -> frozenset[str]:
@@ -72,11 +86,14 @@ def _main_mark(status: ContainerStatus | None) -> str:
     return "unknown"
 
 
-def _phase_when_all_stopped(spec: PodSpec, by_name: dict[str, ContainerStatus], pod_is_terminal: bool) -> str:
-    ends = [(c, by_name[c.name].state.terminated or by_name[c.name].last_state.terminated) for c in spec.containers]
-    codes = [(c, end.exit_code) for c, end in ends if end is not None]
-    if not pod_is_terminal and any(
-        by_name[c.name].state.waiting is not None or container_should_restart(c, spec, code) for c, code in codes
-    ):
-        return "Running"
-    return "Succeeded" if all(code == 0 for _, code in codes) else "Failed"
+def _end(status: ContainerStatus) -> ContainerStateTerminated | None:
+    """How it ended, if it does not run: one that waits with an end behind it counts as stopped."""
+    return status.last_state.terminated if status.state.waiting is not None else status.state.terminated
+
+
+def _restarts(container: ApiContainer, spec: PodSpec, status: ContainerStatus) -> bool:
+    """A container that ended starts again."""
+    end = _end(status)
+    if end is None:
+        return False
+    return end.reason == RESTARTING_ALL_CONTAINERS or container_should_restart(container, spec, end.exit_code)

@@ -80,8 +80,8 @@ BAD_EDITS: dict[str, tuple[Callable[[str], str], str]] = {
     "unknown-field": (_with(hostnam="x"), "bad-unknown-field.yaml: document 1: spec.hostnam: unknown field"),
     "wrong-type": (_with(hostname=7), "bad-wrong-type.yaml: document 1: spec.hostname: "),
     "refused-field": (
-        _with(activeDeadlineSeconds=60),
-        "bad-refused-field.yaml: document 1: spec.activeDeadlineSeconds: not supported: ",
+        _with(runtimeClassName="isolated"),
+        "bad-refused-field.yaml: document 1: spec.runtimeClassName: not supported: ",
     ),
     "empty": (lambda name: "", "bad-empty.yaml: "),
 }

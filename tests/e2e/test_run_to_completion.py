@@ -131,3 +131,40 @@ def test_who_is_done_goes_with_its_file(agent: Agent, done: Remains) -> None:
     agent.until_gone(["never-bad", "second-try"])
     kept = {key: seen for key, seen in done.items() if key[0] not in ("never-bad", "second-try")}
     assert identities(remains(agent)) == identities(kept)
+
+
+# --- with init containers ---
+
+INIT_ENDS: Mapping[str, tuple[str, str, Json]] = {
+    # restart policy, script of the second of two init containers; what is told in the end
+    "init-ok": (
+        "Never",
+        "exit 0",
+        {"phase": "Succeeded", "init": [(0, 0), (0, 0)], "main": "Completed", "word": "Completed"},
+    ),
+    "init-bad": (
+        "Never",
+        "exit 3",
+        {"phase": "Failed", "init": [(0, 0), (3, 0)], "main": "PodInitializing", "word": "Init:Error"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INIT_ENDS)
+def test_how_a_pod_with_init_containers_ends(agent: Agent, name: str) -> None:
+    policy, script, expected = INIT_ENDS[name]
+    inits = [container("first", "exit 0"), container("second", script)]
+    agent.write(pod(name, container(script="exit 0"), initContainers=inits, restartPolicy=policy))
+    agent.until(lambda: agent.pods().get(name, {}).get("status", {}).get("phase") == expected["phase"], "it is done")
+    shown = agent.pods()[name]["status"]
+    ends = [(s["state"]["terminated"]["exitCode"], s["restartCount"]) for s in shown["initContainerStatuses"]]
+    assert ends == expected["init"]
+    assert [s["name"] for s in shown["initContainerStatuses"]] == ["first", "second"]
+    [main] = shown["containerStatuses"]
+    state = main["state"].get("terminated") or main["state"]["waiting"]
+    assert state["reason"] == expected["main"]
+    initialized = next(c for c in shown["conditions"] if c["type"] == "Initialized")
+    assert initialized["status"] == str(expected["phase"] == "Succeeded")
+    assert agent.cli("get", "pod", name).out.splitlines()[1].split()[2] == expected["word"]
+    agent.remove(name)
+    agent.until_gone([name])

@@ -20,7 +20,6 @@ META: Final = "_meta"
 
 _INIT, _ENV, _HOSTS = "init containers and sidecars", "environment", "host names and DNS"
 LATER: Final[Mapping[str, str]] = {
-    "condition_all_containers_restarting": "restart rules that restart all containers",
     "termination_ordering": _INIT,
     "oom_score_adj": "resources",
     "env_expansion": _ENV,

@@ -8,9 +8,10 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from ipc.api import Container, ContainerStatus, PodCondition
+from ipc.pod_containers import ContainerKind
 from supervisor.pod_lifecycle import effective_grace_period
 from supervisor.status import conditions
-from supervisor.status.containers import container_statuses
+from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import get_phase
 from supervisor.status.qos import compute_pod_qos
 from tests.kubelet_tables.later import Later, Result
@@ -63,12 +64,26 @@ def _condition(case: Json, made: PodCondition) -> Result:
     return expected, {field: getattr(made, field) for field in _CONDITION_FIELDS}
 
 
-def _convert_to_api_container_statuses(case: Json) -> Result:
-    if case["pod_restarting"]:
-        raise Later("restart rules that restart all containers")
+def _all_containers_restarting(case: Json) -> Result:
     of = pod(case["pod"])
+    before = tuple(
+        convert(condition, PodCondition) for condition in (case["old_api_status"] or {}).get("conditions", ())
+    )
+    observed = pod_status(case["status"], of)
+    return _condition(case, conditions.all_containers_restarting(of.spec, observed, before, case["phase"]))
+
+
+def _convert_to_api_container_statuses(case: Json) -> Result:
+    of = pod(case["pod"])
+    given = Surroundings(
+        pod=of,
+        observed=pod_status(case["status"], of),
+        terminating=of.metadata.deletion_timestamp is not None,
+        restarting_all=case["pod_restarting"],
+    )
+    kind = ContainerKind.INIT if case["is_init_container"] else ContainerKind.REGULAR
     containers = tuple(convert(container, Container) for container in case["containers"])
-    got = container_statuses(of, containers, pod_status(case["status"], of), _statuses(case["previous"]) or (), {})
+    got = container_statuses(given, kind, containers, _statuses(case["previous"]) or ())
     return [_comparable(status) for status in case["expected"]], [_comparable(to_builtins(status)) for status in got]
 
 
@@ -104,6 +119,7 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "condition_pod_initialized": _initialized,
     "condition_pod_ready": _pod_ready,
     "condition_ready_to_start_containers": _ready_to_start_containers,
+    "condition_all_containers_restarting": _all_containers_restarting,
     "convert_to_api_container_statuses": _convert_to_api_container_statuses,
     "pod_qos": _pod_qos,
     "effective_grace_period": _effective_grace_period,

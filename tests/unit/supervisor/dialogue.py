@@ -13,6 +13,7 @@ import msgspec
 
 from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from ipc.clock import Instant
+from ipc.hashing import container_hash, sandbox_hash
 from ipc.messages import (
     CancelSync,
     CollectLogs,
@@ -82,9 +83,21 @@ def exited(uid: str, exit_code: int = 0) -> RuntimePodStatus:
 
 
 def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code: int) -> RuntimePodStatus:
-    made = SandboxStatus(id=f"s-{uid}", name=uid, infra_id=f"i-{uid}", attempt=0, state=sandbox)
+    """As `pod` describes it when nothing else is asked for."""
+    wanted = pod(uid)
+    made = SandboxStatus(
+        id=f"s-{uid}", name=uid, infra_id=f"i-{uid}", attempt=0, state=sandbox, hash=sandbox_hash(wanted)
+    )
     main = RuntimeContainerStatus(
-        id=f"c-{uid}", name="main", attempt=0, state=container, exit_code=exit_code, started_at=WALL, finished_at=WALL
+        id=f"c-{uid}",
+        name="main",
+        attempt=0,
+        state=container,
+        hash=container_hash(wanted.spec.containers[0]),
+        sandbox_id=made.id,
+        exit_code=exit_code,
+        started_at=WALL,
+        finished_at=WALL,
     )
     return RuntimePodStatus(uid=uid, name=uid, namespace="default", sandboxes=(made,), containers=(main,))
 

@@ -9,7 +9,7 @@ from ipc.api import Container, ObjectMeta, Pod, PodSpec, PodStatus, RestartPolic
 from ipc.clock import Instant, rfc3339
 from ipc.messages import SyncAction, SyncResult
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
-from supervisor.status import StatusInput, generate_pod_status
+from supervisor.status import Failure, StatusInput, generate_pod_status
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)
 LATER = Instant(mono=200.0, wall=1_800_000_100.0)
@@ -119,9 +119,12 @@ def test_a_terminal_phase_is_never_left() -> None:
 
 
 def test_rejection_makes_it_failed_with_the_reason() -> None:
-    made = status(pod("a"), failure=("OutOfpods", "Pod was rejected: too many"))
-    assert (made.phase, made.reason) == ("Failed", "OutOfpods")
+    """And without container statuses, so that the reason is what people see of it."""
+    rejection = Failure(reason="OutOfpods", message="Pod was rejected: too many")
+    made = status(pod("a"), rejection=rejection, terminating=True, terminated=True)
+    assert (made.phase, made.reason, made.message) == ("Failed", "OutOfpods", "Pod was rejected: too many")
     assert conditions(made)["ContainersReady"] == "False"
+    assert made.container_statuses == ()
 
 
 def test_transition_times_move_only_with_the_status() -> None:

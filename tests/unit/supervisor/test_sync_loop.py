@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes
 from ipc.messages import SyncAction, SyncResult
 from supervisor.sources.types import PodOperation
 from tests.unit.supervisor.dialogue import WALL, Talk, absent, exited, pod, running
@@ -428,8 +429,24 @@ def test_a_completed_pod_whose_sandbox_still_runs_is_stopped_first() -> None:
     talk.start(pod("a", policy="Never"))
     half_down = msgspec.structs.replace(running("a"), containers=exited("a", 7).containers)
     assert talk.see(half_down) == ["terminating a"]
+    assert talk.phase("a") == "Running", "something of it may still run"
+    assert talk.done("a") == ["observe a"]
+    assert talk.see(exited("a", 7)) == ["terminated a"]
     assert talk.phase("a") == "Failed"
     assert talk.told["a"].deletion_timestamp == ""
+
+
+def test_a_pod_that_completes_while_it_is_deleted_is_told_so_when_it_is_down() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.remove("a")
+    assert talk.see(running("a")) == ["terminating a"]
+    half_down = msgspec.structs.replace(running("a"), containers=exited("a").containers)
+    talk.see(half_down)
+    assert talk.phase("a") == "Running"
+    talk.done("a")
+    assert talk.see(exited("a")) == ["terminated a"]
+    assert talk.phase("a") == "Succeeded"
 
 
 def test_a_completed_pod_that_runs_again_goes_down_again() -> None:
@@ -610,3 +627,29 @@ def test_an_unchanged_status_is_not_told_again() -> None:
     talk.see(running("a"))
     talk.done("a")
     assert talk.told["a"].resource_version == version
+
+
+# --- all containers restart --------------------------------------------------------------------------------------
+
+
+def test_the_worker_is_told_that_all_containers_restart_until_everything_is_removed() -> None:
+    rule = ContainerRestartRule(
+        action="RestartAllContainers", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=(42,))
+    )
+    wanted = pod("a")
+    ruled = msgspec.structs.replace(wanted.spec.containers[0], restart_policy="Never", restart_policy_rules=(rule,))
+    spec = msgspec.structs.replace(wanted.spec, containers=(ruled,))
+    talk = Talk()
+    talk.start(msgspec.structs.replace(wanted, spec=spec))
+    assert not talk.syncs["a"].restarting_all
+    triggered = msgspec.structs.replace(running("a"), containers=exited("a", 42).containers)
+    assert talk.see(triggered) == ["sync a"]
+    assert talk.syncs["a"].restarting_all
+    talk.done("a", changed=True)
+    removed = msgspec.structs.replace(triggered, containers=())
+    assert talk.see(removed) == ["sync a"]
+    assert not talk.syncs["a"].restarting_all, "now they start"
+    [main] = talk.told["a"].status.container_statuses
+    assert main.state.waiting is not None
+    assert (main.state.waiting.reason, main.restart_count) == ("RestartingAllContainers", 1)
+    assert talk.phase("a") == "Running"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ipc.container_gc import GcPolicy
+from ipc.hashing import container_hash
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from tests.unit.workers.pods import UID, container, pod, sandbox
-from workers.hashing import container_hash
 from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipc.api import Pod
+from ipc.hashing import sandbox_hash
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
-from workers.hashing import sandbox_hash
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
 from workers.restart import crash_loop_limits

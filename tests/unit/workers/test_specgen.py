@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ipc.api import ContainerPort, EnvVar, Pod
+from ipc.hashing import container_hash, sandbox_hash
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
-from workers.hashing import container_hash, sandbox_hash
 from workers.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
 from workers.specgen import ContainerPlace, container_spec, pod_spec
 

@@ -1,0 +1,31 @@
+"""Removals that wait: nothing is deleted on partial knowledge, of what is wanted or of what runs."""
+
+from __future__ import annotations
+
+
+class Removals:
+    """REMOVEs until every source was read once and one full relist has succeeded."""
+
+    def __init__(self) -> None:
+        self.sources_ready = False
+        """Every configured source was read completely once."""
+        self._waiting: dict[str, int | None] = {}
+        """UID -> grace period that came with it, in seconds."""
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._waiting
+
+    def add(self, uid: str, grace_period_s: int | None) -> None:
+        """Also with another grace period than before."""
+        self._waiting[uid] = grace_period_s
+
+    def withdraw(self, uid: str) -> None:
+        """It is wanted after all."""
+        self._waiting.pop(uid, None)
+
+    def take_due(self, relisted_at: float) -> dict[str, int | None]:
+        """Those to carry out now; they do not wait any more."""
+        if not (self.sources_ready and relisted_at):
+            return {}
+        due, self._waiting = self._waiting, {}
+        return due
