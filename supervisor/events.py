@@ -10,6 +10,8 @@ Different on purpose:
 - no spam filter. Upstream drops an object's new events (burst 25, then one in five minutes) to protect an API server;
   this history is our own and bounded. What needs protection is the history of all others, so an object with too many
   events loses its own oldest, and what happens now is never kept back;
+- events of the node are not combined: they are about files and directories, which have no object of their own, and
+  who reads that a tenth manifest is wrong wants to know which;
 - the first nine messages of similar events go on being counted on their own (upstream: any nine).
 """
 
@@ -28,6 +30,8 @@ from ipc.clock import parse_rfc3339, rfc3339
 from ipc.messages import EventReport
 
 COMPONENT: Final = "rootlet"
+NODE: Final = "Node"
+"""Kind of the object of an event that is not about a pod."""
 MAX_MESSAGE_BYTES: Final = 1024
 """As upstream cuts an event's message."""
 MAX_SIMILAR: Final = 10
@@ -154,6 +158,8 @@ class EventRecorder:
 
     def _correlate(self, key: _Key, wall: float) -> _Key:
         """The event that this one counts for: itself, or the combined one of its group (EventAggregate)."""
+        if key.group.kind == NODE:
+            return key
         similar = self._similar.pop(key.group, None)
         if similar is None or wall - similar.wall > SIMILAR_INTERVAL_S:
             similar = _Similar(frozenset(), wall)
@@ -216,7 +222,7 @@ class EventRecorder:
 
 
 def _key_of_report(report: EventReport, message: str) -> _Key:
-    kind = "Pod" if report.uid else "Node"
+    kind = "Pod" if report.uid else NODE
     group = _Group(kind, report.uid, report.namespace or "default", report.name, report.type, report.reason)
     return _Key(group, report.field_path, message)
 

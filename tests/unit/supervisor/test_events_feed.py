@@ -54,6 +54,15 @@ def test_events_that_differ_in_their_message_only_are_combined_from_the_tenth_on
     assert other.message == "m99", "another object"
 
 
+def test_events_of_the_node_are_about_different_things_and_not_combined() -> None:
+    recorder = EventRecorder("node", 100, 3600.0)
+    for number in range(2 * MAX_SIMILAR):
+        wrong = EventReport(uid="", namespace="", name="node", type="Warning", reason="R", message=f"{number}.yaml")
+        event, _ = recorder.record(wrong, WALL)
+        assert event.message == f"{number}.yaml"
+    assert len(recorder.events()) == 2 * MAX_SIMILAR
+
+
 def test_after_ten_quiet_minutes_messages_are_kept_apart_again() -> None:
     recorder = EventRecorder("node", 100, 36000.0)
     for number in range(MAX_SIMILAR):
