@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipc.api import Pod, PodStatus
 from ipc.clock import Instant, rfc3339
 from ipc.messages import EventReport, PodChanged, SyncDone, WorkType
-from ipc.runtime import RuntimePodStatus, SandboxStatus
+from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE
 from supervisor.events import EventRecorder
 from supervisor.feed import Feed, FeedMessage
@@ -42,7 +42,7 @@ class Reporter:
         assert life.pod is not None
         before, looked_at_before = life.status, life.looked_at
         self._generate(life, observed, now)
-        messages = self._feed.pod(self._pod_changed(life, life.pod, next(iter(observed.sandboxes), None), observed_at))
+        messages = self._feed.pod(self._pod_changed(life, life.pod, observed, observed_at))
         # One that was found ended, after a restart of the agent, was told of in time.
         was_there = looked_at_before or observed.is_running()
         if was_there and _has_exceeded_deadline(life.status) and not _has_exceeded_deadline(before):
@@ -67,9 +67,7 @@ class Reporter:
         life.told = merge_pod_status(life.told, life.status, could_have_running_containers=could_run)
         life.looked_at = life.looked_at or given.looked_at
 
-    def _pod_changed(
-        self, life: PodLifecycle, pod: Pod, sandbox: SandboxStatus | None, observed_at: float
-    ) -> PodChanged:
+    def _pod_changed(self, life: PodLifecycle, pod: Pod, observed: RuntimePodStatus, observed_at: float) -> PodChanged:
         assert life.told is not None
         waits = {
             name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
@@ -86,7 +84,7 @@ class Reporter:
             next_try=waits,
             sentence=life.sentence,
             slot=life.slot,
-            sandbox=sandbox,
+            sandbox=next(iter(observed.sandboxes), None),
         )
 
     def gone(self, uid: str) -> list[FeedMessage]:

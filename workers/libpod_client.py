@@ -6,6 +6,7 @@ podman-py is given in as a transport (its ``PodmanClient.api``, a requests sessi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -108,7 +109,7 @@ class LibpodClient:
         """The answer as a requests Response, its body not yet read. Blocks: for a thread of the stream's own."""
         response = self._send(request, stream=True)
         if response.status_code >= 400:
-            with response:
+            with contextlib.closing(response):
                 raise libpod.call_error(request.call, response.status_code, response.content)
         return response
 

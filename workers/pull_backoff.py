@@ -18,6 +18,9 @@ PULL_BACKOFF: Final = BackoffLimits(initial_s=10.0, max_s=300.0, expires_after_s
 MAX_FAILURES: Final = 64
 """Images of one pod whose failures are remembered; of more, the newest."""
 
+MAX_MESSAGE_CHARS: Final = 1024
+"""Longest reason that is remembered, in characters: it travels with every sync."""
+
 
 class PullBackoff:
     """Of one pod, for one sync."""
@@ -39,7 +42,9 @@ class PullBackoff:
         """A pull has failed; the wall time before which trying again is useless (Backoff.Next)."""
         known = self._failures.pop(image, None)
         backoff_s = next_backoff_s(_entry(known) if known else None, now_wall, self._limits)
-        self._failures[image] = PullFailure(image=image, backoff_s=backoff_s, updated_at=now_wall, message=message)
+        self._failures[image] = PullFailure(
+            image=image, backoff_s=backoff_s, updated_at=now_wall, message=message[:MAX_MESSAGE_CHARS]
+        )
         return now_wall + backoff_s
 
     def succeeded(self, image: str) -> None:

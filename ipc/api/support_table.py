@@ -42,6 +42,7 @@ _NA: Final = Support.NOT_APPLICABLE
 _ONE_NODE: Final = "there is one node and no scheduler"
 _NO_USER: Final = "the container would run as another user than asked for"
 _NOT_PROBED: Final = "nothing is probed yet"
+_NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of the container on"
 _NO_REQUEST: Final = "no HTTP request can be made into a pod yet"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
@@ -182,7 +183,7 @@ CONTAINER_ROWS: Final = (
     ),
     FieldSupport("spec.containers[*].tty", _YES),
     FieldSupport("spec.containers[*].terminationMessagePath", _YES),
-    FieldSupport("spec.containers[*].terminationMessagePolicy", _YES),
+    FieldSupport("spec.containers[*].terminationMessagePolicy", _NOTE, _NEXT_LIFE),
     FieldSupport("spec.containers[*].resources", _WARN, "limits are not enforced yet"),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
@@ -201,7 +202,7 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].lifecycle.preStop.sleep", _YES),
     FieldSupport("spec.containers[*].lifecycle.preStop.httpGet", _NO, _NO_REQUEST),
     FieldSupport("spec.containers[*].lifecycle.preStop.tcpSocket", _NO, _NO_HANDLER),
-    FieldSupport("spec.containers[*].lifecycle.stopSignal", _YES),
+    FieldSupport("spec.containers[*].lifecycle.stopSignal", _NOTE, _NEXT_LIFE),
 )
 
 _CONTEXT: Final = "spec.containers[*].securityContext"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -241,8 +242,10 @@ async def test_no_command_runs_in_what_is_not_there(target: Target) -> None:
     assert kind_of(caught) is ErrorKind.NOT_FOUND
 
 
-@pytest.mark.parametrize(("spec", "name"), [({}, "SIGTERM"), ({"stop_signal": 10}, "SIGUSR1")])
-async def test_a_container_shows_its_stop_signal(target: Target, spec: dict[str, int], name: str) -> None:
+@pytest.mark.parametrize(
+    ("spec", "name"), [({}, "SIGTERM"), ({"stop_signal": 10}, "SIGUSR1"), ({"stop_signal": 37}, "SIGRTMIN+3")]
+)
+async def test_a_container_shows_its_stop_signal(target: Target, spec: dict[str, Any], name: str) -> None:
     pod = await target.runtime.create_pod(pod_spec(target))
     id = await target.runtime.create_container(container_spec(target, pod, **spec))
     assert (await target.runtime.inspect_container(id)).stop_signal == name

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.agent import Agent, Json, is_ready
+from tests.e2e.agent import Agent, Json, container_status, is_ready
 from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -60,12 +60,26 @@ def test_it_is_never_started_again(agent: Agent) -> None:
     assert [c.id for c in agent.eye.containers("once") if c.name == "debug"] == [debug.id]
 
 
-def test_a_target_that_is_not_there_is_waited_for(agent: Agent) -> None:
-    """It is started before all others, so the first try finds no target."""
+def test_it_may_stand_in_the_manifest_from_the_beginning(agent: Agent) -> None:
     agent.write(pod("early", container(script=TARGET), ephemeralContainers=[ephemeral("debug", LOOK, "main")]))
     agent.until(lambda: "early" in agent.pods() and "running" in state(agent, "early", "debug"), "debug runs")
-    messages = [e["message"] for e in agent.events("early") if e["reason"] == "Failed"]
-    assert messages == ["Error: unable to find target container main"]
+    agent.until(lambda: "sleep 4242" in agent.cli("logs", "early", "-c", "debug").out, "debug sees its target")
+
+
+def test_a_target_that_does_not_run_is_waited_for(agent: Agent) -> None:
+    parts = (container(script="exit 0"), container("other"))
+    agent.write(pod("ended", *parts, restartPolicy="Never"))
+    agent.until(lambda: "ended" in agent.pods() and has_ended(agent, "ended"), "the target has ended")
+    agent.write(pod("ended", *parts, restartPolicy="Never", ephemeralContainers=[ephemeral("debug", LOOK, "main")]))
+    waiting = {"reason": "CreateContainerConfigError", "message": "target container main is not running"}
+    agent.until(lambda: state(agent, "ended", "debug").get("waiting") == waiting, "debug waits")
+    failed = [e for e in agent.events("ended") if e["reason"] == "Failed"]
+    assert {e["message"] for e in failed} == {"Error: target container main is not running"}
+    assert {c.name for c in agent.eye.containers("ended")} == {"main", "other"}
+
+
+def has_ended(agent: Agent, name: str) -> bool:
+    return "terminated" in container_status(agent.pods()[name]).get("state", {})
 
 
 def test_a_target_that_no_manifest_has_is_refused(agent: Agent) -> None:

@@ -209,12 +209,13 @@ def test_a_digest_is_a_name(world: World, agent: Agent) -> None:
     assert {container_status(shown[pod_name])["imageID"] for pod_name in images} == {f"{name}@{digest}"}
 
 
-@pytest.mark.parametrize("victims", [WORKERS, ("node",)], ids=["pod workers", "node worker"])
-def test_a_pull_survives_the_death_of_workers(
-    world: World, agent: Agent, proxy: Proxy, victims: tuple[str, ...]
-) -> None:
-    """Pod workers find it under way; without its node worker it begins anew, and nobody calls that a failure."""
-    name = f"survives-{len(victims)}"
+@pytest.mark.parametrize(
+    "victims", [WORKERS, ("node",), pytest.param(("podman",), marks=pytest.mark.slow)], ids=["pods", "node", "podman"]
+)
+def test_a_pull_survives_deaths(world: World, agent: Agent, proxy: Proxy, victims: tuple[str, ...]) -> None:
+    """Pod workers find it under way. Without its node worker or Podman it begins anew, and nobody calls that a failure
+    of the image."""
+    name = f"survives-{victims[0]}"
     world.open.push(name, "1", layer_bytes=2_000_000)
     proxy.bytes_per_s, before = 700_000, proxy.passed_bytes
     agent.write(one(name, f"{proxy.address}/{name}:1"))

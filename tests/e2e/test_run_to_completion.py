@@ -39,7 +39,7 @@ EXPECTED = {
     # phase, exit code and restarts of `main`, STATUS of `get pods`
     "never-ok": ("Succeeded", 0, 0, "Completed"),
     "never-bad": ("Failed", 7, 0, "Error"),
-    "never-mixed": ("Failed", 0, 0, "Completed"),
+    "never-mixed": ("Failed", 0, 0, "Error"),
     "on-failure-ok": ("Succeeded", 0, 0, "Completed"),
     "second-try": ("Succeeded", 0, 1, "Completed"),
 }

@@ -88,7 +88,7 @@ def test_it_is_told_as_well_by_the_next_agent(written: Agent) -> None:
 
 
 def test_the_life_before_keeps_its_own_words(agent: Agent) -> None:
-    script = f"hostname > {PATH}; date +%s%N >> {PATH}; exit 1"
+    script = f"hostname > {PATH}; cat /proc/uptime >> {PATH}; exit 1"
     agent.write(pod("again", container(script=script)))
 
     def lives() -> list[Json]:

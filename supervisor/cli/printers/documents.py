@@ -10,6 +10,8 @@ Json = Mapping[str, Any]
 
 _YAML_1_1_BOOLEANS: Final = ("y", "Y", "n", "N")
 """Other readers than PyYAML take them for booleans."""
+_OTHER_LINE_BREAKS: Final = frozenset("\r\x85\u2028\u2029")
+"""A block would make line feeds of them."""
 _NO_WRAPPING: Final = 2**31
 
 
@@ -35,7 +37,8 @@ def as_yaml(obj: Json) -> str:
             return '"' if style == "'" else style
 
     def represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        style = "|" if "\n" in text else '"' if text in _YAML_1_1_BOOLEANS else None
+        lines = "\n" in text and _OTHER_LINE_BREAKS.isdisjoint(text)
+        style = "|" if lines else '"' if text in _YAML_1_1_BOOLEANS else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
     Dumper.add_representer(str, represent_str)

@@ -517,3 +517,25 @@ def test_results_say_what_was_done(tmp_path: Path) -> None:
         ]
 
     on_host(tmp_path, scenario)
+
+
+def test_a_pod_that_has_to_go_while_its_container_starts_goes_politely(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod(with_pre_stop(exec_hook("sleep", "2")))
+        cancel = asyncio.Event()
+        begin = host.podman.start_container
+
+        def start_container(id: str) -> None:
+            begin(id)
+            if not host.podman.container(id).is_infra:
+                cancel.set()
+
+        host.podman.start_container = start_container  # type: ignore[method-assign]
+        done = await host.sync(of, cancel=cancel)
+        assert len(host.podman.execs) == 0
+        assert list(host.running()) == ["a"]
+        assert done.changed
+        assert await took_s(host, host.sync(of, TERMINATING)) == 2
+        assert only(host).exit_code == 7
+
+    on_host(tmp_path, scenario)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ipc.messages import PullFailure
-from workers.pull_backoff import MAX_FAILURES, PullBackoff
+from workers.pull_backoff import MAX_FAILURES, MAX_MESSAGE_CHARS, PullBackoff
 
 NOW = 1_800_000_000.0
 
@@ -25,6 +25,13 @@ def test_nothing_is_remembered_for_longer_than_twice_the_maximum() -> None:
     backoff = PullBackoff("u1", [failure("old", updated_at=NOW - 601.0), failure("new")])
     assert [known.image for known in backoff.remembered(NOW)] == ["new"]
     assert backoff.failed("old", "again", NOW) == NOW + 10.0
+
+
+def test_a_long_reason_is_cut() -> None:
+    backoff = PullBackoff("u1")
+    backoff.failed("a", "x" * 5000, NOW)
+    (known,) = backoff.remembered(NOW)
+    assert known.message == "x" * MAX_MESSAGE_CHARS
 
 
 def test_success_forgets() -> None:
