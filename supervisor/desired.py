@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 
+from ipc.api import Pod
 from ipc.clock import Clock
 from ipc.messages import Reply
 from supervisor import checkpoint
@@ -21,7 +22,7 @@ from supervisor.sources.applied import AppliedPods
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
-from supervisor.sources.types import APPLY_SOURCE, FILE_SOURCE, ManifestError, PodUpdate, SourceSnapshot
+from supervisor.sources.types import APPLY_SOURCE, FILE_SOURCE, DesiredPod, ManifestError, PodUpdate, SourceSnapshot
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger("rootlet.sources")
@@ -59,6 +60,8 @@ class Desired:
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._applying = asyncio.Lock()
         self._saving = asyncio.Lock()
+        self._held_back: dict[str, Pod] = {}
+        """UID -> what a pod stays although its manifest says something else: the edit was not admitted."""
         self._told: dict[str, frozenset[ManifestError]] = {}
 
     @property
@@ -84,6 +87,11 @@ class Desired:
             self._checkpoint.unlink(missing_ok=True)
         except OSError as error:
             log.error("checkpoint not removed: %s", error)
+
+    async def hold_back(self, pod: Pod) -> None:
+        """Its edit was refused: what runs is what the next start has to restore."""
+        self._held_back[pod.metadata.uid] = pod
+        await self._save()
 
     async def watch(self) -> AsyncIterator[Change]:
         """Every change from now on. Ends only by being closed."""
@@ -147,6 +155,8 @@ class Desired:
 
     def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
         updates = self._config.merge(snapshot, self._clock.now())
+        for pod in (pod for update in updates for pod in update.pods):
+            self._held_back.pop(pod.metadata.uid, None)
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
         self._changes.put_nowait(Change(updates, errors, kill))
 
@@ -155,6 +165,14 @@ class Desired:
         self._told[source] = frozenset(errors)
         return tuple(error for error in errors if error not in before)
 
+    def _effective(self) -> tuple[DesiredPod, ...]:
+        """What is desired, as far as it was admitted."""
+        held = self._held_back
+        return tuple(
+            msgspec.structs.replace(item, pod=held.get(item.pod.metadata.uid, item.pod))
+            for item in self._config.desired()
+        )
+
     async def _save(self) -> None:
         """A checkpoint that cannot be written costs only what it is for: say so and go on.
 
@@ -162,6 +180,6 @@ class Desired:
         """
         async with self._saving:
             try:
-                await asyncio.to_thread(checkpoint.save, self._checkpoint, self._config.desired())
+                await asyncio.to_thread(checkpoint.save, self._checkpoint, self._effective())
             except OSError as error:
                 log.error("checkpoint not written: %s", error)

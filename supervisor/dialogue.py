@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.api import Event, Pod
 from ipc.messages import (
     AbandonPull,
     AgentChanged,
     CancelPull,
     CancelSync,
+    CollectLogs,
     EventChanged,
     EventGone,
     EventReport,
@@ -71,6 +73,12 @@ class HousekeepingTick(msgspec.Struct, frozen=True):
     """Every housekeepingPeriod."""
 
 
+class EventsRestored(msgspec.Struct, frozen=True):
+    """What an earlier life of the agent has told, longest unseen first."""
+
+    events: tuple[Event, ...]
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -102,6 +110,7 @@ class Send(msgspec.Struct, frozen=True):
         | CancelPull
         | PullProgress
         | PullEnded
+        | CollectLogs
         | PodChanged
         | PodGone
         | EventChanged
@@ -113,6 +122,12 @@ class Send(msgspec.Struct, frozen=True):
 
 class PodsStopped(msgspec.Struct, frozen=True):
     """Nothing of ours is left in the runtime."""
+
+
+class UpdateRefused(msgspec.Struct, frozen=True):
+    """The manifest of a running pod asks for what cannot be: this is what the pod stays."""
+
+    pod: Pod
 
 
 class Log(msgspec.Struct, frozen=True):
@@ -135,8 +150,9 @@ LoopEvent = (
     | WorkerDown
     | SyncTick
     | HousekeepingTick
+    | EventsRestored
     | SettingsChanged
     | StopPods
     | KillPod
 )
-LoopCommand = Send | PodsStopped | Log
+LoopCommand = Send | PodsStopped | UpdateRefused | Log

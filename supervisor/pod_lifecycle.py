@@ -62,8 +62,12 @@ class PodLifecycle:
         """TERMINATED was carried out as it is wanted now; a fresh view ends it."""
         self.finished = False
         """Nothing is left to do, unless something of it runs again."""
+        self.garbage: tuple[str, ...] = ()
+        """Ids of dead containers that its next sync takes away, whatever else it does; one that is finished gets a sync
+        for them alone."""
         self.grace_period_s: int | None = None
         self.deletion_wall = 0.0
+        """When it was removed, in epoch seconds; 0.0 while it is wanted."""
         self.rejection: Failure | None = None
         """Why it was not admitted."""
         self.successor: Pod | None = None
@@ -90,13 +94,12 @@ class PodLifecycle:
         if self.phase is WorkType.SYNC:
             self.pending = True
 
-    def terminate(self, grace_override_s: int | None, wall: float) -> bool:
+    def terminate(self, grace_override_s: int | None = None) -> bool:
         """Go down, or go down sooner. True when the sync in flight is in the way."""
         if self.phase is WorkType.TERMINATED:
             return False
         before = self.grace_period_s
         self.grace_period_s = self._effective_grace_period(grace_override_s)
-        self.deletion_wall = self.deletion_wall or wall
         shortened = self.grace_period_s is not None and (before is None or self.grace_period_s < before)
         first = self.phase is WorkType.SYNC
         self.phase = WorkType.TERMINATING
@@ -119,7 +122,7 @@ class PodLifecycle:
             self.finished = False
             self.pending = True
             return False
-        return self.terminate(grace_override_s, wall)
+        return self.terminate(grace_override_s)
 
     def observed(self, *, running: bool) -> None:
         """Its view changed (isSyncPodWorthy). What was down for good and runs again is no longer finished."""
@@ -139,14 +142,25 @@ class PodLifecycle:
         start_time = self.status.start_time if self.status is not None else None
         return self.phase is WorkType.SYNC and past_active_deadline(self.pod, start_time, now_wall)
 
+    @property
+    def at_rest(self) -> bool:
+        """There is nothing to send a worker for."""
+        return self.finished and (self.removed or not self.garbage)
+
     def wants_dispatch(self) -> bool:
-        return self.pending and self.in_flight is None and not self.finished
+        return self.pending and self.in_flight is None and not self.at_rest
+
+    def collect(self, garbage: tuple[str, ...]) -> None:
+        """Dead containers of it that are too many on the node."""
+        self.garbage = garbage
+        self.pending = True
 
     def dispatched(self, slot: int, incarnation: int) -> InFlight:
         """A SyncPod goes out."""
         assert self.in_flight is None, "two syncs of one pod"
         self._generation += 1
         self.pending = False
+        self.garbage = ()
         self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed)
         return self.in_flight
 
@@ -161,6 +175,8 @@ class PodLifecycle:
         assert flight is not None
         self.acted_at = now_mono
         self.pull_failures = done.pull_failures
+        if done.changed or done.error:
+            self.sentence = done.sentence or done.message
         if done.error or done.cancelled or flight.kind is not self.phase:
             return
         self.cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ipc.api import Pod, PodStatus
+from collections.abc import Iterable
+
+from ipc.api import Event, Pod, PodStatus
 from ipc.clock import Instant, rfc3339
 from ipc.messages import EventReport, PodChanged, SyncDone, WorkType
 from ipc.runtime import RuntimePodStatus
@@ -13,6 +15,7 @@ from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reason_cache import ReasonCache
 from supervisor.settings import Settings
 from supervisor.status import StatusInput, generate_pod_status, merge_pod_status
+from supervisor.status.replaced import replaced_containers
 
 
 class Reporter:
@@ -28,6 +31,19 @@ class Reporter:
 
     def settings_changed(self, settings: Settings) -> None:
         self._events.resize(settings.event_history.max_events, settings.event_history.ttl_s)
+
+    @property
+    def event_history(self) -> EventRecorder:
+        """For reading."""
+        return self._events
+
+    def restore_events(self, events: Iterable[Event], now: Instant) -> list[FeedMessage]:
+        """Those that an earlier life of the agent has left."""
+        self._events.restore(events, now.wall)
+        return [message for event in self._events.events() for message in self._feed.event(event)]
+
+    def expire_events(self, now: Instant) -> list[FeedMessage]:
+        return self._feed.events_gone(self._events.expire(now.wall))
 
     def sync_results(self, life: PodLifecycle, done: SyncDone) -> None:
         self._reasons.update(life.uid, done.results)
@@ -57,6 +73,7 @@ class Reporter:
             reasons=self._reasons.of_pod(life.uid),
             previous=life.status,
             host_ip=self._host_ip,
+            replaced=replaced_containers(life.pod, observed) if life.phase is WorkType.SYNC else frozenset(),
             looked_at_before=life.looked_at,
             terminating=life.phase is not WorkType.SYNC,
             terminated=life.phase is WorkType.TERMINATED,
@@ -79,7 +96,7 @@ class Reporter:
             pod=pod,
             status=life.told,
             source=life.source,
-            deletion_timestamp=rfc3339(life.deletion_wall) if life.removed and life.deletion_wall else "",
+            deletion_timestamp=rfc3339(life.deletion_wall) if life.deletion_wall else "",
             observed_at=observed_at,
             next_try=waits,
             sentence=life.sentence,

@@ -8,9 +8,9 @@ from typing import TypeVar
 import msgspec
 
 from ipc.api import Container
+from ipc.hashing import container_hash
 from ipc.runtime import RuntimeContainerStatus
 from workers.decision import ContainerStart, ContainerWait, Given
-from workers.hashing import container_hash
 from workers.kills import ContainerKill, kill_of
 from workers.restart import do_backoff
 from workers.termination import KillReason

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api import Pod
+from ipc.hashing import sandbox_hash
 from ipc.runtime import RuntimePodStatus, SandboxState
-from workers.hashing import sandbox_hash
 
 
 class SandboxChange(msgspec.Struct, frozen=True, kw_only=True):

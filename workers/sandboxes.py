@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.api import Pod
+from ipc.hashing import sandbox_hash
 from ipc.messages import SyncAction
 from workers import labels, pod_logs
-from workers.hashing import sandbox_hash
 from workers.naming import infra_name, sandbox_name
 from workers.removing import remove_half_made, remove_id
 from workers.runtime import ErrorKind, InspectedPod, RuntimeCallError

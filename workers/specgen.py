@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api import Container, Pod
+from ipc.hashing import container_hash, sandbox_hash
 from workers import labels
-from workers.hashing import container_hash, sandbox_hash
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.signal_names import signal_number
 

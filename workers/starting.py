@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from ipc.api import Container, EphemeralContainer, Pod
+from ipc.hashing import container_hash
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
-from workers.hashing import container_hash
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError

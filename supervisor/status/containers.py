@@ -1,7 +1,8 @@
 """Container statuses out of observed containers (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
 
-Different on purpose: the image and its id are kept while a container is between two lives, and one that was removed to
-restart with all others says so until it is made again, not only in the first status after its removal.
+Different on purpose: the image and its id are kept while a container is between two lives; one that was removed to
+restart with all others says so until it is made again, not only in the first status after its removal; and an end that
+nobody saw counts as one restart, not as one when it is missed and another when the next container is there.
 """
 
 from __future__ import annotations
@@ -114,12 +115,14 @@ def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
 def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: ContainerStatus | None) -> ContainerStatus:
     newest = seen[0]
     old = old or ContainerStatus(name=newest.name)
-    another = old.state.terminated is not None and old.container_id != states.container_id(newest)
+    ended = old.state.terminated
+    another = ended is not None and old.container_id != states.container_id(newest)
+    uncounted = another and ended is not None and ended.reason != states.STATUS_UNKNOWN
     status = ContainerStatus(
         name=newest.name,
         state=states.observed_state(newest),
         last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else old.last_state,
-        restart_count=max(newest.attempt, old.restart_count + another),  # a count never falls
+        restart_count=max(newest.attempt, old.restart_count + uncounted),  # a count never falls
         image=newest.image,
         image_id=newest.image_id,
         container_id=states.container_id(newest),

@@ -21,7 +21,8 @@ def get_phase(
     pod_has_initialized: bool,
     replaced: Container[str] = frozenset(),
 ) -> str:
-    """``pod_is_terminal``: nothing will be started any more, whatever the restart policy says.
+    """``pod_is_terminal``: nothing will be started any more, whatever the restart policy says (upstream: not so for
+    static pods, whose mirror would go for good).
 
     ``replaced``: names of containers that will be started again, whatever it says (an edited manifest; upstream has
     no such thing).

@@ -14,17 +14,13 @@ from supervisor.status.phase import TERMINAL_PHASES
 
 def terminate_pod(spec: PodSpec, status: PodStatus) -> PodStatus:
     """Whatever did not show how it ended counts as failed, and so does the pod: nobody may take it for a success."""
-    begun = _begun(status.init_container_statuses)
+    regular, inits = status.container_statuses, status.init_container_statuses
+    begun = _begun(inits)
     return msgspec.structs.replace(
         status,
         phase=status.phase if status.phase in TERMINAL_PHASES else "Failed",
-        container_statuses=_ended(status.container_statuses)
-        if _has_initialized(spec, status)
-        else status.container_statuses,
-        init_container_statuses=(
-            *_ended(status.init_container_statuses[:begun]),
-            *status.init_container_statuses[begun:],
-        ),
+        container_statuses=_ended(regular) if _has_initialized(spec, status) else regular,
+        init_container_statuses=(*_ended(inits[:begun]), *inits[begun:]),
     )
 
 
@@ -33,7 +29,7 @@ def _ended(statuses: Sequence[ContainerStatus]) -> tuple[ContainerStatus, ...]:
     return tuple(
         status
         if status.state.terminated is not None
-        else msgspec.structs.replace(status, state=unknown, ready=False, started=status.started and False)
+        else msgspec.structs.replace(status, state=unknown, ready=False, started=False)
         for status in statuses
     )
 

@@ -18,6 +18,7 @@ import msgspec
 from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from ipc.board import Board
 from ipc.clock import Instant
+from ipc.hashing import container_hash, sandbox_hash
 from ipc.messages import (
     CancelSync,
     Observe,
@@ -53,7 +54,6 @@ from supervisor.settings import Settings
 from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
-from workers.hashing import container_hash, sandbox_hash
 from workers.kills import ALIVE
 from workers.pod_actions import compute_pod_actions
 from workers.published import Published

@@ -9,10 +9,10 @@ import msgspec
 
 from ipc import clock
 from ipc.api import ObjectMeta, Pod, PodSpec
+from ipc.hashing import container_hash, sandbox_hash
 from ipc.pod_containers import every_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers.decision import ProbeResult, ProbeVerdicts
-from workers.hashing import container_hash, sandbox_hash
 
 Json = Mapping[str, Any]
 _T = TypeVar("_T")

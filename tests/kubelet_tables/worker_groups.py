@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import json, structs, to_builtins
 
 from ipc.api import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
+from ipc.hashing import container_hash
 from ipc.initialized import has_any_active_regular_container_started, has_any_regular_container_started
 from ipc.pod_containers import every_container
 from ipc.restart_policy import (
@@ -32,7 +33,6 @@ from tests.kubelet_tables.translate import (
     wall,
 )
 from workers.event_texts import crash_loop_message
-from workers.hashing import container_hash
 from workers.init_containers import is_init_container_failed
 from workers.pod_actions import PodActions, compute_pod_actions
 from workers.pod_logs import restart_count_by_log_dir

@@ -13,10 +13,12 @@ import msgspec
 
 from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from ipc.clock import Instant
+from ipc.hashing import container_hash, sandbox_hash
 from ipc.messages import (
     AbandonPull,
     CancelPull,
     CancelSync,
+    CollectLogs,
     EventChanged,
     FeedSynced,
     Observation,
@@ -46,6 +48,7 @@ from supervisor.dialogue import (
     SourcesReady,
     StopPods,
     SyncTick,
+    UpdateRefused,
     Views,
     WorkerDown,
     WorkerUp,
@@ -88,9 +91,21 @@ def exited(uid: str, exit_code: int = 0) -> RuntimePodStatus:
 
 
 def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code: int) -> RuntimePodStatus:
-    made = SandboxStatus(id=f"s-{uid}", name=uid, infra_id=f"i-{uid}", attempt=0, state=sandbox)
+    """As `pod` describes it when nothing else is asked for."""
+    wanted = pod(uid)
+    made = SandboxStatus(
+        id=f"s-{uid}", name=uid, infra_id=f"i-{uid}", attempt=0, state=sandbox, hash=sandbox_hash(wanted)
+    )
     main = RuntimeContainerStatus(
-        id=f"c-{uid}", name="main", attempt=0, state=container, exit_code=exit_code, started_at=WALL, finished_at=WALL
+        id=f"c-{uid}",
+        name="main",
+        attempt=0,
+        state=container,
+        hash=container_hash(wanted.spec.containers[0]),
+        sandbox_id=made.id,
+        exit_code=exit_code,
+        started_at=WALL,
+        finished_at=WALL,
     )
     return RuntimePodStatus(uid=uid, name=uid, namespace="default", sandboxes=(made,), containers=(main,))
 
@@ -98,8 +113,8 @@ def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code:
 class Talk:
     """One sync loop, its children up (without having been asked anything yet)."""
 
-    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, max_pods: int = 110) -> None:
-        self.settings = Settings(max_pods=max_pods)
+    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, **settings: Any) -> None:
+        self.settings = Settings(**settings)
         self.loop = SyncLoop(self.settings, 1, rows, "10.0.0.1", random.Random(0))
         self.mono = 100.0
         self.syncs: dict[str, SyncPod] = {}
@@ -108,6 +123,8 @@ class Talk:
         self.events: list[str] = []
         """``Reason pod``"""
         self.logs: list[str] = []
+        self.collected: list[tuple[str, ...]] = []
+        """Whose directories stay, every time that the others are collected."""
         self._up: dict[int, int] = {}
         self._in_flight: dict[str, SyncPod] = {}
         for slot in up:
@@ -220,6 +237,8 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case UpdateRefused(pod=kept):
+                return [f"keep {kept.metadata.uid}"]
             case Send(slot=slot, message=message):
                 assert slot in self._up, f"{message} to slot {slot}, where nobody is"
                 return self._message(slot, message)
@@ -249,6 +268,9 @@ class Talk:
                 return [f"cancel pull {image}"]
             case PullProgress(reference=image) | PullEnded(reference=image):
                 return [f"{type(message).__name__} {image}"]
+            case CollectLogs(uids=uids):
+                self.collected.append(uids)
+                return []
             case PodChanged():
                 self.told[message.pod.metadata.uid] = message
                 return []

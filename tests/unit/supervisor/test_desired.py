@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.api import Pod
 from ipc.clock import SystemClock
 from supervisor.desired import CHECKPOINT_FILE, Change, Desired
 from supervisor.dialogue import KillPod
@@ -110,6 +111,40 @@ async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sourc
         assert restarted.desired.all_ready
     assert [pod for change in changes for update in change.updates for pod in update.pods] == []
     assert [error.field for change in changes for error in change.errors] == ["spec.hostPID"]
+
+
+async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sources: Sources, tmp_path: Path) -> None:
+    """Its pod goes on as it was, also over a restart; then the edit comes again and may be admitted."""
+    running = restored(Sources(tmp_path))["of-a-file"]
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
+    change = await sources.next_change()
+    assert [update.op for update in change.updates] == [PodOperation.UPDATE]
+    await sources.desired.hold_back(running)
+    assert await images_after_restart(tmp_path) == ({"of-a-file": "busybox", "applied": "busybox"}, ["new"])
+
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="newer")))
+    change = await sources.next_change()
+    await sources.desired.apply("-", text(manifest("applied")))
+    images, _ = await images_after_restart(tmp_path)
+    assert images["of-a-file"] == "newer", "another edit is another question"
+
+
+def restored(sources: Sources) -> dict[str, Pod]:
+    """What a start restores, by name."""
+    return {pod.metadata.name: pod for update in sources.desired.restore() for pod in update.pods}
+
+
+async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[str]]:
+    """What the next start restores, by name, and what its sources then update."""
+    restarted = Sources(directory)
+    async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
+        before = restored(restarted)
+        changes = [await restarted.next_change(), await restarted.next_change()]
+    updated = [pod for change in changes for update in change.updates for pod in update.pods]
+    return (
+        {name: pod.spec.containers[0].image for name, pod in before.items()},
+        [pod.spec.containers[0].image for pod in updated],
+    )
 
 
 async def test_an_apply_that_is_refused_names_every_field_and_keeps_what_was_applied(sources: Sources) -> None:

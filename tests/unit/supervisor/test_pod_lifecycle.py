@@ -95,7 +95,7 @@ def test_an_update_never_revives_what_goes_down() -> None:
 
 def completed() -> PodLifecycle:
     one = life()
-    one.terminate(None, 100.0)
+    one.terminate()
     one.settle(DOWN)
     one.dispatched(3, 1)
     one.done(answer(one), 1.0)
@@ -125,7 +125,7 @@ def test_a_finished_pod_that_runs_again_goes_down_again() -> None:
 def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
     """A start that timed out took effect later, while TERMINATED was under way."""
     one = life()
-    one.terminate(None, 100.0)
+    one.terminate()
     one.settle(DOWN)
     one.dispatched(3, 1)
     one.observed(running=True)
@@ -136,7 +136,7 @@ def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
 
 def test_removal_during_the_sync_that_keeps_everything_is_carried_out_by_another() -> None:
     one = life()
-    one.terminate(None, 100.0)
+    one.terminate()
     one.settle(GONE)
     assert not one.dispatched(3, 1).remove
     one.remove(None, 101.0)

@@ -145,6 +145,8 @@ def test_nobody_knows_what_a_container_of_unknown_state_did() -> None:
     assert words(main_of(lost).state) == "terminated ContainerStatusUnknown 137"
     assert main_of(lost).restart_count == 1
     assert made_of(container(Observed.UNKNOWN), previous=lost) == lost, "and that is said once"
+    again = main_of(made_of(container(Observed.RUNNING, id="c2", attempt=1), previous=lost))
+    assert (again.restart_count, words(again.last_state)) == (1, "terminated ContainerStatusUnknown 137")
     assert words(main_of(made_of(container(Observed.UNKNOWN))).state) == "waiting "
 
 

@@ -136,7 +136,7 @@ def test_the_latest_update_wins() -> None:
 def test_an_update_that_is_refused_leaves_the_running_pod() -> None:
     talk = Talk()
     talk.start(pod("a", host_port=80), "b")
-    assert talk.update(pod("b", host_port=80)) == []
+    assert talk.update(pod("b", host_port=80)) == ["keep b"], "what runs is what the next agent has to restore"
     assert talk.events == ["NodePorts b"]
     assert talk.phase("b") == "Running"
     assert talk.told["b"].pod == pod("b")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ipc.clock import rfc3339
 from ipc.messages import SyncAction, SyncResult, WorkType
 from ipc.runtime import ContainerState, RuntimePodStatus
 from supervisor.sources.types import PodOperation
-from tests.unit.supervisor.dialogue import POD_SLOT, Talk, absent, exited, pod, running
+from tests.unit.supervisor.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 
 
 def stopping(talk: Talk, grace_s: int = 30) -> None:
@@ -123,6 +124,18 @@ def test_a_deleted_pod_says_when_that_was_and_runs_until_it_is_down() -> None:
     talk.see(exited("a", 143))
     assert talk.told["a"].deletion_timestamp == told.deletion_timestamp
     assert talk.phase("a") == "Failed", "nothing of it can run any more"
+
+
+def test_a_completed_pod_was_deleted_when_it_was_and_not_when_it_was_done() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.see(exited("a"))
+    talk.done("a")
+    talk.see(exited("a"))
+    assert talk.told["a"].deletion_timestamp == ""
+    talk.tick(after_s=1000.0)
+    talk.remove("a")
+    assert talk.told["a"].deletion_timestamp == rfc3339(WALL + talk.mono)
 
 
 def test_a_container_that_vanished_on_the_way_down_has_an_end_too() -> None:

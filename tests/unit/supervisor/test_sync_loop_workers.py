@@ -50,6 +50,22 @@ def test_an_idle_pod_does_not_notice_a_death() -> None:
     assert talk.syncs["a"].incarnation == 2
 
 
+def test_a_pod_that_restarts_nothing_is_not_done_when_a_worker_died_while_it_replaced_a_container() -> None:
+    """Between the end of the old container and the start of the new one."""
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.update(pod("a", policy="Never", image="v2"))
+    talk.see(running("a"))
+    talk.down(POD_SLOT)
+    half_way = msgspec.structs.replace(running("a"), containers=exited("a", 143).containers)
+    talk.see(half_way)
+    assert talk.phase("a") == "Running"
+    [main] = talk.told["a"].status.container_statuses
+    assert main.state.waiting is not None
+    assert main.last_state.terminated is not None
+    assert talk.up(POD_SLOT, 2) == ["sync a"], "it goes on"
+
+
 def test_a_late_answer_of_the_dead_changes_nothing() -> None:
     talk = Talk()
     talk.relist()

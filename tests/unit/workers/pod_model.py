@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ipc.api import Container, Pod
+from ipc.hashing import container_hash
 from ipc.pod_containers import find_container
 from ipc.restart_policy import is_restartable_init, should_all_containers_restart, should_container_be_restarted
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import UID, sandbox
 from workers.decision import ContainerStart, PodActions
-from workers.hashing import container_hash
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits

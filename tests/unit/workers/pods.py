@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec
+from ipc.hashing import container_hash, sandbox_hash
 from ipc.pod_containers import find_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
-from workers.hashing import container_hash, sandbox_hash
 
 UID = "0c3ad6a8-0000-4000-8000-000000000001"
 IMAGE = "localhost/busybox:latest"

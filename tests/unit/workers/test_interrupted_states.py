@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer, Pod
+from ipc.hashing import sandbox_hash
 from ipc.pod_containers import every_container
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.unit.workers.pod_model import Flavour, Model
 from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
-from workers.hashing import sandbox_hash
 
 MAX_ROUNDS = 24
 """Syncs, each with whatever ends after it. Three init containers that fail once, and a restart of all of them."""

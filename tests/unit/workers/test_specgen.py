@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from ipc.api import ContainerPort, EnvVar, ExecAction, Lifecycle, LifecycleHandler, Pod, SleepAction
+from ipc.hashing import container_hash, sandbox_hash
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
-from workers.hashing import container_hash, sandbox_hash
 from workers.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
 from workers.specgen import ContainerPlace, container_spec, make_port_mappings, pod_spec
 

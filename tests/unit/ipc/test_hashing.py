@@ -21,8 +21,8 @@ from ipc.api import (
     VolumeMount,
 )
 from ipc.api.base import json_name
+from ipc.hashing import CONTAINER_FIELDS, container_hash, sandbox_hash
 from tests.unit.workers.pods import container, pod
-from workers.hashing import CONTAINER_FIELDS, container_hash, sandbox_hash
 
 NOT_IN_THE_HASH = {
     "ports",  # the sandbox's

@@ -1,0 +1,31 @@
+"""Which containers have ended and start again because the manifest changed, whatever their policy says. Pure.
+
+Upstream has no such thing: its API server forbids the edits that need another container. The workers decide that they
+start (``workers/regular_containers.py``); the status has to know it, or the pod would be taken for one that is done.
+"""
+
+from __future__ import annotations
+
+from ipc.api import Container, Pod
+from ipc.hashing import container_hash, sandbox_hash
+from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
+
+
+def replaced_containers(pod: Pod, observed: RuntimePodStatus) -> frozenset[str]:
+    """Names of regular containers that ended and were made from another definition, or in another sandbox than wanted.
+
+    A pod that has lost its sandbox replaces nothing: its policy alone decides.
+    """
+    if not observed.sandboxes or observed.sandboxes[0].state is not SandboxState.READY:
+        return frozenset()
+    return frozenset(container.name for container in pod.spec.containers if _is_replaced(pod, container, observed))
+
+
+def _is_replaced(pod: Pod, container: Container, observed: RuntimePodStatus) -> bool:
+    newest = observed.newest(container.name)
+    if newest is None or newest.state is not ContainerState.EXITED:
+        return False
+    if newest.hash != container_hash(container):
+        return True
+    own = next((sandbox for sandbox in observed.sandboxes if sandbox.id == newest.sandbox_id), None)
+    return own is not None and own.hash != sandbox_hash(pod)
