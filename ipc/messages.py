@@ -275,6 +275,8 @@ class CollectLogs(_Message, frozen=True, kw_only=True):
     """Remove the log and pod directories of all pods but these."""
 
     uids: tuple[str, ...]
+    listed_at: float
+    """Wall time at which these were all. A directory that was made or changed since may be a newer pod's."""
 
 
 class Observation(_Message, frozen=True, kw_only=True):

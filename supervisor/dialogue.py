@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api import Pod
+from ipc.api import Event, Pod
 from ipc.messages import (
     AbandonPull,
     AgentChanged,
     CancelPull,
     CancelSync,
+    CollectLogs,
     EventChanged,
     EventGone,
     EventReport,
@@ -72,6 +73,12 @@ class HousekeepingTick(msgspec.Struct, frozen=True):
     """Every housekeepingPeriod."""
 
 
+class EventsRestored(msgspec.Struct, frozen=True):
+    """What an earlier life of the agent has told, longest unseen first."""
+
+    events: tuple[Event, ...]
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -103,6 +110,7 @@ class Send(msgspec.Struct, frozen=True):
         | CancelPull
         | PullProgress
         | PullEnded
+        | CollectLogs
         | PodChanged
         | PodGone
         | EventChanged
@@ -142,6 +150,7 @@ LoopEvent = (
     | WorkerDown
     | SyncTick
     | HousekeepingTick
+    | EventsRestored
     | SettingsChanged
     | StopPods
     | KillPod

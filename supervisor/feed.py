@@ -1,10 +1,13 @@
 """What the API server is told: an informer's list and watch, seen from the server's side.
 
 Keeps the last message per object, so that a new incarnation of the API server gets everything again, and drops a
-message that says nothing new.
+message that says nothing new. Versions begin anew with each life of the agent; what clients see as resourceVersion
+does not fall even so, because the API server adds when it was born (`workers.api_server.store`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import msgspec
 
@@ -36,14 +39,15 @@ class Feed:
             return []
         return [PodGone(resource_version=self._next(), uid=uid)]
 
-    def event(self, event: Event, gone: list[str]) -> list[FeedMessage]:
+    def event(self, event: Event, gone: Iterable[str] = ()) -> list[FeedMessage]:
+        """Its new state, and the names of those that had to go for it."""
         message = EventChanged(resource_version=self._next(), event=event)
         self._events[event.metadata.name] = message
-        out: list[FeedMessage] = [message]
-        for name in gone:
-            if self._events.pop(name, None) is not None:
-                out.append(EventGone(resource_version=self._next(), name=name))
-        return out
+        return [message, *self.events_gone(gone)]
+
+    def events_gone(self, names: Iterable[str]) -> list[FeedMessage]:
+        known = [name for name in names if self._events.pop(name, None) is not None]
+        return [EventGone(resource_version=self._next(), name=name) for name in known]
 
     def everything(self) -> list[FeedMessage]:
         """For an API server that was just born."""

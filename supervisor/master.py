@@ -50,6 +50,7 @@ from supervisor import admin_socket, instance_lock, sd_notify, views
 from supervisor.children import Children
 from supervisor.desired import Desired
 from supervisor.dialogue import (
+    EventsRestored,
     HousekeepingTick,
     Log,
     LoopEvent,
@@ -65,6 +66,8 @@ from supervisor.dialogue import (
     WorkerDown,
     WorkerUp,
 )
+from supervisor.event_keeper import EventKeeper
+from supervisor.event_log import EventLog
 from supervisor.podman_service import PodmanService, choose_service
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
 from supervisor.sources.types import ManifestError
@@ -93,6 +96,8 @@ GC_THRESHOLD = 20_000
 """New containers between two collections, here and in the children: messages and views make no cycles, looking for some
 every 700 objects costs more than it finds."""
 FAILED_VALIDATION = "FailedValidation"
+EVENTS_FILE = "events.jsonl"
+"""Below ``stateDir``."""
 SPARE_ROWS = 64
 """Board rows beyond maxPods: for pods on their way out, and orphans."""
 
@@ -159,6 +164,7 @@ class Master:
             settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host_ip(), random.Random()
         )
         self._desired = Desired(settings, self._clock)
+        self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._children = Children(
             zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket))
         )
@@ -185,6 +191,7 @@ class Master:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._children.start()
         self._carry_out(self._pool.start(self._clock.now().mono))
+        self._feed(EventsRestored(self._event_keeper.restore()))
         for update in self._desired.restore():
             self._feed(update)
         self._spawn(self._watch_sources())
@@ -209,6 +216,7 @@ class Master:
         await self._end_children(signal.SIGTERM, None, self._settings.shutdown_grace_period_s)
         await self._end_children(signal.SIGKILL, None, self._settings.shutdown_grace_period_s)
         await self._children.close()
+        await self._event_keeper.close(self._loop.event_history)
 
     async def _end_children(self, signum: int, spare: int | None, grace_s: float) -> None:
         self._all_gone.clear()
@@ -278,6 +286,7 @@ class Master:
 
     def _tick(self) -> None:
         self._feed(SyncTick())
+        self._event_keeper.keep(self._loop.event_history)
         rows = {slot: self._board.read_worker(slot) for slot in self._pool.slots()}
         beats = {slot: (row.incarnation, row.heartbeat) for slot, row in rows.items() if row is not None}
         self._carry_out(self._pool.check_heartbeats(beats, self._clock.now().mono))

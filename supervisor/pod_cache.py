@@ -68,6 +68,10 @@ class PodCache:
         """Pods in the runtime that are not among the known ones."""
         return [uid for uid, entry in self._entries.items() if uid not in known and not entry.status.is_empty()]
 
+    def statuses(self) -> dict[str, RuntimePodStatus]:
+        """The newest view of every pod that there is one of."""
+        return {uid: entry.status for uid, entry in self._entries.items()}
+
     def delete(self, uid: str) -> None:
         self._entries.pop(uid, None)
         self._doubted.discard(uid)

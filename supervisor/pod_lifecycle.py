@@ -62,6 +62,9 @@ class PodLifecycle:
         """TERMINATED was carried out as it is wanted now; a fresh view ends it."""
         self.finished = False
         """Nothing is left to do, unless something of it runs again."""
+        self.garbage: tuple[str, ...] = ()
+        """Ids of dead containers that its next sync takes away, whatever else it does; one that is finished gets a sync
+        for them alone."""
         self.grace_period_s: int | None = None
         self.deletion_wall = 0.0
         """When it was removed, in epoch seconds; 0.0 while it is wanted."""
@@ -139,14 +142,25 @@ class PodLifecycle:
         start_time = self.status.start_time if self.status is not None else None
         return self.phase is WorkType.SYNC and past_active_deadline(self.pod, start_time, now_wall)
 
+    @property
+    def at_rest(self) -> bool:
+        """There is nothing to send a worker for."""
+        return self.finished and (self.removed or not self.garbage)
+
     def wants_dispatch(self) -> bool:
-        return self.pending and self.in_flight is None and not self.finished
+        return self.pending and self.in_flight is None and not self.at_rest
+
+    def collect(self, garbage: tuple[str, ...]) -> None:
+        """Dead containers of it that are too many on the node."""
+        self.garbage = garbage
+        self.pending = True
 
     def dispatched(self, slot: int, incarnation: int) -> InFlight:
         """A SyncPod goes out."""
         assert self.in_flight is None, "two syncs of one pod"
         self._generation += 1
         self.pending = False
+        self.garbage = ()
         self.in_flight = InFlight(slot, incarnation, self._generation, self.phase, self.removed)
         return self.in_flight
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ipc.api import Pod, PodStatus
+from collections.abc import Iterable
+
+from ipc.api import Event, Pod, PodStatus
 from ipc.clock import Instant, rfc3339
 from ipc.messages import EventReport, PodChanged, SyncDone, WorkType
 from ipc.runtime import RuntimePodStatus
@@ -29,6 +31,19 @@ class Reporter:
 
     def settings_changed(self, settings: Settings) -> None:
         self._events.resize(settings.event_history.max_events, settings.event_history.ttl_s)
+
+    @property
+    def event_history(self) -> EventRecorder:
+        """For reading."""
+        return self._events
+
+    def restore_events(self, events: Iterable[Event], now: Instant) -> list[FeedMessage]:
+        """Those that an earlier life of the agent has left."""
+        self._events.restore(events, now.wall)
+        return [message for event in self._events.events() for message in self._feed.event(event)]
+
+    def expire_events(self, now: Instant) -> list[FeedMessage]:
+        return self._feed.events_gone(self._events.expire(now.wall))
 
     def sync_results(self, life: PodLifecycle, done: SyncDone) -> None:
         self._reasons.update(life.uid, done.results)

@@ -20,6 +20,7 @@ from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import (
     CancelSync,
+    CollectLogs,
     EventReport,
     Observation,
     Observe,
@@ -37,6 +38,7 @@ from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
 from supervisor.admission import Rejected, admit
 from supervisor.dialogue import (
+    EventsRestored,
     HousekeepingTick,
     KillPod,
     Log,
@@ -54,6 +56,8 @@ from supervisor.dialogue import (
     WorkerDown,
     WorkerUp,
 )
+from supervisor.events import EventRecorder
+from supervisor.garbage import CONTAINER_GC_PERIOD_S, dead_beyond_maximum, gc_policy
 from supervisor.image_pulls import ImagePulls, pull_limits
 from supervisor.looks import Looks
 from supervisor.pod_lifecycle import PodLifecycle
@@ -91,6 +95,8 @@ class SyncLoop:
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
         self._removals = Removals()
+        self._collect_at = 0.0
+        """When garbage is looked for again, monotonic seconds."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
         self._out: list[LoopCommand] = []
@@ -107,6 +113,7 @@ class SyncLoop:
             WorkerDown: self._on_worker_down,
             SyncTick: self._on_sync_tick,
             HousekeepingTick: self._on_housekeeping,
+            EventsRestored: self._on_events_restored,
             SettingsChanged: self._on_settings_changed,
             StopPods: self._on_stop_pods,
             KillPod: self._on_kill_pod,
@@ -125,6 +132,11 @@ class SyncLoop:
     def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
         return self._pods_per_slot
+
+    @property
+    def event_history(self) -> EventRecorder:
+        """For whoever keeps it on disk."""
+        return self._reporter.event_history
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
@@ -324,6 +336,10 @@ class SyncLoop:
                 life.lost(now.mono)
                 self._touched.add(life.uid)
 
+    def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
+        for message in self._reporter.restore_events(restored.events, now):
+            self._send(API_SLOT, message)
+
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._settings = change.settings
         self._reporter.settings_changed(change.settings)
@@ -332,6 +348,8 @@ class SyncLoop:
 
     def _on_sync_tick(self, _: SyncTick, now: Instant) -> None:
         self._pull(self._pulls.tick(now.mono))
+        for message in self._reporter.expire_events(now):
+            self._send(API_SLOT, message)
         for uid in self._queue.pop_due(now.mono):
             life = self._lives.get(uid)
             if life is not None and not life.finished:
@@ -341,6 +359,24 @@ class SyncLoop:
             if life.is_past_deadline(now.wall):
                 self._terminate_if_terminal(life, now)
                 self._touched.add(life.uid)
+        if self._is_garbage_due(now):
+            self._collect_garbage(now)
+
+    def _collect_garbage(self, now: Instant) -> None:
+        """containerGC.GarbageCollect, for what is not the matter of a single pod's sync."""
+        self._collect_at = now.mono + CONTAINER_GC_PERIOD_S
+        views = self._cache.statuses()
+        wanted = {uid for uid, life in self._lives.items() if not life.removed}
+        for uid, ids in dead_beyond_maximum(views, wanted, gc_policy(self._settings), now.wall).items():
+            self._lives[uid].collect(ids)
+            self._touched.add(uid)
+        existing = (uid for uid, view in views.items() if not view.is_empty())
+        self._to_node(CollectLogs(uids=tuple(sorted({*self._lives, *existing})), listed_at=now.wall))
+
+    def _is_garbage_due(self, now: Instant) -> bool:
+        """Only while it is known what is wanted and what runs something may be deleted."""
+        is_all_known = self._removals.sources_ready and self._cache.relisted_at > 0.0
+        return is_all_known and self._stop_asked_at is None and now.mono >= self._collect_at
 
     def _on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
@@ -373,11 +409,12 @@ class SyncLoop:
         if entry is None:
             return
         self._settle(life, entry.status, now)
-        if life.finished:
+        if life.at_rest:
             return
         slot, incarnation = life.slot, self._up.get(life.slot)
         if incarnation is None:
             return
+        garbage = life.garbage
         flight = life.dispatched(slot, incarnation)
         self._send(
             slot,
@@ -392,6 +429,7 @@ class SyncLoop:
                 status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if entry.row < 0 else None,
                 grace_period_s=life.grace_period_s,
                 remove=life.removed,
+                garbage=garbage,
                 restarting_all=is_restarting_all(life.status),
                 pull_failures=life.pull_failures,
             ),
@@ -480,5 +518,5 @@ class SyncLoop:
         if slot in self._up:
             self._out.append(Send(slot, message))  # type: ignore[arg-type]
 
-    def _to_node(self, message: Track | Untrack | Observe | Relist) -> None:
+    def _to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
         self._send(NODE_SLOT, message)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ipc.api import Pod
+from ipc.container_gc import GcPolicy
 from ipc.runtime import RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.kills import ContainerKill
 from workers.restart import BackoffLimits
@@ -43,8 +44,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     limits: BackoffLimits
     verdicts: Mapping[str, ProbeVerdicts] = {}
     """By container id; one that is not in it has not been probed."""
-    keep_dead: int = 1
-    """Dead containers kept of each name; negative: all. What a decision may still need is kept in any case."""
+    gc: GcPolicy = GcPolicy()
+    """How many of the dead are kept. What a decision may still need is kept in any case."""
     garbage: frozenset[str] = frozenset()
     """Ids of dead containers that are to go besides."""
 

@@ -21,6 +21,7 @@ from ipc.channel import Channel, ChannelClosed
 from ipc.clock import Clock
 from ipc.messages import (
     CancelPull,
+    CollectLogs,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observation,
@@ -39,6 +40,7 @@ from ipc.runtime import RuntimePodStatus
 from workers import labels
 from workers.garbage import Garbage
 from workers.image_puller import ImagePuller
+from workers.log_gc import LogGarbage
 from workers.observer import Observer, Relisting
 from workers.published import Published, within_one_message
 from workers.relist import is_list_cheaper
@@ -83,7 +85,8 @@ async def run_node_worker(
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
-            work = [group.create_task(life()) for life in (worker.look, worker.listen, worker.garbage.collect)]
+            lives = (worker.look, worker.listen, worker.garbage.collect, worker.log_garbage.collect)
+            work = [group.create_task(life()) for life in lives]
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -126,6 +129,13 @@ class NodeWorker:
         )
         self._puller = ImagePuller(runtime, clock, self._send)
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
+        self.log_garbage = LogGarbage(
+            settings.pod_logs_dir,
+            settings.pods_dir,
+            settings.node_name,
+            is_tracked=lambda uid: uid in self._published.tracked,
+            report=self._send,
+        )
         self._due: dict[str, float] = {}
         """When each pod that waits is to be looked at, in monotonic seconds; 0.0 is at once. Oldest request first."""
         self._failures: dict[str, int] = {}
@@ -162,6 +172,8 @@ class NodeWorker:
                     await self._puller.start(reference)
                 case CancelPull(reference=reference):
                     self._puller.cancel(reference)
+                case CollectLogs():
+                    self.log_garbage.ask(command)
                 case Shutdown():
                     return
                 case _:

@@ -16,10 +16,12 @@ Mirrors computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go). Diff
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
 from ipc.api import Container, Pod
+from ipc.container_gc import GcPolicy
 from ipc.restart_policy import should_all_containers_restart
 from ipc.runtime import ContainerState, RuntimePodStatus
 from workers.container_verdicts import Verdict, kills_of, start_or_wait, starts_of, waits_of
@@ -35,6 +37,9 @@ from workers.unneeded import dead_containers, empty_sandboxes, prune_init_contai
 
 __all__ = ["ContainerReset", "ContainerStart", "ContainerWait", "PodActions", "compute_pod_actions"]
 
+ONE_DEAD: Final = GcPolicy()
+"""Of each container the newest one that is dead."""
+
 
 def compute_pod_actions(
     pod: Pod,
@@ -44,7 +49,7 @@ def compute_pod_actions(
     *,
     verdicts: Mapping[str, ProbeVerdicts] | None = None,
     restarting_all: bool = False,
-    keep_dead: int = 1,
+    gc: GcPolicy = ONE_DEAD,
     garbage: Iterable[str] = (),
 ) -> PodActions:
     """The decision of one sync. ``now_wall`` in epoch seconds. ``restarting_all``: a restart of all containers has
@@ -57,7 +62,7 @@ def compute_pod_actions(
         now_wall=now_wall,
         limits=limits,
         verdicts=verdicts or {},
-        keep_dead=keep_dead,
+        gc=gc,
         garbage=frozenset(garbage),
     )
     if should_all_containers_restart(pod.spec, status, restarting_all):

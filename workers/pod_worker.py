@@ -16,6 +16,7 @@ from ipc.board import Board, WorkerRowWriter
 from ipc.boot import ChildContext
 from ipc.channel import Channel, ChannelClosed
 from ipc.clock import Clock
+from ipc.container_gc import GcPolicy
 from ipc.messages import (
     AbandonPull,
     CancelSync,
@@ -43,8 +44,9 @@ from workers.sync_terminating import sync_terminating
 from workers.turns import Turns
 from workers.view import read_view
 
-MAX_PODS_IN_FLIGHT: Final = 256
-"""Syncs under way in one worker. Most of them only wait: the runtime has its own, smaller bounds for its calls."""
+MAX_PODS_IN_FLIGHT: Final = 5000
+"""Syncs under way in one worker: as many as maxPods may say, because one that waits for its image for half an hour must
+not keep another pod from being stopped. Most only wait, and the runtime has its own, smaller bounds for its calls."""
 SHUTDOWN_WAIT_S: Final = 5.0
 """How long syncs in flight get to finish the step in hand, in seconds."""
 STALE_VIEW: Final = "StaleView"
@@ -101,6 +103,9 @@ class PodWorker:
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
+            gc=GcPolicy(
+                max_per_pod_container=context.settings.max_dead_per_container, min_age_s=context.settings.dead_min_age_s
+            ),
         )
 
     async def obey(self, command: SyncPod | CancelSync | PullProgress | PullEnded) -> None:

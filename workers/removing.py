@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 import msgspec
 
+from ipc.container_gc import newest_ids
 from ipc.messages import SyncAction
-from ipc.runtime import RuntimeContainerStatus, SandboxStatus
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.naming import infra_name_of
 from workers.runtime import RuntimeCallError
 from workers.sync_context import SyncRun
@@ -34,6 +35,16 @@ async def remove_container(run: SyncRun, container: RuntimeContainerStatus) -> b
     words = f"{container.name} ({container.attempt})"
     record = _Record(action=SyncAction.REMOVE_CONTAINER, target=container.name, words=words)
     return await _remove(run, record, remove_id(run, run.runtime.remove_container, container.id))
+
+
+async def remove_garbage(run: SyncRun, status: RuntimePodStatus, done: Collection[str] = ()) -> None:
+    """The containers that the node has too many of, as far as they are still dead and have a newer one of their name.
+    ``done``: ids that are gone already. What fails is asked for again."""
+    spared = newest_ids(status.containers).union(done)
+    for container in status.containers:
+        asked_for = container.id in run.request.garbage and container.id not in spared
+        if asked_for and container.state is ContainerState.EXITED:
+            await remove_container(run, container)
 
 
 async def remove_sandbox(run: SyncRun, sandbox: SandboxStatus) -> bool:

@@ -10,6 +10,7 @@ from typing import Final, NoReturn, ParamSpec, TypeVar
 import msgspec
 
 from ipc.clock import Clock, rfc3339
+from ipc.container_gc import GcPolicy
 from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.pod_containers import field_path
 from ipc.runtime import RuntimePodStatus
@@ -48,6 +49,8 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     step: Callable[[str], None]
     """Shows what is being done, for people."""
     pre_stops: PreStops = msgspec.field(default_factory=PreStops)
+    gc: GcPolicy = GcPolicy()
+    """How many dead containers a pod keeps."""
 
 
 class SyncEnded(Exception):

@@ -68,6 +68,7 @@ def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:
         run.context.limits,
         verdicts={container.id: NOT_PROBED for container in status.containers},
         restarting_all=run.request.restarting_all,
+        gc=run.context.gc,
         garbage=run.request.garbage,
     )
 

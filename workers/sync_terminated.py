@@ -11,7 +11,7 @@ import asyncio
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
 from workers.pod_dirs import remove_pod_directory
-from workers.removing import REMOVE_ERROR, remove_container, remove_sandbox
+from workers.removing import REMOVE_ERROR, remove_container, remove_garbage, remove_sandbox
 from workers.sync_context import SyncEnded, SyncRun
 
 
@@ -19,6 +19,7 @@ async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
     """Raises SyncEnded when something could not be removed; what could be is."""
     run.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
     if not run.request.remove:
+        await remove_garbage(run, status)
         return
     run.step("removing")
     sandbox_ids = {sandbox.id for sandbox in status.sandboxes}

@@ -7,19 +7,16 @@ Upstream leaves the dead to container garbage collection, once a minute, but for
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator
-from itertools import islice
 
 import msgspec
 
 from ipc.api import PodSpec
+from ipc.container_gc import dead_to_remove, evict_sandboxes
 from ipc.pod_containers import ContainerKind, every_container, find_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.decision import Given
 from workers.kills import ALIVE, ContainerKill, kill_of
 from workers.termination import KillReason
-
-MIN_KEPT_DEAD = 1
-"""Of each name: it says that and how the container ended, how often, and when it may start again."""
 
 
 def strays(given: Given) -> tuple[ContainerKill, ...]:
@@ -54,18 +51,19 @@ def _is_last_trace(given: Given, container: RuntimeContainerStatus) -> bool:
 
 def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeContainerStatus, ...]:
     """Those to be removed (CGC-07). ``keep_ids``: what this decision goes on with."""
-    kept = {kept.id for found in every_container(given.pod.spec) for kept in _kept_dead(given, found.container.name)}
+    too_many = given.garbage.union(dead_to_remove(given.status.containers, given.gc, given.now_wall))
+    names = [found.container.name for found in every_container(given.pod.spec)]
+    kept = {kept.id for name in names for kept in _kept_dead(given, name, too_many)}
     return tuple(
         c for c in given.status.containers if c.state not in ALIVE and c.id not in kept and c.id not in keep_ids
     )
 
 
-def _kept_dead(given: Given, name: str) -> Iterator[RuntimeContainerStatus]:
-    """The newest exited ones; what the node has too many of only as far as it may still be needed."""
-    wanted = None if given.keep_dead < 0 else max(given.keep_dead, MIN_KEPT_DEAD)
+def _kept_dead(given: Given, name: str, too_many: Container[str]) -> Iterator[RuntimeContainerStatus]:
+    """Of those that are too many only the newest of its name: it says that and how the container ended, how often, and
+    when it may start again."""
     newest = given.status.newest(name)
-    exited = islice(_exited(given, name), wanted)
-    return (c for c in exited if c is newest or c.id not in given.garbage)
+    return (c for c in _exited(given, name) if c is newest or c.id not in too_many)
 
 
 def _exited(given: Given, name: str) -> Iterator[RuntimeContainerStatus]:
@@ -83,7 +81,8 @@ def _exited(given: Given, name: str) -> Iterator[RuntimeContainerStatus]:
 def empty_sandboxes(given: Given, removed_ids: Collection[str]) -> tuple[SandboxStatus, ...]:
     """Old sandboxes whose every container goes."""
     needed = {c.sandbox_id for c in given.status.containers if c.id not in removed_ids}
-    return tuple(s for s in given.status.sandboxes if s.id != given.sandbox.id and s.id not in needed)
+    evicted = evict_sandboxes(given.status.sandboxes, needed, all_of_them=False)
+    return tuple(s for s in given.status.sandboxes if s.id in evicted)
 
 
 # --- init containers, before others of them are made -------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.kubelet_tables import status_groups, worker_groups
+from tests.kubelet_tables import gc_groups, status_groups, worker_groups
 from tests.kubelet_tables.later import Later
 
 Case = Mapping[str, Any]
@@ -29,8 +29,6 @@ LATER: Final[Mapping[str, str]] = {
     "node_hosts_file": _HOSTS,
     "pod_hostname_and_domain": _HOSTS,
     "sort_pod_ips": _HOSTS,
-    "container_gc": "garbage collection by policy (one dead container per name is kept, see workers.pod_actions)",
-    "sandbox_gc": "garbage collection by policy (empty old sandboxes go at once, see workers.pod_actions)",
 }
 """Group -> the work that it belongs to."""
 
@@ -66,7 +64,7 @@ def load_cases(file: Path) -> dict[str, list[Case]]:
 
 def adapters() -> dict[str, Adapter]:
     """Group name -> its adapter."""
-    return {**worker_groups.ADAPTERS, **status_groups.ADAPTERS}
+    return {**worker_groups.ADAPTERS, **status_groups.ADAPTERS, **gc_groups.ADAPTERS}
 
 
 def run_group(group: str, cases: Iterable[Case], adapter: Adapter | None) -> GroupReport:

@@ -18,6 +18,7 @@ from ipc.messages import (
     AbandonPull,
     CancelPull,
     CancelSync,
+    CollectLogs,
     EventChanged,
     FeedSynced,
     Observation,
@@ -112,8 +113,8 @@ def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code:
 class Talk:
     """One sync loop, its children up (without having been asked anything yet)."""
 
-    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, max_pods: int = 110) -> None:
-        self.settings = Settings(max_pods=max_pods)
+    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, **settings: Any) -> None:
+        self.settings = Settings(**settings)
         self.loop = SyncLoop(self.settings, 1, rows, "10.0.0.1", random.Random(0))
         self.mono = 100.0
         self.syncs: dict[str, SyncPod] = {}
@@ -122,6 +123,8 @@ class Talk:
         self.events: list[str] = []
         """``Reason pod``"""
         self.logs: list[str] = []
+        self.collected: list[tuple[str, ...]] = []
+        """Whose directories stay, every time that the others are collected."""
         self._up: dict[int, int] = {}
         self._in_flight: dict[str, SyncPod] = {}
         for slot in up:
@@ -265,6 +268,9 @@ class Talk:
                 return [f"cancel pull {image}"]
             case PullProgress(reference=image) | PullEnded(reference=image):
                 return [f"{type(message).__name__} {image}"]
+            case CollectLogs(uids=uids):
+                self.collected.append(uids)
+                return []
             case PodChanged():
                 self.told[message.pod.metadata.uid] = message
                 return []

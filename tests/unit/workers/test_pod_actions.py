@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod, Probe, RestartPolicy
+from ipc.container_gc import GcPolicy
 from ipc.hashing import sandbox_hash
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import container, observed, pod, sandbox, seen
@@ -247,7 +248,7 @@ def test_of_the_dead_the_newest_of_each_name_stays() -> None:
 def test_so_many_of_the_dead_stay_and_what_is_needed_in_any_case(keep: int, gone: str) -> None:
     wanted = pod("a")
     dead = [seen(wanted, "a", EXITED, n, finished_at=NOW - 999) for n in (1, 2, 3)]
-    actions = compute_pod_actions(wanted, observed(wanted, *dead), NOW, LIMITS, keep_dead=keep)
+    actions = compute_pod_actions(wanted, observed(wanted, *dead), NOW, LIMITS, gc=GcPolicy(max_per_pod_container=keep))
     assert removed(actions) == [f"a-{n}" for n in gone]
     assert actions.containers_to_start == (start("a", 4, backoff_s=10.0),)
 
@@ -258,7 +259,7 @@ def test_what_the_node_has_too_many_of_goes_unless_it_is_still_needed() -> None:
     of_b = [seen(wanted, "b", EXITED, n, finished_at=NOW - 1, created_at=NOW - 2, backoff_s=10.0) for n in (1, 2)]
     ids = ["a-1", "a-2", "b-1", "b-2"]
     status = observed(wanted, *of_a, *of_b)
-    actions = compute_pod_actions(wanted, status, NOW, LIMITS, keep_dead=5, garbage=ids)
+    actions = compute_pod_actions(wanted, status, NOW, LIMITS, gc=GcPolicy(max_per_pod_container=5), garbage=ids)
     assert removed(actions) == ["a-1", "b-1"], "not what runs, and not the exit that says how long to wait"
     assert [wait.name for wait in actions.waiting] == ["b"]
 

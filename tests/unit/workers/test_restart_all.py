@@ -58,7 +58,7 @@ def test_the_exit_that_a_rule_names_takes_all_down_and_itself_last() -> None:
         "source-1",
     ]
     kills = [reset.kill for reset in actions.containers_to_reset if reset.kill is not None]
-    assert [(kill.name, kill.window_s, kill.pre_stop) for kill in kills] == [("side", 2, None), ("other", 2, None)]
+    assert [(kill.name, kill.grace_period_s) for kill in kills] == [("side", 0), ("other", 0)], "without hook and turn"
     assert msgspec.structs.replace(actions, containers_to_reset=()).is_empty(), "nothing else, and the sandbox stays"
 
 

@@ -1,0 +1,50 @@
+"""What nobody needs any more on the whole node: when to look, and what to ask for. Pure.
+
+Mirrors the kubelet's container garbage collection (pkg/kubelet/kubelet.go, StartGarbageCollection). What one pod's own
+containers may keep is decided in each of its syncs; here it is about the sum of them, and about directories without a
+pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from ipc.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
+from ipc.runtime import RuntimePodStatus
+from supervisor.settings import Settings
+
+CONTAINER_GC_PERIOD_S: Final = 60.0
+"""pkg/kubelet/kubelet.go, ContainerGCPeriod."""
+
+
+def gc_policy(settings: Settings) -> GcPolicy:
+    configured = settings.container_garbage_collection
+    return GcPolicy(
+        max_per_pod_container=configured.max_per_pod_container,
+        max_containers=configured.max_containers,
+        min_age_s=configured.min_age_s,
+    )
+
+
+def dead_beyond_maximum(
+    views: Mapping[str, RuntimePodStatus],
+    wanted: Collection[str],
+    policy: GcPolicy,
+    now_wall: float,
+) -> dict[str, tuple[str, ...]]:
+    """UID -> ids of dead containers that have to go, of the wanted pods that have some. None without a maximum for the
+    node. To be asked when all sources are known.
+
+    Pods that are not wanted are on their way out with all they have: their containers do not count. Of a wanted one the
+    newest container of each name stays in any case (`ipc.container_gc`).
+    """
+    if policy.max_containers < 0:
+        return {}
+    pods = {uid: view.containers for uid, view in views.items()}
+    spared = frozenset().union(*(newest_ids(pods[uid]) for uid in wanted if uid in pods))
+    states = PodStates(deleted=pods.keys() - set(wanted))
+    ids = evict_containers(pods, states, policy, now_wall, all_sources_ready=True, spared=spared)
+    removed = set(ids)
+    found = {uid: tuple(c.id for c in pods[uid] if c.id in removed) for uid in wanted if uid in pods}
+    return {uid: ids for uid, ids in found.items() if ids}
