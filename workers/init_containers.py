@@ -82,8 +82,7 @@ def _go_on(given: Given, position: int) -> InitActions:
     """At that container: what is before it is done, what is behind it has not begun or is to begin anew."""
     containers = given.pod.spec.init_containers
     current = containers[position]
-    judge = _judge_sidecar if is_restartable_init(current) else _judge_plain
-    step = judge(given, current)
+    step = _judge(given, current)
     if step.failed:
         return InitActions(reason=f"init container {current.name} failed for good", failed=True)
     following = containers[position + 1 :]
@@ -98,11 +97,11 @@ def _go_on(given: Given, position: int) -> InitActions:
 
 def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict, ...]:
     """Those that have begun, or had: each is kept running by itself."""
-    return tuple(_judge_sidecar(given, container).verdict for container in containers if is_restartable_init(container))
+    return tuple(_judge(given, container).verdict for container in containers if is_restartable_init(container))
 
 
 def _resets(given: Given, containers: tuple[Container, ...], after: str) -> tuple[ContainerReset, ...]:
-    """Whatever has run of containers that are still to come; oldest first, for the newest says which attempt is next."""
+    """Whatever has run of containers that are still to come; oldest first: the newest says which attempt is next."""
     names = {container.name: container for container in containers}
     return tuple(
         ContainerReset(container=ran, kill=_reset_kill(given, names[ran.name], ran, after))
@@ -129,11 +128,18 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict = Verdict()
 
 
-def _judge_plain(given: Given, container: Container) -> _Step:
-    """One that has to come to its end. It has a status in this sandbox."""
+def _judge(given: Given, container: Container) -> _Step:
     newest = given.inside(container.name)
-    if newest is None or newest.state is ContainerState.CREATED:
-        return _Step(verdict=start_created(given, container, newest) if newest else start_or_wait(given, container))
+    if newest is None:
+        return _Step(verdict=start_or_wait(given, container))
+    if newest.state is ContainerState.CREATED:
+        return _Step(verdict=start_created(given, container, newest))
+    judge = _judge_sidecar if is_restartable_init(container) else _judge_plain
+    return judge(given, container, newest)
+
+
+def _judge_plain(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
+    """One that has to come to its end."""
     if is_redefined(container, newest):
         return _Step(verdict=_anew(given, container, newest))
     if newest.state is ContainerState.RUNNING:
@@ -152,13 +158,8 @@ def _may_try_again(given: Given, container: Container, failed: RuntimeContainerS
     return container_should_restart(container, given.pod.spec, failed.exit_code or OOM_EXIT_CODE)
 
 
-def _judge_sidecar(given: Given, container: Container) -> _Step:
+def _judge_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """One that is done as soon as it has started, and starts again whenever it ends."""
-    newest = given.inside(container.name)
-    if newest is None:
-        return _Step(verdict=start_or_wait(given, container))
-    if newest.state is ContainerState.CREATED:
-        return _Step(verdict=start_created(given, container, newest))
     if newest.state is not ContainerState.RUNNING:
         return _Step(verdict=_anew(given, container, newest))
     return _judge_running_sidecar(given, container, newest)

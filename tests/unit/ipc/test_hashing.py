@@ -10,6 +10,7 @@ from ipc.api import (
     Container,
     ContainerPort,
     EnvVar,
+    EphemeralContainer,
     ExecAction,
     Lifecycle,
     LifecycleHandler,
@@ -89,6 +90,9 @@ def test_a_field_that_v1_gains_later_changes_no_hash() -> None:
     assert container_hash(Later(**fields)) == container_hash(today)
 
 
+PUBLISHED = ContainerPort(container_port=80, host_port=8082)
+
+
 def with_port(**fields: Any) -> Pod:
     return pod(container("a", ports=(ContainerPort(**{"container_port": 80, "host_port": 8080, **fields}),)))
 
@@ -101,8 +105,9 @@ def with_port(**fields: Any) -> Pod:
         with_port(),
         with_port(host_port=8081),
         with_port(host_ip="127.0.0.1"),
+        pod("a", init_containers=(container("s", restart_policy="Always", ports=(PUBLISHED,)),)),
     ],
-    ids=["host network", "host name", "port published", "other host port", "other host address"],
+    ids=["host network", "host name", "port published", "other host port", "other host address", "sidecar's port"],
 )
 def test_what_the_sandbox_depends_on_changes_its_hash(changed: Pod) -> None:
     others = [pod("a"), with_port()]
@@ -115,6 +120,8 @@ def test_what_it_does_not_depend_on_leaves_it() -> None:
         pod("a", "b", restart_policy="Never", termination_grace_period_seconds=1),
         with_port(host_port=0),
         pod(container("a", image="localhost/other:1")),
+        pod("a", init_containers=(container("i"), container("s", restart_policy="Always"))),
+        pod("a", ephemeral_containers=(EphemeralContainer(name="debug", ports=(PUBLISHED,)),)),
     ]
     assert len({sandbox_hash(of) for of in same}) == 1
     assert sandbox_hash(with_port(name="http")) == sandbox_hash(with_port())

@@ -56,6 +56,8 @@ class Model:
     calls: int = 0
     wall: float = FIRST_WALL
     status: RuntimePodStatus = field(default_factory=lambda: RuntimePodStatus(uid=UID))
+    forgets: bool = False
+    """The master is another one at each sync, and knows nothing of a restart that has begun."""
     restarting: bool = False
     """What the master reports: AllContainersRestarting."""
     is_over: bool = False
@@ -67,6 +69,8 @@ class Model:
     """Container name -> newest attempt that has a log."""
     _done: dict[tuple[str, str], str] = field(default_factory=dict)
     """(sandbox, init container) -> the hash with which it came to its end there, or started as a sidecar."""
+    _goes_down: bool = False
+    """A restart of all containers was seen to be due, and something is left of before."""
     _initialized: set[str] = field(default_factory=set)
     """Sandboxes in which a regular container was made."""
 
@@ -94,6 +98,15 @@ class Model:
             self._end(container, code)
         return bool(ending)
 
+    @classmethod
+    def in_the_middle(cls, of: Pod, exits: Mapping[str, tuple[int | None, ...]], status: RuntimePodStatus) -> Model:
+        """Nobody knows how it came to that, so what exists says nothing of what has to come first in its sandboxes."""
+        made = cls(of, exits, status=status)
+        made._initialized |= {box.id for box in status.sandboxes}
+        for container in (c for c in status.containers if c.state is not ContainerState.CREATED):
+            made._attempts[container.name] = max(container.attempt, made._attempts.get(container.name, 0))
+        return made
+
     def running(self) -> list[str]:
         return sorted(c.name for c in self.status.containers if c.state in ALIVE)
 
@@ -119,7 +132,9 @@ class Model:
         """supervisor.status: True from the first sight of the reason until nothing is left."""
         names = {c.name for c in (*self.of.spec.init_containers, *self.of.spec.containers)}
         is_left = any(c.name in names for c in self.status.containers)
-        self.restarting = is_left and should_all_containers_restart(self.of.spec, self.status, self.restarting)
+        before = self.restarting and not self.forgets
+        self.restarting = is_left and should_all_containers_restart(self.of.spec, self.status, before)
+        self._goes_down |= self.restarting
 
     def _carry_out(self, actions: PodActions) -> None:
         resets = [reset.kill for reset in actions.containers_to_reset if reset.kill is not None]
@@ -187,7 +202,8 @@ class Model:
 
     def _make_sandbox(self, attempt: int) -> None:
         assert all(box.attempt != attempt for box in self.status.sandboxes), "name in use"
-        self._put(sandboxes=(sandbox(self.of, attempt), *self.status.sandboxes))
+        made = sandbox(self.of, attempt, id=f"made-by-call-{self.calls}")
+        self._put(sandboxes=(made, *self.status.sandboxes))
 
     def _take_sandbox_down(self, id: str) -> None:
         down = {box.id: box for box in self.status.sandboxes}
@@ -252,6 +268,7 @@ class Model:
         if not [c for c in self.status.containers if c.name in names]:
             self._done.clear()
             self._initialized.clear()
+            self._goes_down = False
 
     def _remove(self, id: str) -> None:
         assert self._find(id).state not in ALIVE, "removes what may run"
@@ -296,6 +313,7 @@ class Model:
 
     def _check_start(self, container: RuntimeContainerStatus) -> None:
         assert container.name not in self.running(), f"{container.name} runs twice"
+        assert not self._goes_down, f"{container.name} starts while all containers are to be restarted"
         home = container.sandbox_id
         if container.name in self._regular_names():
             behind = self.of.spec.init_containers

@@ -8,6 +8,7 @@ import msgspec
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec
 from ipc.hashing import container_hash, sandbox_hash
+from ipc.pod_containers import find_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 
 UID = "0c3ad6a8-0000-4000-8000-000000000001"
@@ -40,14 +41,14 @@ def sandbox(of: Pod, attempt: int = 0, **fields: Any) -> SandboxStatus:
 
 def seen(of: Pod, name: str, state: ContainerState, attempt: int = 0, **fields: Any) -> RuntimeContainerStatus:
     """A container of that name, made from the pod's present definition, in its first sandbox."""
-    definition = next((c for c in of.spec.containers if c.name == name), None)
+    found = find_container(of.spec, name)
     made = RuntimeContainerStatus(
         id=f"{name}-{attempt}",
         name=name,
         attempt=attempt,
         state=state,
         sandbox_id="sandbox-0",
-        hash=container_hash(definition) if definition else "of no container",
+        hash=container_hash(found.container) if found else "of no container",
         image=IMAGE,
         pid=1000 + attempt if state is ContainerState.RUNNING else 0,
     )

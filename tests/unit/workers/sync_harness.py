@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from workers.images import ImageManager
 from workers.observe import pod_status
 from workers.pod_worker import answer
 from workers.restart import crash_loop_limits
-from workers.runtime import Runtime
+from workers.runtime import Runtime, SpecDict
 from workers.start_error import with_start_errors
 from workers.sync_context import SyncContext
 from workers.turns import Turns
@@ -108,10 +108,22 @@ class Host:
 
 
 class WatchedPodman(FakePodman):
-    """Fails the test at the very moment at which two containers of one name run."""
+    """Fails the test at the very moment at which two containers of one name run. Begins a log for each that starts."""
+
+    def __init__(self, clock: Clock, *, images: Iterable[str], registry: Iterable[str]) -> None:
+        super().__init__(clock, images=images, registry=registry)
+        self._log_files: dict[str, Path] = {}
+
+    def create_container(self, spec: SpecDict) -> str:
+        id = super().create_container(spec)
+        if "log_configuration" in spec:
+            self._log_files[id] = Path(spec["log_configuration"]["path"])
+        return id
 
     def start_container(self, id: str) -> None:
         super().start_container(id)
+        if id in self._log_files:
+            self._log_files[id].touch()
         names = Counter(c.labels.get(labels.CONTAINER_NAME, "") for c in self.running())
         assert max(names.values(), default=0) <= 1, f"twice at once: {names}"
 

@@ -1,7 +1,8 @@
 """After every prefix of the planned actions, and after each that failed or timed out, deciding again converges.
 
 `Model` watches on the way: never two containers of one name, no regular container before initialization is over, no
-init container before those ahead of it, no sidecar for regular containers that are done, no attempt twice.
+init container before those ahead of it, no sidecar for regular containers that are done, no attempt twice, nothing
+started before a restart of all containers has removed them all.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer, Pod
+from ipc.hashing import sandbox_hash
+from ipc.pod_containers import every_container
+from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.unit.workers.pod_model import Flavour, Model
-from tests.unit.workers.pods import IMAGE, container, pod
+from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
 
 MAX_ROUNDS = 24
 """Syncs, each with whatever ends after it. Three init containers that fail once, and a restart of all of them."""
@@ -152,11 +156,12 @@ def test_everything_starts_in_order(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("forgets", [False, True], ids=["", "forgetful master"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_interruption_converges(name: str) -> None:
+def test_every_interruption_converges(name: str, forgets: bool) -> None:
     of, exits, _ = SCENARIOS[name]
     for number, flavour in faults(name):
-        model = Model(of, exits, {number: flavour})
+        model = Model(of, exits, {number: flavour}, forgets=forgets)
         converge(model)
         assert is_as_expected(model, name), f"call {number} {flavour.value}"
 
@@ -229,3 +234,42 @@ def test_many_interruptions_converge(data: st.DataObject) -> None:
     if not model.is_over:
         converge(model)
     assert is_as_expected(model, name)
+
+
+@st.composite
+def statuses(draw: st.DrawFn, of: Pod) -> RuntimePodStatus:
+    """Whatever a history of crashes, edits and people could leave behind."""
+    attempts = draw(st.lists(st.integers(0, 2), max_size=2, unique=True))
+    boxes = [
+        sandbox(of, n, state=draw(st.sampled_from(SandboxState)), hash=draw(st.sampled_from([sandbox_hash(of), "old"])))
+        for n in sorted(attempts, reverse=True)
+    ]
+    homes = [box.id for box in boxes] or ["sandbox-0"]
+    names = ["gone", *(found.container.name for found in every_container(of.spec))]
+    containers = [
+        seen(
+            of,
+            name,
+            draw(st.sampled_from(ContainerState)),
+            attempt,
+            sandbox_id=draw(st.sampled_from(homes)),
+            exit_code=draw(st.sampled_from([0, 1, 42])),
+            **draw(st.sampled_from([{}, {"hash": "old"}])),
+        )
+        for name in names
+        for attempt in draw(st.lists(st.integers(0, 3), max_size=2, unique=True))
+    ]
+    return observed(of, *containers, sandboxes=tuple(boxes))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.sampled_from(["all kinds", "restart all", "init"]))
+def test_any_state_converges(data: st.DataObject, name: str) -> None:
+    of, _, expected = SCENARIOS[name]
+    exits: Exits = {"i1": ONCE, "i2": ONCE, "i3": ONCE}
+    model = Model.in_the_middle(of, exits, data.draw(statuses(of)))
+    converge(model)
+    has_run = {"debug"} if name == "all kinds" else {"main"} if name == "restart all" else set()
+    assert set(expected) - has_run <= set(model.running()) <= set(expected)
+    regular = {container.name for container in of.spec.containers}
+    assert [n for n in model.outdated() if n in regular] == []

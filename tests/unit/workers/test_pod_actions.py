@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipc.api import Pod
+from ipc.api import Pod, Probe
+from ipc.container_gc import GcPolicy
 from ipc.hashing import sandbox_hash
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
+from workers.decision import ProbeResult, ProbeVerdicts
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
 from workers.restart import crash_loop_limits
@@ -174,6 +176,25 @@ def test_a_pod_whose_containers_are_all_done_is_stopped(
     assert compute(wanted, observed(wanted, *ended)).kill_pod is kill_pod
 
 
+@pytest.mark.parametrize("probe", ["liveness", "startup"])
+@pytest.mark.parametrize(("policy", "again"), [("Always", True), ("OnFailure", True), ("Never", False)])
+def test_a_failed_probe_kills_and_the_policy_says_whether_it_starts_again(probe: str, policy: str, again: bool) -> None:
+    wanted = pod(container("a", **{f"{probe}_probe": Probe(termination_grace_period_seconds=5)}), restart_policy=policy)
+    failed = {"a-0": ProbeVerdicts(**{probe: ProbeResult.FAILURE})}
+    actions = compute_pod_actions(wanted, observed(wanted, seen(wanted, "a", RUNNING)), NOW, LIMITS, verdicts=failed)
+    assert killed(actions) == {"a-0": f"Container a failed {probe} probe{', will be restarted' if again else ''}"}
+    assert actions.containers_to_kill[0].window_s == 5
+    assert (actions.containers_to_start, actions.kill_pod) == ((start("a", 1),) if again else (), not again)
+
+
+def test_the_containers_own_policy_goes_before_the_pods_when_a_probe_fails() -> None:
+    wanted = pod(container("a", restart_policy="Never"), "b")
+    running = observed(wanted, seen(wanted, "a", RUNNING), seen(wanted, "b", RUNNING))
+    failed = {"a-0": ProbeVerdicts(liveness=ProbeResult.FAILURE)}
+    actions = compute_pod_actions(wanted, running, NOW, LIMITS, verdicts=failed)
+    assert (list(killed(actions)), actions.containers_to_start, actions.kill_pod) == (["a-0"], (), False)
+
+
 # --- what should not run -----------------------------------------------------------------------------------------
 
 
@@ -221,6 +242,26 @@ def test_of_the_dead_the_newest_of_each_name_stays() -> None:
     gone = seen(wanted, "c", EXITED, 1)
     actions = compute(wanted, observed(wanted, seen(wanted, "a", RUNNING, 3), *dead, gone, seen(wanted, "b", RUNNING)))
     assert removed(actions) == ["a-1", "a-0", "c-1"]
+
+
+@pytest.mark.parametrize(("keep", "gone"), [(0, "21"), (1, "21"), (2, "1"), (3, ""), (-1, "")])
+def test_so_many_of_the_dead_stay_and_what_is_needed_in_any_case(keep: int, gone: str) -> None:
+    wanted = pod("a")
+    dead = [seen(wanted, "a", EXITED, n, finished_at=NOW - 999) for n in (1, 2, 3)]
+    actions = compute_pod_actions(wanted, observed(wanted, *dead), NOW, LIMITS, gc=GcPolicy(max_per_pod_container=keep))
+    assert removed(actions) == [f"a-{n}" for n in gone]
+    assert actions.containers_to_start == (start("a", 4, backoff_s=10.0),)
+
+
+def test_what_the_node_has_too_many_of_goes_unless_it_is_still_needed() -> None:
+    wanted = pod("a", "b")
+    of_a = [seen(wanted, "a", EXITED, 1), seen(wanted, "a", RUNNING, 2)]
+    of_b = [seen(wanted, "b", EXITED, n, finished_at=NOW - 1, created_at=NOW - 2, backoff_s=10.0) for n in (1, 2)]
+    ids = ["a-1", "a-2", "b-1", "b-2"]
+    status = observed(wanted, *of_a, *of_b)
+    actions = compute_pod_actions(wanted, status, NOW, LIMITS, gc=GcPolicy(max_per_pod_container=5), garbage=ids)
+    assert removed(actions) == ["a-1", "b-1"], "not what runs, and not the exit that says how long to wait"
+    assert [wait.name for wait in actions.waiting] == ["b"]
 
 
 def test_an_old_sandbox_stays_until_its_containers_have_successors() -> None:

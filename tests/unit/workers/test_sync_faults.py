@@ -5,14 +5,16 @@ At no moment do two containers of one name run: the fake Podman itself watches t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ipc.api import Pod
+from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
 from ipc.messages import WorkType
+from ipc.restart_policy import is_restartable_init
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
@@ -61,7 +63,46 @@ async def started_by_hand(host: FakeHost) -> None:
     host.podman.start_container(dead.id)
 
 
+SIDECAR = container("side", restart_policy="Always")
+RULE = ContainerRestartRule(
+    action="RestartAllContainers", exit_codes=ContainerRestartRuleOnExitCodes(operator="In", values=(42,))
+)
+STAGED = pod(
+    "a",
+    container("b", restart_policy="OnFailure", restart_policy_rules=(RULE,)),
+    init_containers=(container("init", args=("true",)), SIDECAR),
+)
+OTHER_SIDECAR = container("side", restart_policy="Always", args=("sleep", "1000001"))
+STAGED_EDITED = pod("a", "b", init_containers=(container("init", args=("true",)), OTHER_SIDECAR))
+
+
+async def initializing(host: FakeHost) -> None:
+    await host.sync(STAGED)
+    await asyncio.sleep(1)
+
+
+async def staged(host: FakeHost) -> None:
+    await host.settle(STAGED)
+
+
+async def lost_stage(host: FakeHost) -> None:
+    await staged(host)
+    (infra,) = [c for c in host.podman.containers.values() if c.is_infra]
+    host.podman.exit(infra.id)
+
+
+async def triggered(host: FakeHost) -> None:
+    await staged(host)
+    host.podman.exit(host.running()["b"], 42)
+
+
 SYNCS = [
+    (nothing, STAGED),
+    (initializing, STAGED),
+    (initializing, STAGED_EDITED),
+    (staged, STAGED_EDITED),
+    (lost_stage, STAGED),
+    (triggered, STAGED),
     (nothing, TWO),
     (nothing, PULLED),
     (running, EDITED),
@@ -98,7 +139,8 @@ def test_every_interrupted_sync_converges(tmp_path: Path, prepare: Prepare, want
 
 async def check(host: FakeHost, wanted: Pod) -> None:
     status = await host.observe(UID)
-    assert host.running().keys() == {c.name for c in wanted.spec.containers}
+    sidecars = (c for c in wanted.spec.init_containers if is_restartable_init(c))
+    assert host.running().keys() == {c.name for c in (*wanted.spec.containers, *sidecars)}
     assert len(status.sandboxes) == len(host.podman.pods) == 1
     assert host.podman.layers == set()
     await host.runtime.end_leftovers(str(host.logs_dir))
