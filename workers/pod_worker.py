@@ -44,8 +44,9 @@ from workers.sync_terminating import sync_terminating
 from workers.turns import Turns
 from workers.view import read_view
 
-MAX_PODS_IN_FLIGHT: Final = 256
-"""Syncs under way in one worker. Most of them only wait: the runtime has its own, smaller bounds for its calls."""
+MAX_PODS_IN_FLIGHT: Final = 5000
+"""Syncs under way in one worker: as many as maxPods may say, because one that waits for its image for half an hour must
+not keep another pod from being stopped. Most only wait, and the runtime has its own, smaller bounds for its calls."""
 SHUTDOWN_WAIT_S: Final = 5.0
 """How long syncs in flight get to finish the step in hand, in seconds."""
 STALE_VIEW: Final = "StaleView"

@@ -59,3 +59,17 @@ def test_a_pod_that_is_wanted_again_while_it_goes_down_comes_back_as_another_one
     agent.until(another_runs, "another one runs")
     agent.until_ready(["again"])
     assert len(agent.eye.containers("again", infra=True)) == 2, "nothing is left of the first"
+
+
+def test_an_orphan_can_be_hurried_by_its_name(agent: Agent) -> None:
+    """Nobody states it and nobody remembers it; its labels have its name and its grace period."""
+    agent.run(pod("orphan", container(script=IGNORE_TERM), terminationGracePeriodSeconds=600))
+    agent.stop()
+    agent.remove("orphan")
+    (agent.directory / "state" / "desired.json").unlink()
+    agent.start()
+    agent.until(lambda: "removing default/orphan" in agent.log_text(), "it is going down", 60)
+    assert ("orphan", "main") in agent.eye.running("orphan")
+    hurried = agent.cli("delete", "pod", "orphan", "--grace-period=1")
+    assert hurried.code == 0, hurried
+    agent.until(lambda: not agent.eye.containers("orphan", infra=True), "nothing is left of it", 30)

@@ -140,3 +140,23 @@ def test_an_image_that_cannot_be_had_stops_its_own_container_only(agent: Agent) 
     assert rest.items() <= now.items()
     assert now.keys() == before.keys()
     assert now["no-image", "main"] != before["no-image", "main"]
+
+
+def test_an_edit_that_is_not_admitted_leaves_its_pod_alone_also_over_a_restart(agent: Agent) -> None:
+    def with_port(port: int) -> Json:
+        return container(ports=[{"containerPort": 80, "hostPort": port}])
+
+    agent.run(pod("holder", with_port(18431)), pod("edited", with_port(18432)))
+    before = [agent.eye.lives(name) for name in ("holder", "edited")]
+    agent.write(pod("edited", with_port(18431)))
+
+    def refusals() -> int:
+        return sum(e.get("count", 1) for e in agent.events("edited") if "update refused" in e["message"])
+
+    agent.until(lambda: refusals() == 1, "it is told")
+    agent.restart()
+    agent.until(lambda: refusals() > 0, "the edit is refused again")
+    agent.until_ready(["holder", "edited"])
+    assert [agent.eye.lives(name) for name in ("holder", "edited")] == before
+    agent.remove("holder", "edited")
+    agent.until_gone(["holder", "edited"])

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 WRONG_PASSWORD = "battery staple"
 FIRST_BACK_OFF_S = 10
 WORKERS = ("pods-0", "pods-1")
-GONE_WITHIN_S = 10
+GONE_WITHIN_S = 20
 
 
 class World(NamedTuple):
@@ -54,6 +54,14 @@ def agent(world: World, tmp_path_factory: pytest.TempPathFactory, new_shared_age
     )
     made.start()
     return made
+
+
+@pytest.fixture(autouse=True)
+def _no_pods_left(agent: Agent) -> Iterator[None]:
+    """They go while the next tests run."""
+    yield
+    for manifest in agent.manifests.glob("*.yaml"):
+        manifest.unlink()
 
 
 @pytest.fixture
