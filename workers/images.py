@@ -150,13 +150,13 @@ class ImageManager:
 
     async def _watch_pull(self, uid: str, reference: str, image: ImageReference, tell: Tell) -> PullEnded:
         """Wait for the pull's end, and say now and then how far it has got."""
-        words: deque[str] = deque(maxlen=1)
+        words: deque[str] = deque(maxlen=1)  # Told again when there is no news: Podman copies one blob for long.
         pull = asyncio.ensure_future(self._pull_image(uid, str(image), words.append))
         news_in_s = PROGRESS_EVENT_S
         try:
             while not (await asyncio.wait({pull}, timeout=news_in_s))[0]:
                 if words:
-                    await tell("Normal", "Pulling", f'Pulling image "{reference}": {words.pop()}')
+                    await tell("Normal", "Pulling", f'Pulling image "{reference}": {words[0]}')
                 news_in_s *= 2
             return await pull
         finally:

@@ -293,8 +293,7 @@ def test_the_time_that_a_pull_waited_for_its_turn_is_told_apart() -> None:
         done = [message for _, reason, message in kit.told if reason == "Pulled"]
         assert done == [
             f'Successfully pulled image "{REMOTE}" in 1m1.25s (1m1.25s including waiting). Image size: 0 bytes.',
-            'Successfully pulled image "quay.io/a/other:1" in 1m1.25s (2m2.5s including waiting). '
-            "Image size: 0 bytes.",
+            'Successfully pulled image "quay.io/a/other:1" in 1m1.25s (2m2.5s including waiting). Image size: 0 bytes.',
         ]
 
     simulate(main)
@@ -314,6 +313,23 @@ def test_a_long_pull_says_how_it_gets_on_more_and_more_rarely() -> None:
         assert kit.reasons() == ["Pulling"] * 6 + ["Pulled"]
         assert at == [0, 30, 90, 210, 450, 930, 1800]
         assert kit.told[1][2] == f'Pulling image "{REMOTE}": Copying {REMOTE}, 1780 s to go'
+
+    simulate(main)
+
+
+def test_a_pull_without_news_is_told_about_too() -> None:
+    async def main() -> None:
+        kit = Kit()
+
+        async def one_blob(reference: str, hear: Callable[[str], None]) -> str:
+            hear("Copying blob")
+            await asyncio.sleep(100)
+            return kit.podman.pull_image(reference)
+
+        kit.runtime.pull_image = one_blob  # type: ignore[method-assign]
+        await kit.ensure(REMOTE)
+        told = [message for _, reason, message in kit.told if reason == "Pulling"]
+        assert told == [f'Pulling image "{REMOTE}"'] + [f'Pulling image "{REMOTE}": Copying blob'] * 2
 
     simulate(main)
 
