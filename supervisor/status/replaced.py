@@ -14,9 +14,13 @@ from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 def replaced_containers(pod: Pod, observed: RuntimePodStatus) -> frozenset[str]:
     """Names of regular containers that ended and were made from another definition, or in another sandbox than wanted.
 
-    A pod that has lost its sandbox replaces nothing: its policy alone decides.
+    A pod that has lost its sandbox replaces nothing: its policy alone decides. One whose sandbox was stopped because
+    the manifest asks for another has not lost it.
     """
-    if not observed.sandboxes or observed.sandboxes[0].state is not SandboxState.READY:
+    if not observed.sandboxes:
+        return frozenset()
+    newest = observed.sandboxes[0]
+    if newest.state is not SandboxState.READY and newest.hash == sandbox_hash(pod):
         return frozenset()
     return frozenset(container.name for container in pod.spec.containers if _is_replaced(pod, container, observed))
 

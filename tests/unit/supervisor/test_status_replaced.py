@@ -47,6 +47,7 @@ EXITED = ContainerState.EXITED
         (EDITED, seen(ContainerState.RUNNING), False),
         (EDITED, seen(EXITED, sandbox=SandboxState.NOT_READY), False),
         (RENAMED, seen(EXITED), True),
+        (RENAMED, seen(EXITED, sandbox=SandboxState.NOT_READY), True),
         (RENAMED, seen(EXITED, newer_sandbox=RENAMED), True),
         (POD, seen(EXITED, newer_sandbox=POD), False),
         (POD, RuntimePodStatus(uid="u"), False),
