@@ -203,7 +203,7 @@ def test_a_redefined_sandbox_is_replaced_however_often_that_is_interrupted(polic
     before = clean.calls
     converge(clean)
     for number in range(before + 1, clean.calls + 1):
-        for flavour in Flavour:
+        for flavour in (Flavour.LOST, Flavour.UNHEARD):  # a start that failed is an end, which Never leaves as it is
             model = renamed()
             model.faults[number] = flavour
             converge(model)
