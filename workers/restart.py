@@ -109,7 +109,7 @@ def restart_all_retry_at(trigger: RuntimeContainerStatus, limits: BackoffLimits)
 def restart_all_backoff_s(attempt: int, limits: BackoffLimits) -> float:
     """10 s, 20 s, 40 s, … for attempts 1, 2, 3, …"""
     doublings = min(attempt - 1, MAX_DOUBLINGS)
-    return min(limits.initial_s * 2**doublings, limits.max_s)
+    return min(limits.initial_s * 2.0**doublings, limits.max_s)
 
 
 def _newest_exited(name: str, status: RuntimePodStatus) -> RuntimeContainerStatus | None:

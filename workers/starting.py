@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.api import Container, EphemeralContainer, Pod
-from ipc.hashing import container_hash
+from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
@@ -189,7 +189,7 @@ def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, plac
     wanted = {
         labels.INSTANCE: place.instance,
         labels.POD_UID: pod.metadata.uid,
-        labels.CONTAINER_HASH: container_hash(container),
+        labels.CONTAINER_HASH: hash_in(pod.spec, container),
     }
     ours = all(found.labels.get(key) == value for key, value in wanted.items())
     return ours and found.pod_id == place.sandbox_id and not found.finished_at

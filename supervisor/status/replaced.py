@@ -7,7 +7,7 @@ start (``workers/regular_containers.py``); the status has to know it, or the pod
 from __future__ import annotations
 
 from ipc.api import Container, Pod
-from ipc.hashing import container_hash, sandbox_hash
+from ipc.hashing import hash_in, sandbox_hash
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 
 
@@ -29,7 +29,7 @@ def _is_replaced(pod: Pod, container: Container, observed: RuntimePodStatus) -> 
     newest = observed.newest(container.name)
     if newest is None or newest.state is not ContainerState.EXITED:
         return False
-    if newest.hash != container_hash(container):
+    if newest.hash != hash_in(pod.spec, container):
         return True
     own = next((sandbox for sandbox in observed.sandboxes if sandbox.id == newest.sandbox_id), None)
     return own is not None and own.hash != sandbox_hash(pod)

@@ -7,6 +7,7 @@ import pytest
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec
 from ipc.hashing import container_hash, sandbox_hash
+from ipc.pod_containers import ContainerKind
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.status.replaced import replaced_containers
 
@@ -31,7 +32,7 @@ def seen(
         newest = msgspec.structs.replace(first, id="s1", attempt=1, hash=sandbox_hash(newer_sandbox))
         sandboxes = (newest, down)
     main = RuntimeContainerStatus(
-        id="c", name="main", attempt=0, state=state, sandbox_id="s0", hash=container_hash(MAIN)
+        id="c", name="main", attempt=0, state=state, sandbox_id="s0", hash=container_hash(MAIN, ContainerKind.REGULAR)
     )
     return RuntimePodStatus(uid="u", sandboxes=sandboxes, containers=(main,))
 
