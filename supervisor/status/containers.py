@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ipc.api import Container, ContainerStatus, Pod
+from ipc.api import Container, ContainerState, ContainerStatus, Pod
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
 from ipc.restart_policy import is_restartable_init, should_container_be_restarted
@@ -121,7 +121,7 @@ def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: Cont
     status = ContainerStatus(
         name=newest.name,
         state=states.observed_state(newest),
-        last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else old.last_state,
+        last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else _end_before(newest, old),
         restart_count=max(newest.attempt, old.restart_count + uncounted),  # a count never falls
         image=newest.image,
         image_id=newest.image_id,
@@ -129,6 +129,13 @@ def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: Cont
         stop_signal=newest.stop_signal or None,
     )
     return _lost_sight_of(given, status, old) if newest.state is Observed.UNKNOWN else status
+
+
+def _end_before(newest: RuntimeContainerStatus, old: ContainerStatus) -> ContainerState:
+    """The end that was told last, but not this container's own: while it waited, that stood there."""
+    end = old.last_state.terminated
+    is_own = end is not None and end.container_id == states.container_id(newest)
+    return ContainerState() if is_own else old.last_state
 
 
 def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:
