@@ -83,7 +83,8 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
     try:
         attempt = start.attempt or pod_logs.read_restart_count(run.logs, container.name)
         pod_logs.ensure_directory(pod_logs.log_file(run.logs, container.name, attempt))
-        pod_logs.prune(run.logs, container.name, attempt)
+        kept = pod_logs.kept_attempts(run.context.gc.max_per_pod_container)
+        pod_logs.prune(run.logs, container.name, attempt, kept)
     except OSError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
     return attempt
