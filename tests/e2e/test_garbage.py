@@ -68,7 +68,7 @@ def test_directories_of_pods_that_vanished_while_nobody_looked_go(new_agent: New
     agent.remove("vanishes")
     (agent.directory / "state" / "desired.json").unlink()
     of_pod = agent.directory / "state" / "pods" / uids["vanishes"] / "containers"
-    of_pod.mkdir(parents=True)
+    assert (of_pod / "main").is_dir()
     foreign = agent.directory / "logs" / "not_one_of-ours"
     foreign.mkdir()
     (foreign / "notes.txt").write_text("mine")

@@ -204,7 +204,8 @@ def test_a_pull_that_breaks_half_way_is_tried_again(world: World, agent: Agent, 
     assert "unexpected EOF" in "\n".join(messages(agent, "half", "Failed"))
     proxy.cut_after_bytes = 0
     agent.until_ready(["half"])
-    assert (count(agent, "half", "Pulling"), world.open.layers_asked("half")) == (2, 2)
+    assert count(agent, "half", "Pulling") == 2
+    assert world.open.layers_asked("half") in (2, 3), "Podman 5 goes on once itself before it gives up"
 
 
 def test_a_digest_is_a_name(world: World, agent: Agent) -> None:
