@@ -42,8 +42,8 @@ CONTAINER_FIELDS: Final = frozenset(
 hooks are read from the manifest whenever they are needed."""
 
 SANDBOX_FIELDS: Final = frozenset({"hostname", "hostNetwork"})
-"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides, those of init
-containers too. Nothing else of a container is, so none of any kind re-creates the sandbox."""
+"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
+regular containers. Nothing else of a container is, so none of any kind re-creates the sandbox."""
 
 
 def container_hash(container: Container, kind: ContainerKind) -> str:
@@ -69,8 +69,7 @@ def sandbox_hash(pod: Pod) -> str:
     """Equal for two pods exactly when one sandbox can serve both."""
     spec = _json(pod.spec)
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS}
-    publishing = [*spec["containers"], *spec.get("initContainers", ())]
-    covered["ports"] = [] if pod.spec.host_network else _published(publishing)
+    covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
     return _hash(covered)
 
 
