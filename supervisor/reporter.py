@@ -67,13 +67,14 @@ class Reporter:
 
     def _generate(self, life: PodLifecycle, observed: RuntimePodStatus, now: Instant) -> None:
         assert life.pod is not None
+        replaced = replaced_containers(life.pod, observed, looked_at_before=life.looked_at)
         given = StatusInput(
             pod=life.pod,
             observed=observed,
             reasons=self._reasons.of_pod(life.uid),
             previous=life.status,
             host_ip=self._host_ip,
-            replaced=replaced_containers(life.pod, observed) if life.phase is WorkType.SYNC else frozenset(),
+            replaced=replaced if life.phase is WorkType.SYNC else frozenset(),
             looked_at_before=life.looked_at,
             terminating=life.phase is not WorkType.SYNC,
             terminated=life.phase is WorkType.TERMINATED,
