@@ -37,6 +37,8 @@ def test_as_many_dead_containers_stay_as_configured(new_agent: NewAgent) -> None
         kill(agent, "twice")
     agent.until(lambda: [c.attempt for c in dead(agent, "twice")] == [2, 1], "the newest two stay")
     assert agent.cli("logs", "twice", "--previous").out.startswith("life ")
+    logs = (agent.directory / "logs").glob("*_twice_*/main/*.log")
+    assert sorted(path.name for path in logs) == ["1.log", "2.log", "3.log"], "the dead ones that stay keep theirs"
 
 
 def test_beyond_the_nodes_maximum_only_what_is_needed_stays(new_agent: NewAgent) -> None:
