@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from ipc.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
-from ipc.messages import CollectLogs
+from ipc.container_gc import CONTAINER_GC_FAILED, GcPolicy, PodStates, evict_containers, newest_ids
+from ipc.messages import CollectLogs, EventReport, SyncAction, SyncDone
 from ipc.runtime import RuntimePodStatus
 from supervisor.settings import Settings
 
 CONTAINER_GC_PERIOD_S: Final = 60.0
 """pkg/kubelet/kubelet.go, ContainerGCPeriod."""
+_REMOVED: Final = {SyncAction.REMOVE_CONTAINER: "dead container", SyncAction.REMOVE_SANDBOX: "dead sandbox"}
 
 
 class NodeGarbage:
@@ -70,3 +71,19 @@ def collect_logs(known: Iterable[str], views: Mapping[str, RuntimePodStatus], no
     """Whose directories stay: those of every pod that is known or of which anything exists."""
     existing = (uid for uid, view in views.items() if not view.is_empty())
     return CollectLogs(uids=tuple(sorted({*known, *existing})), listed_at=now_wall)
+
+
+def removal_failures(node_name: str, pod: str, done: SyncDone) -> list[EventReport]:
+    """What could not be removed: an event of the node, as all garbage is its matter. ``pod``: namespace and name."""
+    failed = (result for result in done.results if result.error and result.action in _REMOVED)
+    return [
+        EventReport(
+            uid="",
+            namespace="",
+            name=node_name,
+            type="Warning",
+            reason=CONTAINER_GC_FAILED,
+            message=f"cannot remove {_REMOVED[result.action]} {result.target} of pod {pod}: {result.message}",
+        )
+        for result in failed
+    ]

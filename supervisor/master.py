@@ -31,6 +31,7 @@ from ipc.messages import (
     DeletePod,
     EventReport,
     Exited,
+    LookFailed,
     Observed,
     PullEnded,
     PullImage,
@@ -329,7 +330,7 @@ class Master:
                 self._pool.ready(slot, self._clock.now().mono)
                 self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
-            case SyncDone() | EventReport() | PullProgress() | PullEnded():
+            case SyncDone() | EventReport() | LookFailed() | PullProgress() | PullEnded():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(slot, message))

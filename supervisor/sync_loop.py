@@ -21,6 +21,7 @@ from ipc.clock import Instant
 from ipc.messages import (
     CancelSync,
     EventReport,
+    LookFailed,
     Observation,
     Observe,
     PullEnded,
@@ -54,7 +55,7 @@ from supervisor.dialogue import (
     WorkerUp,
 )
 from supervisor.events import EventRecorder
-from supervisor.garbage import NodeGarbage, collect_logs, dead_beyond_maximum, gc_policy
+from supervisor.garbage import NodeGarbage, collect_logs, dead_beyond_maximum, gc_policy, removal_failures
 from supervisor.image_pulls import ImagePulls, PullEvent, pull_limits
 from supervisor.lives import Lives
 from supervisor.looks import Looks
@@ -64,13 +65,15 @@ from supervisor.removals import Removals
 from supervisor.reporter import Reporter, pod_event
 from supervisor.rows import NO_ROW
 from supervisor.settings import Settings
-from supervisor.sources.types import PodOperation, PodUpdate
+from supervisor.sources.types import PodOperation, PodUpdate, created_at
 from supervisor.status import TERMINAL_PHASES, Failure, is_restarting_all
 from supervisor.work_queue import WorkQueue
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 
 UNSUPPORTED_FIELD = "UnsupportedField"
 """Event reason: the pod runs, without something that its manifest asks for."""
+FAILED_SYNC = "FailedSync"
+"""Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
 NOT_UPDATED = "update refused, the pod stays as it was"
 
 
@@ -99,6 +102,7 @@ class SyncLoop:
             Views: self._on_views,
             SyncDone: self._on_sync_done,
             EventReport: self._on_event_report,
+            LookFailed: self._on_look_failed,
             PullWish: self._pull,
             PullProgress: self._pull,
             PullEnded: self._pull,
@@ -147,7 +151,8 @@ class SyncLoop:
             PodOperation.REMOVE: self._remove,
             PodOperation.DELETE: self._remove,
         }[update.op]
-        for pod in update.pods:
+        # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place.
+        for pod in sorted(update.pods, key=created_at):
             handler(pod, update.source, now)
 
     def _add(self, pod: Pod, source: str, now: Instant) -> None:
@@ -265,17 +270,26 @@ class SyncLoop:
             life.observed(running=changed.is_running())
             self._report(life, now, observed_at=changed.observed_at)
 
+    def _on_look_failed(self, failed: LookFailed, now: Instant) -> None:
+        """Its status cannot be told: no work until it can (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        life = self._lives.get(failed.uid)
+        if life is not None and life.pod is not None:
+            message = f"error determining status: {failed.message}"
+            self._on_event_report(pod_event(life.pod, "Warning", FAILED_SYNC, message), now)
+
     # --- what the workers did ------------------------------------------------------------------------------------
 
     def _on_sync_done(self, done: SyncDone, now: Instant) -> None:
         life = self._lives.get(done.uid)
         if life is None or not life.answered_by(done):
             return
+        if life.is_news(done):
+            self._log_sync(life, done)
         life.done(done, now.mono)
         self._touched.add(life.uid)
-        if done.changed or done.error:
-            self._log_sync(life, done)
         self._reporter.sync_results(life, done)
+        for report in removal_failures(self._settings.node_name, life.name, done):
+            self._on_event_report(report, now)
         if done.changed:
             self._looks.ask(life.uid)
         due = requeue.due_in(done, now.wall, self._settings, self._rng)

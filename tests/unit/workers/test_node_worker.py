@@ -13,6 +13,7 @@ import pytest
 
 from ipc.messages import (
     CancelPull,
+    LookFailed,
     Observe,
     Observed,
     PullEnded,
@@ -386,6 +387,8 @@ async def test_a_pod_that_cannot_be_looked_at_holds_up_no_other() -> None:
         master.send(Observe(uids=("u1", "u2")))
         await master.observation("u2", after=before)
         assert host.now() < asked_at + 0.1
+        failed = await master.first(LookFailed, after=before)
+        assert (failed.uid, "list_pods" in failed.message) == ("u1", True)
         seen = await master.observation("u1", after=before)
         assert asked_at + retry_delay_s(1) <= seen.observed_at < asked_at + retry_delay_s(1) + 0.1
         assert master.count(RuntimeHealth) == 1
