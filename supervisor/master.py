@@ -47,7 +47,7 @@ from ipc.messages import (
     ZygoteReport,
 )
 from ipc.prctl import set_process_name
-from supervisor import admin_socket, instance_lock, sd_notify, views
+from supervisor import admin_socket, directory_owner, instance_lock, sd_notify, views
 from supervisor.children import Children
 from supervisor.desired import Desired
 from supervisor.dialogue import (
@@ -108,11 +108,13 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
 
     Raises:
         instance_lock.InstanceBusy: another agent of this instance runs.
+        directory_owner.DirectoryTaken: a directory is that of another instance.
         OSError: a directory or socket cannot be made.
     """
     os.umask(0o077)
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
+    claim_directories(settings)
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = admin_socket.listen(settings.admin_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
@@ -127,6 +129,15 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
         os.waitpid(zygote_pid, 0)
         settings.admin_socket.unlink(missing_ok=True)
         os.close(lock)
+
+
+def claim_directories(settings: Settings) -> None:
+    """Raises DirectoryTaken. A disk that takes no mark keeps nobody from looking after pods that run."""
+    for directory in (settings.state_dir, settings.pod_logs_dir):
+        try:
+            directory_owner.claim(directory, settings.instance_name)
+        except OSError as error:
+            log.warning("cannot mark %s as that of this instance: %s", directory, error.strerror or error)
 
 
 def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
