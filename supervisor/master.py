@@ -71,6 +71,7 @@ from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
 from supervisor.podman_service import PodmanService, choose_service
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
+from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.sources.types import ManifestError
 from supervisor.sync_loop import SyncLoop
 from supervisor.version import own_version
@@ -304,7 +305,8 @@ class Master:
         self._carry_out(self._pool.check_heartbeats(beats, self._clock.now().mono))
 
     def _housekeeping(self) -> None:
-        self._feed(HousekeepingTick())
+        with warn_if_slow(self._clock, "housekeeping", HOUSEKEEPING_WARNING_S):
+            self._feed(HousekeepingTick())
 
     # --- children (the Listener of supervisor.children) ----------------------------------------------------------
 
