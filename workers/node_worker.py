@@ -254,7 +254,7 @@ class NodeWorker:
                 look.cancel()
         await asyncio.gather(*late, return_exceptions=True)
         for look in late:
-            await self._fail_look(looks[look], f"not within {ROUND_S} s")
+            self._retry(looks[look], f"not within {ROUND_S} s")
         for look in done:
             look.result()
 
@@ -320,7 +320,7 @@ class NodeWorker:
         return self._published.record(status, now.wall - (now.mono - status.observed_at))
 
     async def _fail_look(self, uid: str, why: str) -> None:
-        """It is this pod, not the runtime as a whole."""
+        """An error, not a delay; and of this pod, not of the runtime as a whole."""
         self._retry(uid, why)
         await self._send(LookFailed(uid=uid, message=why))
 
