@@ -15,6 +15,7 @@ from ipc.messages import (
     EventGone,
     EventReport,
     FeedSynced,
+    LookFailed,
     Observation,
     Observe,
     PodChanged,
@@ -143,6 +144,7 @@ LoopEvent = (
     | Views
     | SyncDone
     | EventReport
+    | LookFailed
     | PullWish
     | PullProgress
     | PullEnded

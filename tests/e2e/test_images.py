@@ -161,7 +161,9 @@ def test_a_missing_image_backs_off_over_deaths_of_workers_and_comes_up_when_it_i
     world.open.push("missing", "1")
     agent.until_ready(["missing"])
     assert monotonic() - began > FIRST_BACK_OFF_S
-    assert (count(agent, "missing", "Pulling"), world.open.manifests_asked("missing")) == (2, 2)
+    tries = count(agent, "missing", "Pulling")
+    assert tries == world.open.manifests_asked("missing")
+    assert tries in (2, 3), "three when the push came after the second"
     assert messages(agent, "missing", "BackOff") == [f'Back-off pulling image "{image}"']
 
 
