@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.hashing import sandbox_hash
 from ipc.messages import SyncAction, SyncResult, WorkType
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.garbage import CONTAINER_GC_PERIOD_S
@@ -99,12 +100,16 @@ def test_a_pod_that_ended_is_served_too_and_ends_again() -> None:
 def test_an_ended_pod_frees_its_host_port_while_it_is_served() -> None:
     t = talk(0)
     t.ready()
-    t.add(pod("job", policy="Never", host_port=8080))
+    job = pod("job", policy="Never", host_port=8080)
+    seen = with_dead(exited("job"), 2)
+    its_own = msgspec.structs.replace(seen.sandboxes[0], hash=sandbox_hash(job))
+    seen = msgspec.structs.replace(seen, sandboxes=(its_own,))
+    t.add(job)
     t.relist()
     t.done("job", changed=True)
-    t.see(with_dead(exited("job"), 2))
+    t.see(seen)
     t.done("job", changed=True)
-    t.see(with_dead(exited("job"), 2))
+    t.see(seen)
     assert t.tick() == ["terminated job"]
     t.add(pod("next", host_port=8080))
     assert t.phase("next") == "Pending"
