@@ -62,6 +62,8 @@ class Desired:
         self._saving = asyncio.Lock()
         self._held_back: dict[str, Pod] = {}
         """UID -> what a pod stays although its manifest says something else: the edit was not admitted."""
+        self._is_unsaved = False
+        """Something was held back since the checkpoint was written."""
         self._told: dict[str, frozenset[ManifestError]] = {}
 
     @property
@@ -83,6 +85,7 @@ class Desired:
 
     def forget(self) -> None:
         """Every pod was taken down on request: nothing is left that the next start would have to restore."""
+        self._is_unsaved = False
         try:
             self._checkpoint.unlink(missing_ok=True)
         except OSError as error:
@@ -91,7 +94,13 @@ class Desired:
     async def hold_back(self, pod: Pod) -> None:
         """Its edit was refused: what runs is what the next start has to restore."""
         self._held_back[pod.metadata.uid] = pod
+        self._is_unsaved = True
         await self._save()
+
+    async def close(self) -> None:
+        """Write down what was held back in the last moment: the checkpoint may have the edit that was refused."""
+        if self._is_unsaved:
+            await self._save()
 
     async def watch(self) -> AsyncIterator[Change]:
         """Every change from now on. Ends only by being closed."""
@@ -176,10 +185,16 @@ class Desired:
     async def _save(self) -> None:
         """A checkpoint that cannot be written costs only what it is for: say so and go on.
 
-        One at a time, each of what is desired when its turn comes: an older set never replaces a newer one.
+        One at a time, each of what is desired when its turn comes: an older set never replaces a newer one. So who is
+        cancelled waits for the thread, too.
         """
         async with self._saving:
+            self._is_unsaved = False
+            writing = asyncio.ensure_future(asyncio.to_thread(checkpoint.save, self._checkpoint, self._effective()))
             try:
-                await asyncio.to_thread(checkpoint.save, self._checkpoint, self._effective())
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await asyncio.wait({writing})
+                raise
             except OSError as error:
                 log.error("checkpoint not written: %s", error)

@@ -229,6 +229,7 @@ class Master:
         await self._end_children(signal.SIGTERM, None, self._settings.shutdown_grace_period_s)
         await self._end_children(signal.SIGKILL, None, self._settings.shutdown_grace_period_s)
         await self._children.close()
+        await self._desired.close()
         await self._event_keeper.close(self._loop.event_history)
 
     async def _end_children(self, signum: int, spare: int | None, grace_s: float) -> None:

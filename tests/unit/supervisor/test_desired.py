@@ -129,6 +129,22 @@ async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sourc
     assert images["of-a-file"] == "newer", "another edit is another question"
 
 
+async def test_an_edit_that_is_refused_right_before_the_end_does_not_reach_the_checkpoint(
+    sources: Sources, tmp_path: Path
+) -> None:
+    running = restored(Sources(tmp_path))["of-a-file"]
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
+    await sources.next_change()
+    async with sources.desired._saving:  # the edit itself is being written
+        holding = asyncio.create_task(sources.desired.hold_back(running))
+        await asyncio.sleep(0)
+        holding.cancel()
+        await asyncio.wait({holding})
+    await sources.desired.close()
+    images, _ = await images_after_restart(tmp_path)
+    assert images["of-a-file"] == "busybox"
+
+
 def restored(sources: Sources) -> dict[str, Pod]:
     """What a start restores, by name."""
     return {pod.metadata.name: pod for update in sources.desired.restore() for pod in update.pods}
