@@ -20,6 +20,13 @@ from ipc.runtime import (
 LOST_END: Final = "The container's process has ended, and nobody was there to see how"
 STUCK_SLACK_S: Final = 30.0
 """How long a stop that somebody else has begun may take beyond the container's grace period, in seconds."""
+IN_MOTION: Final = frozenset({"stopping", "removing"})
+"""Podman's states of what somebody is doing to a container: when that is given up, nothing tells."""
+
+
+def is_in_motion(status: RuntimePodStatus) -> bool:
+    """Some container is in a state that does not last."""
+    return any(container.podman_state in IN_MOTION for container in status.containers)
 
 
 def with_unseen_ends(status: RuntimePodStatus, ends: Mapping[str, float]) -> RuntimePodStatus:

@@ -87,7 +87,7 @@ class ExitWatch:
         id = container.id
         if self.is_running(id, container.pid):
             return
-        end = self._ends.get(id)
+        end = self._ends.pop(id, None)
         self._close(id)
         if end is not None and end.pid == container.pid:
             self._doubt(container, uid, end)
@@ -161,9 +161,7 @@ class ExitWatch:
         late = self._clock.now().mono - end.seen.mono >= PATIENCE_S
         final = end.final or late or not end.monitored
         monitored = final or self._processes.has_monitor(container)
-        self._ends[container.id] = msgspec.structs.replace(
-            end, looks=end.looks + 1, final=final, monitored=monitored
-        )
+        self._ends[container.id] = msgspec.structs.replace(end, looks=end.looks + 1, final=final, monitored=monitored)
         if not final:
             pause_s = min(SETTLE_S * 2.0 ** min(end.looks + 1, 16), MAX_PAUSE_S)
             self._loop.call_later(pause_s, self._on_exit, uid)

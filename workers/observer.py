@@ -97,7 +97,8 @@ class Observer:
         listing = await self._list()
         ids = {container.id for container in listing.containers}
         await self._confirm_gone({id for id, _ in self._ours()} - ids)
-        failures = await self._inspect({*to_inspect(listing.containers, self._inspected), *self._exits.unwatched} & ids)
+        failures = await self._inspect(to_inspect(listing.containers, self._inspected))
+        self._watch_again()
         self._forget(self._inspected.keys() - ids)
         self._exits.retain(ids)
         every = members_by_uid(listing)
@@ -128,7 +129,7 @@ class Observer:
 
         A list that is cut off, or of an empty or another storage, must make no pod look absent.
         """
-        failures = await self._inspect(missing)
+        failures = await self._inspect(sorted(missing))
         for failure in failures.values():
             raise failure
         if there := missing & self._inspected.keys():
@@ -190,6 +191,11 @@ class Observer:
         if ours and state is ContainerState.EXITED and not found.is_infra:
             self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
         return None
+
+    def _watch_again(self) -> None:
+        """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
+        for id in sorted(self._exits.unwatched & self._inspected.keys()):
+            self._exits.watch(self._inspected[id], self._inspected[id].labels.get(labels.POD_UID, ""))
 
     def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
         """Its stop was begun by somebody who has left it at that."""
