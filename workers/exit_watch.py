@@ -82,6 +82,11 @@ class ExitWatch:
         """Ids of containers that run and have no file descriptor: there are not enough. Relists find their ends."""
         return self._unwatched
 
+    @property
+    def doubted(self) -> Set[str]:
+        """Ids of containers whose processes have ended, while Podman has not said so, or was not asked since."""
+        return {id for id, end in self._ends.items() if not end.final}
+
     def watch(self, container: InspectedContainer, uid: str) -> None:
         """The container was seen running just now. Again is free of cost."""
         id = container.id

@@ -97,7 +97,8 @@ class Observer:
         listing = await self._list()
         ids = {container.id for container in listing.containers}
         await self._confirm_gone({id for id, _ in self._ours()} - ids)
-        failures = await self._inspect(to_inspect(listing.containers, self._inspected))
+        wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
+        failures = await self._inspect(dict.fromkeys(wanted))
         self._watch_again()
         self._forget(self._inspected.keys() - ids)
         self._exits.retain(ids)

@@ -213,7 +213,9 @@ class FakePodman:
         self.lost[container.name] = container.labels.get(labels.INSTANCE, "")
 
     def abandon(self, id: str, state: str) -> None:
-        """Somebody's `podman stop` (state stopping) or `podman rm` (removing) is killed over it."""
+        """Somebody's `podman stop` (state stopping) or `podman rm` (removing, after a stop) is killed over it."""
+        if state == "removing":
+            self.exit(id, KILLED)
         self.container(id).state = state
 
     def reboot(self) -> None:
