@@ -20,6 +20,8 @@ from ipc.runtime import (
 LOST_END: Final = "The container's process has ended, and nobody was there to see how"
 STUCK_SLACK_S: Final = 30.0
 """How long a stop that somebody else has begun may take beyond the container's grace period, in seconds."""
+SAID_TO_RUN: Final = frozenset({"running", "paused", "stopping"})
+"""Podman's states of a container whose process lives."""
 IN_MOTION: Final = frozenset({"stopping", "removing"})
 """Podman's states of what somebody is doing to a container: when that is given up, nothing tells."""
 
@@ -27,6 +29,11 @@ IN_MOTION: Final = frozenset({"stopping", "removing"})
 def is_in_motion(status: RuntimePodStatus) -> bool:
     """Some container is in a state that does not last."""
     return any(container.podman_state in IN_MOTION for container in status.containers)
+
+
+def is_unnoticed_end(container: RuntimeContainerStatus) -> bool:
+    """It has ended, and runs for Podman."""
+    return container.state is ContainerState.EXITED and container.podman_state in SAID_TO_RUN
 
 
 def with_unseen_ends(status: RuntimePodStatus, ends: Mapping[str, float]) -> RuntimePodStatus:

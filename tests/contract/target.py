@@ -14,7 +14,8 @@ from tests.podman_service import PodmanService
 from workers import labels
 from workers.pidfd import open_pidfd, wait_ended
 from workers.podman import PodmanRuntime
-from workers.runtime import InspectedContainer, Runtime
+from workers.removing import REMOVE_TRIES
+from workers.runtime import InspectedContainer, Runtime, RuntimeCallError
 
 FAKE_IMAGE = "localhost/rootlet-test:latest"
 FOREVER = ("sleep", "1000")
@@ -52,9 +53,9 @@ class _Base:
 
     async def clean(self) -> None:
         for pod in await self.runtime.list_pods():
-            await self.runtime.remove_pod(pod.id)
+            await remove(self.runtime.remove_pod, pod.id)
         for container in await self.runtime.list_containers():
-            await self.runtime.remove_container(container.id)
+            await remove(self.runtime.remove_container, container.id)
         for runtime in self._closing:
             await runtime.close()
 
@@ -99,6 +100,17 @@ class PodmanTarget(_Base):
         await eventually(lambda: self.runtime.inspect_container(container.id), lambda c: c.state == "stopping")
         stop.kill()
         await stop.wait()
+
+
+async def remove(verb: Callable[[str], Awaitable[None]], id: str) -> None:
+    """As often as Podman needs it."""
+    for remaining in reversed(range(REMOVE_TRIES)):
+        try:
+            return await verb(id)
+        except RuntimeCallError:
+            if not remaining:
+                raise
+    return None
 
 
 async def _kill(pid: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable
 
@@ -12,11 +11,9 @@ import pytest
 
 from ipc.clock import SystemClock
 from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
-from tests.contract.target import DEADLINE_S, Target, container_spec, exited, pod_spec, running
+from tests.contract.target import DEADLINE_S, Target, container_spec, exited, pod_spec, remove, running
 from workers import labels
 from workers.observer import Observer
-from workers.removing import REMOVE_TRIES
-from workers.runtime import RuntimeCallError
 
 DEAF = ("sh", "-c", "trap '' TERM; sleep 1000")
 SUB_UID = "1000"
@@ -133,9 +130,7 @@ async def test_what_runs_without_a_monitor_can_be_removed(target: Target) -> Non
     container = await running(target)
     await target.kill_monitor(container)
     await target.kill_process(container)
-    for _ in range(REMOVE_TRIES):
-        with contextlib.suppress(RuntimeCallError):
-            await target.runtime.remove_container(container.id)
+    await remove(target.runtime.remove_container, container.id)
     again = await target.runtime.create_container({**container_spec(target, container.pod_id), "name": container.name})
     await target.runtime.start_container(again)
     assert (await target.runtime.inspect_container(again)).state == "running"

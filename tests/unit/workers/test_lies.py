@@ -318,9 +318,12 @@ def test_after_an_end_that_nobody_saw_its_policy_decides(tmp_path: Path, policy:
         await host.observe_long(pod.metadata.uid)
         await host.settle(pod)
         assert ("main" in host.running()) is again
-        newest = (await host.observe(pod.metadata.uid)).newest("main")
+        status = await host.observe(pod.metadata.uid)
+        newest = status.newest("main")
         assert newest is not None
         assert newest.attempt == int(again)
+        # What everybody else would take for a twin goes as soon as it is not needed any more.
+        assert len(status.containers) == 1
 
     lied_to(tmp_path, test)
 
