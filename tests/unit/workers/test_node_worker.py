@@ -33,6 +33,7 @@ from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
 from workers.node_worker import HINTS, RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.runtime import InspectedContainer
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
@@ -335,6 +336,26 @@ async def test_a_state_that_does_not_last_is_looked_at_often() -> None:
         host.podman.abandon(container, "removing")
         await _gaps_between_relists(master, 1)
         assert max(await _gaps_between_relists(master, 5)) <= 12.01
+
+
+@simulated
+async def test_what_cannot_be_watched_is_found_by_relists_that_stay_frequent() -> None:
+    host = Host()
+    container = host.running("u1")
+
+    def fail(shown: InspectedContainer) -> int | None:
+        raise OSError("too many open files")
+
+    open_process = host.runtime.open_process
+    host.runtime.open_process = fail  # type: ignore[method-assign]
+    async with host.worker() as master:
+        master.send(Track(uid="u1", row=0))
+        assert max(await _gaps_between_relists(master, 5)) <= 12.01
+        host.podman.kill_monitor(container)
+        host.podman.exit(container)
+        host.runtime.open_process = open_process  # type: ignore[method-assign]
+        await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, len(master.reports))
+        assert min((await _gaps_between_relists(master, 6))[3:]) >= 24.0
 
 
 async def _quiet_calls(pods: int, minutes: int) -> dict[str, int]:
