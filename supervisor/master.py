@@ -23,6 +23,7 @@ import uvloop
 from ipc import logs
 from ipc.board import Board
 from ipc.boot import Role, WorkerMain
+from ipc.call_slots import CallSlots
 from ipc.clock import SystemClock
 from ipc.messages import (
     AbandonPull,
@@ -115,8 +116,10 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = admin_socket.listen(settings.admin_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
+    call_slots = CallSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
-    zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket)
+    zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket, call_slots)
+    call_slots.close()
     set_process_name("rootlet-master")
     try:
         master = Master(settings, config_path, board, zygote, listening, service)

@@ -58,6 +58,8 @@ def main(context: ChildContext) -> int:
     name = f"{entry.name}-{context.slot}"
     _set_up_signals()
     set_process_name(f"rootlet-{name}")
+    if context.call_slots is not None and context.role is not Role.POD_WORKER:
+        context.call_slots.close()
     try:
         logs.set_up(context.settings.log_level, context.settings.log_format, name)
         row_writer = context.board.worker_writer(context.slot)
