@@ -1,7 +1,7 @@
 """The node's slots for calls that change something: so many in flight at a time, whichever process makes them.
 
 A slot is one byte of an anonymous file, held by a lock on it (fcntl(2), open file description locks). The kernel keeps
-the account: a holder that dies by kill -9 gives back what it held and stops waiting, at once and without anybody's help,
+the account: a holder that dies by kill -9 gives back what it held and stops waiting, at once and without any help,
 which neither tokens in a pipe nor numbers in shared memory do. Who waits is a lock too, on a second range of bytes, so
 that one call tells who waits next. Bells (eventfd(2)) only make it quick: a bell that was lost costs `POLL_S`.
 """

@@ -7,6 +7,7 @@ import click
 from ipc import clock
 from supervisor.cli.options import POD_ALIASES, agent, agent_options, namespace_option, split_pod_name
 from supervisor.cli.printers.describe import describe_pod
+from supervisor.cli.staleness import warn_if_stale
 from supervisor.client import details_path, events_path, pod_path
 
 
@@ -25,6 +26,7 @@ def describe(ctx: click.Context, resource: str, names: tuple[str, ...], namespac
     if not names:
         raise click.UsageError("name the pod to describe")
     with agent(ctx) as client:
+        warn_if_stale(client)
         for index, name in enumerate(map(split_pod_name, names)):
             pod = client.get(pod_path(namespace, name))
             details = client.get(details_path(namespace, name))
