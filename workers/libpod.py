@@ -366,6 +366,7 @@ _KIND_BY_CAUSE: Final = (
     ("invalid pod spec", ErrorKind.INVALID),
     ("invalid container config", ErrorKind.INVALID),
     ("invalid signal", ErrorKind.INVALID),
+    ("no command or entrypoint provided", ErrorKind.INVALID),
     ("json: cannot unmarshal", ErrorKind.INVALID),
 )
 # No sentinel error of libpod's stands behind these: the OCI runtime's words, and how libpod reports any failed command.
