@@ -1,5 +1,7 @@
-"""Real answers of real servers, one file per version (tests/contract/test_error_answers.py writes them), and the kind of
-each: by the cause where there is one, whatever the status and the words around it."""
+"""Real answers of real servers, a file for each version, as tests/contract/test_error_answers.py has written them.
+
+The kind goes by the cause, whatever the status and the words around it.
+"""
 
 from __future__ import annotations
 
