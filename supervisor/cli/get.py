@@ -232,4 +232,4 @@ def _get_workers(client: AgentClient, names: tuple[str, ...], output: str, watch
 
 def _lasting(worker: Json) -> Json:
     """What a row must differ in to be shown again."""
-    return {key: worker[key] for key in ("pid", "incarnation", "state", "pods", "deaths", "step")}
+    return {key: worker[key] for key in ("pid", "incarnation", "state", "pods", "deaths", "breaker", "step")}
