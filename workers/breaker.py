@@ -28,6 +28,9 @@ class Breaker:
         self.pings_lost = 0
         """Pings in a row without an answer."""
         self._failures = 0
+        """Calls in a row without an answer; no ping makes up for them."""
+        self._late = 0
+        """Those of them that Podman took and did not answer in time."""
         self._trial = False
 
     @property
@@ -38,7 +41,13 @@ class Breaker:
     @property
     def in_doubt(self) -> bool:
         """Whether pings are to go on."""
-        return self.state is not BreakerState.CLOSED or self._failures > 0
+        return self.state is BreakerState.OPEN or self.pings_lost > 0 or self._closes_by_ping
+
+    @property
+    def _closes_by_ping(self) -> bool:
+        """Where connections were refused one more ping will do. Calls that were late for a reason of their own, such as
+        a lock that never comes free, are not cured by it: the next call decides, whenever it comes."""
+        return self.state is BreakerState.HALF_OPEN and not self._trial and self._late < MAX_FAILURES
 
     def admit(self) -> bool:
         """Whether a call may be made now. While half open only one at a time: it must end in one of the two below."""
@@ -50,11 +59,12 @@ class Breaker:
     def answered(self) -> None:
         """A call was."""
         self.state, self.why, self.pings_lost = BreakerState.CLOSED, "", 0
-        self._failures, self._trial = 0, False
+        self._failures, self._late, self._trial = 0, 0, False
 
-    def failed(self, why: str) -> None:
-        """A call was not. The trial of a half open one opens it again."""
+    def failed(self, why: str, *, late: bool) -> None:
+        """A call was not: it was ``late``, or nobody took it. The trial of a half open one opens it again."""
         self._failures += 1
+        self._late += late
         self.why = why
         if self._trial or self._failures >= MAX_FAILURES:
             self.state, self._trial = BreakerState.OPEN, False
@@ -64,15 +74,15 @@ class Breaker:
         self._trial = False
 
     def ping_answered(self) -> None:
-        """Not yet enough: a ping takes no lock of Podman's. While nobody calls, a second one has to do."""
+        """Not yet enough for calls: a ping takes no lock of Podman's."""
         self.pings_lost = 0
         if self.state is BreakerState.OPEN:
             self.state = BreakerState.HALF_OPEN
-        elif not self._trial:
+        elif self._closes_by_ping:
             self.answered()
 
     def ping_failed(self, why: str) -> None:
         self.pings_lost += 1
-        self.failed(why)
-        if self.state is BreakerState.HALF_OPEN:
-            self.state = BreakerState.OPEN
+        self.why = why
+        if self.state is BreakerState.HALF_OPEN or self.pings_lost >= MAX_FAILURES:
+            self.state, self._trial = BreakerState.OPEN, False

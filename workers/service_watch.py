@@ -101,7 +101,7 @@ class ServiceWatch:
         elif self._breaker.state is BreakerState.OPEN:
             self._breaker.abandoned()  # it was in flight when the breaker opened
         else:
-            self._breaker.failed(error.message)
+            self._breaker.failed(error.message, late=error.kind is ErrorKind.TIMEOUT)
             self._probe()
 
     def _probe(self) -> None:
