@@ -28,6 +28,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.breaker_state import BreakerState
+
 MAX_WORKER_SLOTS: Final = 256
 """Most worker rows on a board."""
 MAX_POD_ROWS: Final = 4096
@@ -54,8 +56,9 @@ _CHECKSUM: Final = struct.Struct("=I")
 _HEADER_BYTES: Final = _CHECKSUM.size + _FACTS.size
 _HEADER_START: Final = _SEQUENCE.size
 _CONTENT_START: Final = 32
-_WORKER: Final = struct.Struct("=qQ5Q")
-"""Pid, incarnation, the five counters; the step's text follows."""
+_WORKER: Final = struct.Struct("=qQ5QB")
+"""Pid, incarnation, the five counters, the breaker's state; the step's text follows."""
+_BREAKER_STATES: Final = frozenset(BreakerState)
 _POD: Final = struct.Struct("=I")
 """Length of the uid in bytes; uid and payload follow."""
 
@@ -80,6 +83,8 @@ class WorkerRow(msgspec.Struct, frozen=True):
     step: str
     """What it is doing, for people."""
     counters: WorkerCounters
+    breaker: BreakerState = BreakerState.NONE
+    """How it stands with Podman."""
 
 
 class PodRow(msgspec.Struct, frozen=True):
@@ -165,6 +170,10 @@ class WorkerRowWriter:
         """What is being done now; cut to MAX_STEP_BYTES at a character's border."""
         self._write(msgspec.structs.replace(self._row, step=_cut(text)))
 
+    def breaker(self, state: BreakerState) -> None:
+        """How this process stands with Podman."""
+        self._write(msgspec.structs.replace(self._row, breaker=state))
+
     def count(
         self,
         *,
@@ -186,7 +195,7 @@ class WorkerRowWriter:
         self._write(msgspec.structs.replace(self._row, counters=counters))
 
     def _write(self, row: WorkerRow) -> None:
-        numbers = _WORKER.pack(row.pid, row.incarnation, *msgspec.structs.astuple(row.counters))
+        numbers = _WORKER.pack(row.pid, row.incarnation, *msgspec.structs.astuple(row.counters), row.breaker)
         self._cell.write(row.heartbeat, numbers + row.step.encode())
         self._row = row
 
@@ -315,9 +324,11 @@ def _worker_row(stamped: _Stamped) -> WorkerRow | None:
     content = stamped.content
     if len(content) < _WORKER.size:
         return None
-    pid, incarnation, *counters = _WORKER.unpack_from(content)
+    pid, incarnation, *counters, breaker = _WORKER.unpack_from(content)
+    if breaker not in _BREAKER_STATES:
+        return None
     step = content[_WORKER.size :].decode(errors="replace")
-    return WorkerRow(pid, incarnation, stamped.stamp, step, WorkerCounters(*counters))
+    return WorkerRow(pid, incarnation, stamped.stamp, step, WorkerCounters(*counters), BreakerState(breaker))
 
 
 def _pod_row(stamped: _Stamped) -> PodRow | None:

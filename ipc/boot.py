@@ -9,6 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from ipc.board import Board
+from ipc.call_slots import CallSlots
 
 
 class Role(enum.StrEnum):
@@ -33,7 +34,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     max_mutations: int = 4
-    """Mutating Podman calls in flight of this one worker."""
+    """Mutating Podman calls in flight of the whole node."""
     max_reads: int = 4
     """Reading Podman calls in flight of this one worker."""
     relist_period_s: float = 10.0
@@ -59,6 +60,8 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
     listen: socket.socket | None
     """The admin socket, already listening; only for the API server."""
     board: Board
+    call_slots: CallSlots | None = None
+    """Of the node, for the calls that change something; None when this process shares them with nobody."""
 
 
 WorkerMain = Callable[[ChildContext], int]

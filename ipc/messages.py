@@ -316,8 +316,24 @@ class RuntimeHealth(_Message, frozen=True, kw_only=True):
     message: str = ""
 
 
+class ServiceSilent(_Message, frozen=True, kw_only=True):
+    """Podman has left several pings in a row unanswered; again with every further one."""
+
+    message: str
+
+
 NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
-NodeWorkerReport = Ready | Observed | Relisted | LookFailed | RuntimeHealth | PullProgress | PullEnded | EventReport
+NodeWorkerReport = (
+    Ready
+    | Observed
+    | Relisted
+    | LookFailed
+    | RuntimeHealth
+    | ServiceSilent
+    | PullProgress
+    | PullEnded
+    | EventReport
+)
 
 # --- master <-> API server -----------------------------------------------------------------------------------
 
@@ -380,6 +396,8 @@ class AgentChanged(_Message, frozen=True, kw_only=True):
     runtime_version: str
     runtime_healthy: bool
     runtime_message: str
+    runtime_silent_since: float = 0.0
+    """Wall time at which Podman was found not to answer; 0.0 while it does."""
     sources_ready: bool
     workers: tuple[WorkerInfo, ...]
 

@@ -23,6 +23,7 @@ import uvloop
 from ipc import logs
 from ipc.board import Board
 from ipc.boot import Role, WorkerMain
+from ipc.call_slots import CallSlots
 from ipc.clock import SystemClock
 from ipc.messages import (
     AbandonPull,
@@ -40,6 +41,7 @@ from ipc.messages import (
     Relisted,
     Reply,
     RuntimeHealth,
+    ServiceSilent,
     Shutdown,
     Spawned,
     StopAgent,
@@ -98,6 +100,9 @@ GC_THRESHOLD = 20_000
 """New containers between two collections, here and in the children: messages and views make no cycles, looking for some
 every 700 objects costs more than it finds."""
 FAILED_VALIDATION = "FailedValidation"
+RUNTIME_DOWN = "ContainerRuntimeDown"
+RUNTIME_UP = "ContainerRuntimeUp"
+RUNTIME_REPLACED = "ContainerRuntimeReplaced"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 SPARE_ROWS = 64
@@ -119,8 +124,10 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = admin_socket.listen(settings.admin_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
+    call_slots = CallSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
-    zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket)
+    zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket, call_slots)
+    call_slots.close()
     set_process_name("rootlet-master")
     try:
         master = Master(settings, config_path, board, zygote, listening, service)
@@ -183,6 +190,8 @@ class Master:
         )
         self._health = RuntimeHealth(healthy=False, message="not asked yet")
         self._started_at = self._clock.now().wall
+        self._silent_since = 0.0
+        """Wall time at which Podman was found not to answer; 0.0 while it does, and before it was asked."""
         self._ending = asyncio.Event()
         self._exit_code = 0
         self._all_gone = asyncio.Event()
@@ -354,6 +363,8 @@ class Master:
                 self._feed(Views(views.resolve(self._board, changed), started_at))
             case RuntimeHealth():
                 self._take_health(message)
+            case ServiceSilent(message=why):
+                self._replace_if_hung(why)
             case _:
                 self._requests[type(message)](message)
 
@@ -364,8 +375,31 @@ class Master:
         else:
             level = logging.WARNING if self._health.version else logging.INFO
             log.log(level, "Podman does not answer: %s", health.message)
+        self._silent_since = 0.0 if health.healthy else self._silent_since or self._clock.now().wall
+        if health.healthy is not self._health.healthy:
+            self._tell_health(health)
         self._health = msgspec.structs.replace(health, version=health.version or self._health.version)
         self._report_agent()
+
+    def _tell_health(self, health: RuntimeHealth) -> None:
+        """It has changed: an event of the node, once, but not for the first answer of all."""
+        if self._health.version:
+            type_, reason, message = (
+                ("Normal", RUNTIME_UP, "Podman answers again")
+                if health.healthy
+                else ("Warning", RUNTIME_DOWN, f"Podman does not answer: {health.message}")
+            )
+            self._node_event(type_, reason, message)
+
+    def _node_event(self, type_: str, reason: str, message: str) -> None:
+        node = self._settings.node_name
+        self._feed(EventReport(uid="", namespace="", name=node, type=type_, reason=reason, message=message))
+
+    def _replace_if_hung(self, why: str) -> None:
+        """Our own service lives and answers no ping: it is killed and started again, which counts as a death."""
+        if self._service.is_hung(self._pool.age_s(PODMAN_SLOT, self._clock.now().mono)):
+            self._node_event("Warning", RUNTIME_REPLACED, f"killing our Podman service, it answers no ping: {why}")
+            self._carry_out(self._pool.replace(PODMAN_SLOT, f"it answers no ping: {why}"))
 
     # --- desired state -------------------------------------------------------------------------------------------
 
@@ -385,11 +419,7 @@ class Master:
 
     def _manifest_error(self, error: ManifestError) -> None:
         log.warning("manifest refused: %s", error)
-        node = self._settings.node_name
-        report = EventReport(
-            uid="", namespace="", name=node, type="Warning", reason=FAILED_VALIDATION, message=str(error)
-        )
-        self._feed(report)
+        self._node_event("Warning", FAILED_VALIDATION, str(error))
 
     async def _apply(self, request: ApplyManifests) -> None:
         self._answer(request.request_id, await self._desired.apply(request.file, request.body))
@@ -438,6 +468,7 @@ class Master:
             runtime_version=self._health.version,
             runtime_healthy=self._health.healthy,
             runtime_message=self._health.message,
+            runtime_silent_since=self._silent_since,
             sources_ready=self._desired.all_ready,
             workers=self._pool.infos(self._loop.pods_per_slot()),
         )

@@ -22,12 +22,22 @@ from supervisor.settings import Settings
 EXIT_COMMAND_DELAY_S = 10
 """How long an ended exec session keeps its conmon; Podman's own default is 300."""
 
+START_S = 10.0
+"""How long our own service may take from its start to its first answer, in seconds."""
+
 
 class PodmanService(msgspec.Struct, frozen=True):
     socket: Path
     argv: tuple[str, ...] = ()
     """Of our own child; empty when the socket is the user's."""
     env: dict[str, str] = {}
+
+    def is_hung(self, age_s: float) -> bool:
+        """Whether a service that answers no ping is ours to end: our child, and not one that has just begun.
+
+        ``age_s`` is that of its process, in seconds; 0.0 when there is none. A user's own service is never touched.
+        """
+        return bool(self.argv) and age_s > START_S
 
 
 def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, str]) -> PodmanService:

@@ -287,7 +287,7 @@ def diff_reload(old: Settings, new: Settings) -> tuple[Settings, tuple[str, ...]
 
 
 def worker_settings(settings: Settings, podman_socket: str) -> WorkerSettings:
-    """The children's part of resolved settings. Mutations in flight are shared out among the pod workers."""
+    """The children's part of resolved settings."""
     return WorkerSettings(
         instance=settings.instance_name,
         node_name=settings.node_name,
@@ -296,7 +296,7 @@ def worker_settings(settings: Settings, podman_socket: str) -> WorkerSettings:
         pods_dir=str(settings.state_dir / PODS_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
-        max_mutations=max(1, settings.podman.max_concurrent_mutations // max(1, settings.workers.count)),
+        max_mutations=settings.podman.max_concurrent_mutations,
         relist_period_s=float(settings.relist_period_s),
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_dead_per_container=settings.container_garbage_collection.max_per_pod_container,

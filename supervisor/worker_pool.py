@@ -177,6 +177,11 @@ class WorkerPool:
     def is_running(self, slot: int) -> bool:
         return self._slots[slot].state is SlotState.RUNNING
 
+    def age_s(self, slot: int, now: float) -> float:
+        """How long ago its living incarnation was asked for, in seconds; 0.0 when none lives."""
+        entry = self._slots.get(slot)
+        return 0.0 if entry is None or entry.state is SlotState.GONE else now - entry.since
+
     def all_gone(self, spare: int | None = None) -> bool:
         return all(entry.state is SlotState.GONE for slot, entry in self._slots.items() if slot != spare)
 

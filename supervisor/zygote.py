@@ -23,6 +23,7 @@ import msgspec
 from ipc import clock
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerMain
+from ipc.call_slots import CallSlots
 from ipc.messages import Exited, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.packets import PacketLink
 from ipc.prctl import set_parent_death_signal, set_process_name
@@ -52,7 +53,9 @@ class Child(msgspec.Struct, frozen=True):
                 signal.pidfd_send_signal(self.pidfd, signum)
 
 
-def start_zygote(board: Board, worker_main: WorkerMain, admin_socket: Path) -> tuple[socket.socket, int]:
+def start_zygote(
+    board: Board, worker_main: WorkerMain, admin_socket: Path, call_slots: CallSlots | None = None
+) -> tuple[socket.socket, int]:
     """Fork the zygote; returns the master's end of its link (SOCK_SEQPACKET) and its pid.
 
     Must be called before the master has an event loop or a second thread.
@@ -63,15 +66,23 @@ def start_zygote(board: Board, worker_main: WorkerMain, admin_socket: Path) -> t
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _leave(lambda: _Zygote(theirs, board, worker_main, admin_socket).run())
+        _leave(lambda: _Zygote(theirs, board, worker_main, admin_socket, call_slots).run())
     theirs.close()
     return ours, pid
 
 
 class _Zygote:
-    def __init__(self, sock: socket.socket, board: Board, worker_main: WorkerMain, admin_socket: Path) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        board: Board,
+        worker_main: WorkerMain,
+        admin_socket: Path,
+        call_slots: CallSlots | None,
+    ) -> None:
         self._link: Link = PacketLink(sock, ZygoteCommand)
         self._board = board
+        self._call_slots = call_slots
         self._worker_main = worker_main
         self._admin_socket = admin_socket
         self._children: dict[int, Child] = {}
@@ -153,6 +164,7 @@ class _Zygote:
             link=link,
             listen=rest[0] if rest else None,
             board=self._board,
+            call_slots=self._call_slots,
         )
         return self._worker_main(context)
 

@@ -61,14 +61,14 @@ class ExecSessions:
     async def _create(self, id: str, command: Sequence[str]) -> str:
         body = orjson.dumps({"Cmd": list(command), "AttachStdout": True, "AttachStderr": True})
         path = f"containers/{id}/exec"
-        answer = await self._client.call(Request(call=CALL, method="POST", path=path, kind=Kind.MUTATE, body=body))
+        answer = await self._client.call(Request(call=CALL, method="POST", path=path, kind=Kind.EXEC, body=body))
         return libpod.decode_created_id(answer.body)
 
     async def _start(self, session: str) -> bytes:
         """The frames of its output, as far as they are kept."""
         body = orjson.dumps({"Detach": False, "Tty": False})
-        request = Request(call=CALL, method="POST", path=f"exec/{session}/start", kind=Kind.STREAM, body=body)
-        stream = LineStream(lambda: self._client.open_stream(request), read=_head)
+        request = Request(call=CALL, method="POST", path=f"exec/{session}/start", kind=Kind.EXEC_OUTPUT, body=body)
+        stream = LineStream(lambda: self._client.open_stream(request), read=_head, break_off=self._client.break_off)
         kept = []
         try:
             while (part := await stream.next()) is not None:
@@ -82,7 +82,7 @@ class ExecSessions:
         return b"".join(kept)
 
     async def _inspect(self, session: str) -> bytes:
-        request = Request(call=CALL, method="GET", path=f"exec/{session}/json", kind=Kind.INSPECT)
+        request = Request(call=CALL, method="GET", path=f"exec/{session}/json", kind=Kind.EXEC)
         return (await self._client.call(request)).body
 
     async def _kill(self, session: str) -> None:

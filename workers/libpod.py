@@ -311,7 +311,7 @@ def decode_exec_result(body: bytes, framed: bytes, max_output_bytes: int) -> Exe
     output = _unframe(framed)
     if session.exit_code in _NOT_STARTED and output.startswith(_EXEC_ERROR):
         words = output.removeprefix(_EXEC_ERROR).partition(b"\n")[0].decode(errors="replace")
-        if _kind(500, words) is ErrorKind.COMMAND:
+        if _by_cause(words) is ErrorKind.COMMAND:
             raise RuntimeCallError(ErrorKind.COMMAND, "exec", words[:MAX_MESSAGE_CHARS])
     kept = output[:max_output_bytes]
     return ExecResult(exit_code=session.exit_code, output=kept, limited=len(output) > max_output_bytes)
@@ -366,6 +366,7 @@ _KIND_BY_CAUSE: Final = (
     ("invalid pod spec", ErrorKind.INVALID),
     ("invalid container config", ErrorKind.INVALID),
     ("invalid signal", ErrorKind.INVALID),
+    ("no command or entrypoint provided", ErrorKind.INVALID),
     ("json: cannot unmarshal", ErrorKind.INVALID),
 )
 # No sentinel error of libpod's stands behind these: the OCI runtime's words, and how libpod reports any failed command.
@@ -383,13 +384,19 @@ def call_error(call: str, status: int, body: bytes) -> RuntimeCallError:
     except (msgspec.DecodeError, ValueError):
         failure = _Failure()
     text = failure.message or failure.cause or body.decode(errors="replace") or "no reason given"
-    kind = ErrorKind.LEFTOVER if _LEFTOVER.search(failure.message) else _kind(status, failure.cause)
-    return RuntimeCallError(kind, call, f"{text[:MAX_MESSAGE_CHARS]} (HTTP {status})")
+    return RuntimeCallError(_kind(status, failure), call, f"{text[:MAX_MESSAGE_CHARS]} (HTTP {status})")
 
 
-def _kind(status: int, cause: str) -> ErrorKind:
-    by_status = _KIND_BY_STATUS.get(status, ErrorKind.INTERNAL)
-    return next((kind for fragment, kind in _KIND_BY_CAUSE if fragment in cause), by_status)
+def _kind(status: int, failure: _Failure) -> ErrorKind:
+    """By the cause; where that says nothing by the words, and last by the status."""
+    kind = _by_cause(failure.cause)
+    if kind is None and _LEFTOVER.search(failure.message):
+        kind = ErrorKind.LEFTOVER
+    return kind or _KIND_BY_STATUS.get(status, ErrorKind.INTERNAL)
+
+
+def _by_cause(cause: str) -> ErrorKind | None:
+    return next((kind for fragment, kind in _KIND_BY_CAUSE if fragment in cause), None)
 
 
 def _listed_pod(wire: _ListPod) -> ListedPod:

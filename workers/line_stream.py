@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, Protocol
 
 MAX_WAITING_LINES: Final = 10_000
 """Most lines that were read and not yet fetched; what comes beyond them is dropped and counted."""
 READ_BYTES: Final = 64 * 1024
 """Most that is taken from the answer at a time, in bytes. Less is passed on as soon as it is there."""
-CLOSE_TIMEOUT_S: Final = 2.0
-"""How long ``close`` waits for the reading thread, in seconds."""
+CLOSE_TIMEOUT_S: Final = 1.0
+"""How long ``close`` waits for the reading thread, in seconds, each time that it tries."""
+CLOSE_TRIES: Final = 2
 
 
 class RawAnswer(Protocol):
@@ -46,8 +47,9 @@ class LineStream:
         connect: Callable[[], StreamAnswer],
         max_waiting_lines: int = MAX_WAITING_LINES,
         read: Callable[[StreamAnswer, int], Iterator[bytes]] = lines,
+        break_off: Callable[[Collection[int]], None] = lambda threads: None,
     ) -> None:
-        """Start reading. ``connect`` is called in the thread and must itself give up when the peer does not answer.
+        """Start reading. ``connect`` is called in the thread; ``break_off`` makes it fail there, from another one.
 
         ``read`` cuts the answer into parts, of which it takes at most so many bytes at a time: lines, or others.
         """
@@ -55,6 +57,7 @@ class LineStream:
         """Lines that found the queue full."""
         self._connect = connect
         self._parts = read
+        self._break_off = break_off
         self._max_waiting_lines = max_waiting_lines
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -83,18 +86,24 @@ class LineStream:
             await self._arrival.wait()
 
     async def close(self) -> None:
-        """End the stream and its thread. A thread that still waits for the answer's head is left to its end."""
+        """End the stream and its thread, also one that still waits for the answer's head."""
+        for _ in range(CLOSE_TRIES):
+            self._end()
+            try:
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._finished.wait()
+                return
+            except TimeoutError:
+                continue  # It was about to send its request, or nothing ends it: a daemon cannot keep the process.
+
+    def _end(self) -> None:
         with self._lock:
             self._closed = True
             answer = self._answer
-        if answer is None:
-            return
-        _shut_down(answer)
-        try:
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await self._finished.wait()
-        except TimeoutError:
-            return  # It is a daemon: it cannot keep the process.
+        if answer is not None:
+            _shut_down(answer)
+        elif self._thread.ident is not None:
+            self._break_off((self._thread.ident,))
 
     # --- in the thread ---
 

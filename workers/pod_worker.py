@@ -41,7 +41,7 @@ from workers.sync_context import PodName, SyncContext, SyncEnded, SyncRun
 from workers.sync_pod import sync_pod
 from workers.sync_terminated import sync_terminated
 from workers.sync_terminating import sync_terminating
-from workers.turns import Turns
+from workers.turns import OwnSlots, Slots, Turns
 from workers.view import read_view
 
 MAX_PODS_IN_FLIGHT: Final = 5000
@@ -99,7 +99,7 @@ class PodWorker:
             instance=context.settings.instance,
             pod_logs_dir=context.settings.pod_logs_dir,
             pods_dir=context.settings.pods_dir,
-            mutations=Turns(context.settings.max_mutations),
+            mutations=Turns(_slots(context)),
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
@@ -138,6 +138,7 @@ class PodWorker:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        self._context.mutations.close()
 
     def _start(self, request: SyncPod) -> None:
         cancel = asyncio.Event()
@@ -204,6 +205,12 @@ _SYNCS: Final[Mapping[WorkType, Callable[[SyncRun, RuntimePodStatus], Awaitable[
     WorkType.TERMINATING: sync_terminating,
     WorkType.TERMINATED: sync_terminated,
 }
+
+
+def _slots(context: ChildContext) -> Slots:
+    if context.call_slots is None:
+        return OwnSlots(context.settings.max_mutations)
+    return context.call_slots.member(context.slot)
 
 
 def _pod_name(request: SyncPod, status: RuntimePodStatus | None) -> PodName:

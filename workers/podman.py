@@ -19,10 +19,12 @@ import orjson
 import requests
 import urllib3.exceptions
 from podman import PodmanClient
+from podman.api.client import APIClient
+from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from workers import labels, leftovers, libpod, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
-from workers.libpod_client import Answer, Kind, LibpodClient, Request
+from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import wait_ended
 from workers.registry_logins import LoginsError, read_logins
@@ -40,6 +42,8 @@ from workers.runtime import (
     RuntimeEvent,
     SpecDict,
 )
+from workers.service_watch import Listener
+from workers.wires import Wires
 
 API_VERSION: Final = "4.0.0"
 BROKEN_STREAM: Final = (requests.RequestException, urllib3.exceptions.HTTPError)
@@ -68,19 +72,24 @@ class PodmanRuntime:
         request_timeout_s: float = 120.0,
         pull_timeout_s: float = 1800.0,
         auth_file: str = "",
+        listener: Listener | None = None,
     ) -> None:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
 
-        ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself.
+        ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
+        listener is told how the service does.
         """
         connections = max_mutations + max_reads + MAX_STREAMS + MAX_EXECS
+        wires = Wires()
         self._podman = PodmanClient(base_url=f"unix://{socket_path}", version=API_VERSION, max_pool_size=connections)
         self._client = LibpodClient(
-            self._podman.api,
+            _with_wires(self._podman.api, wires),
+            wires,
             max_mutations=max_mutations,
             max_reads=max_reads,
             request_timeout_s=request_timeout_s,
             pull_timeout_s=pull_timeout_s,
+            listener=listener or Listener(),
         )
         self._execs = ExecSessions(self._client)
         self._pull_timeout_s = pull_timeout_s
@@ -92,7 +101,7 @@ class PodmanRuntime:
     # --- looking ---
 
     async def version(self) -> str:
-        answer = await self._client.call(Request(call="ping", method="GET", path="_ping", kind=Kind.PING))
+        answer = await self._client.call(PING)
         return answer.headers.get("Libpod-API-Version", "")
 
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
@@ -131,14 +140,14 @@ class PodmanRuntime:
 
     async def start_container(self, id: str) -> None:
         path = f"containers/{_name(id)}/start"
-        await self._client.call(Request(call="start container", method="POST", path=path, kind=Kind.MUTATE))
+        await self._client.call(Request(call="start container", method="POST", path=path, kind=Kind.START))
 
     async def kill_container(self, id: str, signal: str) -> None:
         request = Request(
             call="kill container",
             method="POST",
             path=f"containers/{_name(id)}/kill",
-            kind=Kind.MUTATE,
+            kind=Kind.KILL,
             params={"signal": signal},
             accept=frozenset({404, 409}),
         )
@@ -243,7 +252,7 @@ class PodmanRuntime:
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         params = {"stream": "true", **self._ours()}
-        request = Request(call="events", method="GET", path="events", kind=Kind.STREAM, params=params)
+        request = Request(call="events", method="GET", path="events", kind=Kind.EVENTS, params=params)
         try:
             async with self._stream(request) as stream:
                 while (line := await stream.next()) is not None:
@@ -254,7 +263,7 @@ class PodmanRuntime:
     @contextlib.asynccontextmanager
     async def _stream(self, request: Request) -> AsyncIterator[LineStream]:
         """An answer line by line. Leaving the block closes the connection, whatever was read."""
-        stream = LineStream(lambda: self._client.open_stream(request))
+        stream = LineStream(lambda: self._client.open_stream(request), break_off=self._client.break_off)
         self._streams.add(stream)
         try:
             yield stream
@@ -272,7 +281,7 @@ class PodmanRuntime:
     async def close(self) -> None:
         for stream in tuple(self._streams):
             await stream.close()
-        self._client.close()
+        await self._client.close()
         self._podman.api.close()
 
     def _ours(self, *more_labels: str, **filters: list[str]) -> dict[str, str]:
@@ -288,17 +297,36 @@ class PodmanRuntime:
 
     async def _create(self, call: str, path: str, spec: SpecDict) -> str:
         body = orjson.dumps(dict(spec))
-        request = Request(call=call, method="POST", path=path, kind=Kind.MUTATE, body=body)
+        request = Request(call=call, method="POST", path=path, kind=Kind.CREATE, body=body)
         return _read(call, await self._client.call(request), libpod.decode_created_id)
 
     async def _remove(self, call: str, path: str, params: dict[str, str]) -> None:
         """A 404 is a success: it is gone. A 200 carries a report for each container, which may be a failure."""
         accept = frozenset({404})
-        request = Request(call=call, method="DELETE", path=path, kind=Kind.MUTATE, params=params, accept=accept)
+        request = Request(call=call, method="DELETE", path=path, kind=Kind.REMOVE, params=params, accept=accept)
         answer = await self._client.call(request)
         failures = _read(call, answer, libpod.decode_removal_errors) if answer.status < 400 else ()
         if failures:
             raise RuntimeCallError(ErrorKind.INTERNAL, call, "; ".join(failures))
+
+
+def _with_wires(api: APIClient, wires: Wires) -> APIClient:
+    """The same client; its connections are wires from now on."""
+
+    class Connection(UDSConnection):
+        def connect(self) -> None:
+            super().connect()
+            assert self.sock is not None
+            self.sock = wires.adopt(self.sock, self.timeout)
+
+    class ConnectionPool(UDSConnectionPool):
+        ConnectionCls = Connection
+
+    adapter = api.get_adapter("http://")
+    assert isinstance(adapter, UDSAdapter)
+    assert adapter.poolmanager is not None
+    adapter.poolmanager.pool_classes_by_scheme = {"http": ConnectionPool}
+    return api
 
 
 async def _last_line(stream: LineStream, hear: Callable[[str], None]) -> bytes:

@@ -18,7 +18,8 @@ import uvloop
 from ipc import logs
 from ipc.board import WorkerRowWriter
 from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role
-from ipc.channel import Channel
+from ipc.breaker_state import BreakerState
+from ipc.channel import Channel, ChannelClosed, ChannelFull
 from ipc.clock import Clock, SystemClock
 from ipc.messages import (
     ApiServerFeed,
@@ -27,12 +28,14 @@ from ipc.messages import (
     NodeWorkerReport,
     PodWorkerCommand,
     PodWorkerReport,
+    ServiceSilent,
 )
 from ipc.prctl import set_process_name
 from workers.api_server import run_api_server
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
+from workers.service_watch import Listener
 
 AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
 """Environment variable that Podman's command line knows (podman-login(1)): where the user keeps registry logins."""
@@ -58,6 +61,8 @@ def main(context: ChildContext) -> int:
     name = f"{entry.name}-{context.slot}"
     _set_up_signals()
     set_process_name(f"rootlet-{name}")
+    if context.call_slots is not None and context.role is not Role.POD_WORKER:
+        context.call_slots.close()
     try:
         logs.set_up(context.settings.log_level, context.settings.log_format, name)
         row_writer = context.board.worker_writer(context.slot)
@@ -109,22 +114,44 @@ async def _beating(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -
         task.cancel()
 
 
+class Teller(Listener):
+    """Puts on the board how this process stands with Podman."""
+
+    def __init__(self, row_writer: WorkerRowWriter) -> None:
+        self._row_writer = row_writer
+
+    def breaker_changed(self, state: BreakerState) -> None:
+        self._row_writer.breaker(state)
+
+
+class NodeTeller(Teller):
+    """Tells the master too: the service may be its child. One process is enough for that."""
+
+    def __init__(self, row_writer: WorkerRowWriter, channel: Channel[Any, Any]) -> None:
+        super().__init__(row_writer)
+        self._channel = channel
+
+    def silent(self, why: str) -> None:
+        with contextlib.suppress(ChannelClosed, ChannelFull):  # nobody is left to be told, or will be at the next one
+            self._channel.post(ServiceSilent(message=why))
+
+
 async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> None:
-    async with _podman(context) as runtime:
+    async with _podman(context, Teller(row_writer)) as runtime:
         await run_pod_worker(context, channel, runtime, clock, row_writer)
 
 
 async def _node_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> None:
-    async with _podman(context) as runtime:
+    async with _podman(context, NodeTeller(row_writer, channel)) as runtime:
         await run_node_worker(context, channel, runtime, clock, row_writer)
 
 
 @contextlib.asynccontextmanager
-async def _podman(context: ChildContext) -> AsyncIterator[PodmanRuntime]:
+async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[PodmanRuntime]:
     """This process's own client: one made before the fork would share its sockets."""
     settings = context.settings
     runtime = PodmanRuntime(
@@ -134,6 +161,7 @@ async def _podman(context: ChildContext) -> AsyncIterator[PodmanRuntime]:
         max_reads=settings.max_reads,
         request_timeout_s=settings.runtime_request_timeout_s,
         pull_timeout_s=settings.image_pull_timeout_s,
+        listener=listener,
         auth_file=os.environ.get(AUTH_FILE_VARIABLE, ""),
     )
     try:

@@ -7,6 +7,7 @@ import click
 from ipc import clock
 from supervisor.cli.options import POD_ALIASES, agent, agent_options, namespace_option, split_pod_name
 from supervisor.cli.printers.describe import describe_pod
+from supervisor.cli.staleness import warn_if_stale
 from supervisor.client import details_path, events_path, pod_path
 
 
@@ -24,8 +25,10 @@ def describe(ctx: click.Context, resource: str, names: tuple[str, ...], namespac
         raise click.UsageError(f'"{resource}" cannot be described, only pods')
     if not names:
         raise click.UsageError("name the pod to describe")
+    wanted = [split_pod_name(name) for name in names]
     with agent(ctx) as client:
-        for index, name in enumerate(map(split_pod_name, names)):
+        warn_if_stale(client)
+        for index, name in enumerate(wanted):
             pod = client.get(pod_path(namespace, name))
             details = client.get(details_path(namespace, name))
             about = f"involvedObject.kind=Pod,involvedObject.uid={pod['metadata']['uid']}"

@@ -23,6 +23,7 @@ from supervisor.cli.options import (
 from supervisor.cli.printers import events, pods, workers
 from supervisor.cli.printers.documents import as_json, as_list, as_yaml
 from supervisor.cli.printers.tables import TablePrinter
+from supervisor.cli.staleness import warn_if_stale
 from supervisor.client import AgentClient, Query, RequestFailed, events_path, pod_path, pods_path
 from supervisor.reflector import Reflector
 
@@ -58,6 +59,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("event", "events", "ev"), "events"),
     **dict.fromkeys(("worker", "workers"), "workers"),
 }
+_TABLES: Final = ("", "wide")
 _DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": as_yaml}
 
 
@@ -127,6 +129,8 @@ def get(
             output=output,
             headers=not no_headers,
         )
+        if kind == "pods" and output in _TABLES:
+            warn_if_stale(client)
         (_watch if watch else _list)(client, view)
 
 
@@ -228,4 +232,4 @@ def _get_workers(client: AgentClient, names: tuple[str, ...], output: str, watch
 
 def _lasting(worker: Json) -> Json:
     """What a row must differ in to be shown again."""
-    return {key: worker[key] for key in ("pid", "incarnation", "state", "pods", "deaths", "step")}
+    return {key: worker[key] for key in ("pid", "incarnation", "state", "pods", "deaths", "breaker", "step")}

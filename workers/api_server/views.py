@@ -24,6 +24,8 @@ class VersionInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     runtime_version: str
     runtime_healthy: bool
     runtime_message: str
+    runtime_silent_since: float
+    """Epoch seconds; 0 while Podman answers. What is shown of pods was seen before."""
     sources_ready: bool
 
 
@@ -50,6 +52,8 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     heartbeat_age_seconds: float | None = None
     """None before the first beat, and for children that write none."""
     step: str = ""
+    breaker: str = ""
+    """How it stands with Podman: Closed, Open or HalfOpen; empty when it does not speak to it."""
     counters: WorkerCounters | None = None
     resources: Resources | None = None
 
@@ -109,6 +113,7 @@ def version_info(agent: AgentChanged) -> VersionInfo:
         runtime_version=agent.runtime_version,
         runtime_healthy=agent.runtime_healthy,
         runtime_message=agent.runtime_message,
+        runtime_silent_since=agent.runtime_silent_since,
         sources_ready=agent.sources_ready,
     )
 

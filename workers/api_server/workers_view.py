@@ -24,6 +24,7 @@ def worker_view(info: WorkerInfo, row: WorkerRow | None, now: float) -> WorkerVi
         **msgspec.structs.asdict(info),
         heartbeat_age_seconds=max(0.0, now - beat) if beat != _NEVER else None,
         step=current.step if current else "",
+        breaker=current.breaker.shown if current else "",
         counters=current.counters if current else None,
     )
 

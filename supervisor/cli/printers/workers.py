@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from supervisor.cli.printers.human import NONE
 
-HEADER: Final = ("NAME", "ROLE", "STATUS", "PODS", "DEATHS", "PID", "HEARTBEAT", "STEP")
+HEADER: Final = ("NAME", "ROLE", "STATUS", "PODS", "DEATHS", "PID", "HEARTBEAT", "BREAKER", "STEP")
 WIDE_HEADER: Final = (*HEADER[:-1], "LIFE", "SYNCS", "ERRORS", "CALLS", "FAILED CALLS", "RSS", "PSS", "CPU", "STEP")
 
 Json = Mapping[str, Any]
@@ -24,6 +24,7 @@ def worker_row(worker: Json, *, wide: bool = False) -> tuple[str, ...]:
         str(worker["deaths"]),
         str(worker["pid"] or NONE),
         NONE if age_s is None else f"{age_s:.1f}s ago",
+        worker.get("breaker") or NONE,
     )
     step = worker.get("step") or NONE
     return (*row, *_wide_cells(worker), step) if wide else (*row, step)

@@ -26,6 +26,7 @@ from ipc.board import (
     _Facts,
     _header,
 )
+from ipc.breaker_state import BreakerState
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -68,6 +69,19 @@ def test_next_incarnation_starts_anew(board: Board) -> None:
     first.step("dying")
     first.count(syncs=7)
     first.beat(99.0)
+    board.worker_writer(0).begin(11, 2)
+    assert board.read_worker(0) == WorkerRow(11, 2, 0.0, "", WorkerCounters())
+
+
+@pytest.mark.parametrize("state", BreakerState)
+def test_how_a_worker_stands_with_podman(board: Board, state: BreakerState) -> None:
+    writer = board.worker_writer(0)
+    writer.begin(10, 1)
+    writer.breaker(state)
+    writer.step("after it")
+    row = board.read_worker(0)
+    assert row is not None
+    assert (row.breaker, row.step) == (state, "after it")
     board.worker_writer(0).begin(11, 2)
     assert board.read_worker(0) == WorkerRow(11, 2, 0.0, "", WorkerCounters())
 

@@ -30,7 +30,7 @@ from workers.start_error import with_start_errors
 from workers.starting import start_container
 from workers.sync_context import PodName, SyncContext, SyncRun
 from workers.termination_message import read_termination_message, with_termination_messages
-from workers.turns import Turns
+from workers.turns import OwnSlots, Turns
 
 MAX_ROUNDS = 8
 ROUND_S = 301.0
@@ -63,7 +63,7 @@ class Host:
             instance=self._instance,
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
-            mutations=Turns(4),
+            mutations=Turns(OwnSlots(4)),
             order=itertools.count(),
             report=self._take_event,
             step=lambda text: None,

@@ -251,6 +251,7 @@ def test_an_event() -> None:
         (500, 'workdir "/x" does not exist on container 1', ErrorKind.COMMAND),
         (500, "invalid argument", ErrorKind.INVALID),
         (500, "invalid signal: NOSIG", ErrorKind.INVALID),
+        (500, "no command or entrypoint provided, and no CMD or ENTRYPOINT from image", ErrorKind.INVALID),
         (400, "anything else", ErrorKind.INVALID),
         (404, "anything else", ErrorKind.NOT_FOUND),
         (500, "anything else", ErrorKind.INTERNAL),

@@ -125,7 +125,7 @@ async def test_silence_ends_at_the_deadline(path: Path) -> None:
                 assert (error.kind, error.message) == (ErrorKind.TIMEOUT, "no answer within 0.2 s")
             assert time.perf_counter() - began < 5
         release.set()
-        assert len(requests) == 2
+        assert requests.count("POST /v4.0.0/libpod/containers/x/start") == 1
 
 
 async def test_half_an_answer_ends_at_the_deadline(path: Path) -> None:

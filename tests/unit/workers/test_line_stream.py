@@ -3,11 +3,11 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pytest
 
-from workers.line_stream import LineStream, RawAnswer
+from workers.line_stream import CLOSE_TIMEOUT_S, CLOSE_TRIES, LineStream, RawAnswer
 
 DEADLINE_S = 5.0
 
@@ -95,7 +95,25 @@ async def test_close_ends_the_thread_and_who_waits() -> None:
     await stream.close()
 
 
-async def test_close_does_not_wait_for_an_answer_that_never_begins() -> None:
+async def test_close_breaks_off_the_wait_for_an_answer_that_never_begins() -> None:
+    release, threads = threading.Event(), list[int]()
+
+    def wait() -> Answer:
+        threads.append(threading.get_ident())
+        release.wait(DEADLINE_S)
+        raise ConnectionResetError("broken off")
+
+    def break_off(broken: Collection[int]) -> None:
+        assert list(broken) == threads
+        release.set()
+
+    stream = LineStream(wait, break_off=break_off)
+    await asyncio.wait_for(stream.close(), DEADLINE_S)
+    assert release.is_set()
+    assert await stream.next() is None
+
+
+async def test_close_does_not_wait_for_ever_for_what_nothing_ends() -> None:
     release, answer = threading.Event(), Answer()
 
     def never() -> Answer:
@@ -103,7 +121,7 @@ async def test_close_does_not_wait_for_an_answer_that_never_begins() -> None:
         return answer
 
     stream = LineStream(never)
-    await asyncio.wait_for(stream.close(), 1.0)
+    await asyncio.wait_for(stream.close(), CLOSE_TRIES * CLOSE_TIMEOUT_S + 1.0)
     release.set()
     assert await asyncio.to_thread(answer.closed.wait, DEADLINE_S)
     assert await stream.next() is None

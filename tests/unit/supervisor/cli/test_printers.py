@@ -384,11 +384,13 @@ def test_workers() -> None:
         "pid": 7,
         "incarnation": 2,
         "heartbeatAgeSeconds": 0.26,
+        "breaker": "HalfOpen",
         "step": "idle",
         "counters": {"syncs": 5, "sync_errors": 0, "runtime_calls": 9, "runtime_errors": 1},
         "resources": {"rssBytes": 3 * 1024**2, "pssBytes": None, "cpuSeconds": 1.5},
     }
     row = dict(zip(WIDE_HEADER, worker_row(worker, wide=True), strict=True))
+    assert row["BREAKER"] == "HalfOpen"
     assert (row["HEARTBEAT"], row["SYNCS"], row["RSS"], row["PSS"], row["CPU"]) == (
         "0.3s ago",
         "5",
@@ -397,7 +399,7 @@ def test_workers() -> None:
         "1.50s",
     )
     silent = {**worker, "heartbeatAgeSeconds": None, "counters": None, "resources": None, "pid": 0, "step": ""}
-    assert worker_row(silent) == ("pods-0", "pod-worker", "Running", "3", "1", "<none>", "<none>", "<none>")
+    assert worker_row(silent) == ("pods-0", "pod-worker", "Running", "3", "1", "<none>", "<none>", "HalfOpen", "<none>")
     assert len(HEADER) == len(worker_row(silent))
 
 
