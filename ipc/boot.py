@@ -59,6 +59,8 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
     listen: socket.socket | None
     """The admin socket, already listening; only for the API server."""
     board: Board
+    crash_fd: int = 2
+    """Where it writes its stack when it is aborted or crashes."""
 
 
 WorkerMain = Callable[[ChildContext], int]

@@ -10,6 +10,7 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Mapping
@@ -38,6 +39,7 @@ from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
 from supervisor.admission import Rejected, admit
 from supervisor.dialogue import (
+    DeathExplained,
     EventsRestored,
     HousekeepingTick,
     KillPod,
@@ -48,12 +50,14 @@ from supervisor.dialogue import (
     PullWish,
     Send,
     SettingsChanged,
+    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
     UpdateRefused,
     Views,
     WorkerDown,
+    WorkerLeaving,
     WorkerUp,
 )
 from supervisor.events import EventRecorder
@@ -65,14 +69,17 @@ from supervisor.removals import Removals
 from supervisor.reporter import Reporter, pod_event
 from supervisor.rows import NO_ROW, RowAllocator
 from supervisor.settings import Settings
-from supervisor.sharding import least_loaded
+from supervisor.sharding import MAX_MOVES, Shards
 from supervisor.sources.types import PodOperation, PodUpdate
 from supervisor.status import TERMINAL_PHASES, Failure, is_restarting_all
+from supervisor.suspects import Isolation, Suspects
 from supervisor.work_queue import WorkQueue
-from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+from supervisor.worker_pool import API_SLOT, NODE_SLOT, longest_hang_s
 
 UNSUPPORTED_FIELD = "UnsupportedField"
 """Event reason: the pod runs, without something that its manifest asks for."""
+SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
+"""Event reason: syncs of the pod kill their worker again and again."""
 NOT_UPDATED = "update refused, the pod stays as it was"
 
 
@@ -81,7 +88,8 @@ class SyncLoop:
 
     def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, rng: random.Random) -> None:
         self._settings = settings
-        self._pods_per_slot = {FIRST_POD_SLOT + n: 0 for n in range(workers)}
+        self._shards = Shards(workers)
+        self._suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self._rng = rng
         self._lives: dict[str, PodLifecycle] = {}
         self._looks = Looks()
@@ -110,6 +118,7 @@ class SyncLoop:
             PullProgress: self._on_pull_progress,
             PullEnded: self._on_pull_ended,
             WorkerUp: self._on_worker_up,
+            WorkerLeaving: self._on_worker_leaving,
             WorkerDown: self._on_worker_down,
             SyncTick: self._on_sync_tick,
             HousekeepingTick: self._on_housekeeping,
@@ -131,7 +140,7 @@ class SyncLoop:
 
     def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
-        return self._pods_per_slot
+        return self._shards.pods_per_slot()
 
     @property
     def event_history(self) -> EventRecorder:
@@ -196,6 +205,7 @@ class SyncLoop:
             life.remove(None, now.wall)
         else:
             life.update(pod)
+        self._suspects.absolve(life.uid)
         self._touched.add(life.uid)
         self._report(life, now)
         return None
@@ -239,6 +249,7 @@ class SyncLoop:
         self._to_node(Relist())
 
     def _kill(self, life: PodLifecycle, grace_s: int | None, now: Instant) -> None:
+        self._suspects.absolve(life.uid)
         if life.remove(grace_s, now.wall):
             self._cancel(life)
         self._touched.add(life.uid)
@@ -280,7 +291,9 @@ class SyncLoop:
         if life is None or not life.answered_by(done):
             return
         life.done(done, now.mono)
-        self._touched.add(life.uid)
+        if not done.cancelled and done.error != requeue.STALE_VIEW:
+            self._suspects.survived(life.slot, life.uid)
+        self._touched |= {life.uid, *self._suspects.suspects()}
         if done.changed or done.error:
             self._log_sync(life, done)
         self._reporter.sync_results(life, done)
@@ -327,20 +340,55 @@ class SyncLoop:
             for message in self._reporter.everything():
                 self._send(API_SLOT, message)
 
+    def _on_worker_leaving(self, leaving: WorkerLeaving, now: Instant) -> None:
+        self._up.pop(leaving.slot, None)
+
     def _on_worker_down(self, down: WorkerDown, now: Instant) -> None:
         """Its pods wait for an observation newer than the death, then go on."""
         self._up.pop(down.slot, None)
         self._pull(self._pulls.node_down() if down.slot == NODE_SLOT else self._pulls.worker_down(down.slot, now.mono))
-        for life in self._lives.values():
-            if life.in_flight is not None and life.in_flight.slot == down.slot:
-                life.lost(now.mono)
-                self._touched.add(life.uid)
+        lost = [life for life in self._lives.values() if life.in_flight and life.in_flight.slot == down.slot]
+        self._find_the_guilty(down, tuple(life.uid for life in lost), now)
+        for life in lost:
+            life.lost(now.mono)
+            self._touched.add(life.uid)
+
+    def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> None:
+        """A pod that kills its worker every time pauses; one that somebody gives another try gets it."""
+        shard = [life.uid for life in self._lives.values() if life.slot == down.slot]
+        if down.orderly:
+            for uid in shard:
+                self._suspects.absolve(uid)
+            return
+        idle = set(shard).difference(in_flight)
+        if guilty := self._suspects.died(down.slot, in_flight, idle, now.mono):
+            self._isolate(self._lives[guilty.uid], guilty, now)
+            self._out.append(DeathExplained(down.slot))
+
+    def _isolate(self, life: PodLifecycle, guilty: Isolation, now: Instant) -> None:
+        namespace, _, name = life.name.rpartition("/")
+        life.sentence = (
+            f"{guilty.deaths} deaths of its worker in a row while this pod was synced; next try in {guilty.wait_s:g} s"
+        )
+        report = EventReport(
+            uid=life.uid,
+            namespace=namespace,
+            name=name,
+            type="Warning",
+            reason=SYNC_CRASH_LOOP_BACK_OFF,
+            message=life.sentence,
+        )
+        self._on_event_report(report, now)
+        self._out.append(Log("warning", f"{life.name}: {SYNC_CRASH_LOOP_BACK_OFF}: {life.sentence}"))
+        self._report(life, now)
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
         for message in self._reporter.restore_events(restored.events, now):
             self._send(API_SLOT, message)
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
+        if change.settings.workers.count != self._settings.workers.count:
+            self._shards.resize(change.settings.workers.count)
         self._settings = change.settings
         self._reporter.settings_changed(change.settings)
 
@@ -348,6 +396,9 @@ class SyncLoop:
 
     def _on_sync_tick(self, _: SyncTick, now: Instant) -> None:
         self._pull(self._pulls.tick(now.mono))
+        self._move_pods(now)
+        self._suspects.tick(now.mono)
+        self._touched |= self._suspects.suspects()
         for message in self._reporter.expire_events(now):
             self._send(API_SLOT, message)
         for uid in self._queue.pop_due(now.mono):
@@ -361,6 +412,20 @@ class SyncLoop:
                 self._touched.add(life.uid)
         if self._is_garbage_due(now):
             self._collect_garbage(now)
+
+    def _move_pods(self, now: Instant) -> None:
+        """To workers that have fewer, and away from those that go. Only between two syncs: one actor per pod."""
+        if self._shards.uneven(self._up.__contains__):
+            still = (life for life in self._lives.values() if life.can_move)
+            moves = ((life, self._shards.better_slot(life.slot, self._up.__contains__)) for life in still)
+            for life, slot in itertools.islice(((life, slot) for life, slot in moves if slot != life.slot), MAX_MOVES):
+                self._shards.move(life.slot, slot)
+                life.slot = slot
+                self._touched.add(life.uid)
+                self._report(life, now)
+        for slot in self._shards.vacated():
+            self._up.pop(slot, None)
+            self._out.append(SlotVacated(slot))
 
     def _collect_garbage(self, now: Instant) -> None:
         """containerGC.GarbageCollect, for what is not the matter of a single pod's sync."""
@@ -412,8 +477,9 @@ class SyncLoop:
         if life.at_rest:
             return
         slot, incarnation = life.slot, self._up.get(life.slot)
-        if incarnation is None:
+        if incarnation is None or not self._suspects.may_sync(slot, life.uid, now.mono):
             return
+        self._suspects.dispatched(slot, life.uid, now.mono)
         garbage = life.garbage
         flight = life.dispatched(slot, incarnation)
         self._send(
@@ -458,9 +524,7 @@ class SyncLoop:
     # --- bookkeeping ---------------------------------------------------------------------------------------------
 
     def _track(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
-        slot = least_loaded(tuple(self._pods_per_slot), self._pods_per_slot)
-        self._pods_per_slot[slot] += 1
-        life = self._lives[uid] = PodLifecycle(uid, pod, source, slot, self._rows.take(), acted_at)
+        life = self._lives[uid] = PodLifecycle(uid, pod, source, self._shards.assign(), self._rows.take(), acted_at)
         self._touched.add(life.uid)
         self._tell_row(life)
         return life
@@ -475,7 +539,8 @@ class SyncLoop:
         self._looks.forget(life.uid)
         self._queue.remove(life.uid)
         self._rows.give_back(life.row)
-        self._pods_per_slot[life.slot] -= 1
+        self._shards.release(life.slot)
+        self._suspects.forget(life.uid)
         self._to_node(Untrack(uid=life.uid))
         for message in self._reporter.gone(life.uid):
             self._send(API_SLOT, message)
