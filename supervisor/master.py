@@ -343,7 +343,8 @@ class Master:
         match message:
             case Ready():
                 self._pool.ready(slot, self._clock.now().mono)
-                self._feed(WorkerUp(slot, incarnation))
+                if self._pool.is_running(slot):
+                    self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
             case SyncDone() | EventReport() | PullProgress() | PullEnded():
                 self._feed(message)

@@ -130,13 +130,14 @@ class WorkerPool:
         entry = self._slots[slot]
         if entry.incarnation == incarnation:
             entry.pid = pid
-            if not entry.spec.heartbeat:
+            if not entry.spec.heartbeat and entry.state is SlotState.STARTING:
                 entry.state = SlotState.RUNNING
 
     def ready(self, slot: int, now: float) -> None:
-        """Its first message arrived."""
-        self._slots[slot].state = SlotState.RUNNING
-        self._slots[slot].since = now
+        """Its first message arrived. One that was asked to leave meanwhile is no longer expected to work."""
+        entry = self._slots[slot]
+        if entry.state is SlotState.STARTING:
+            entry.state, entry.since = SlotState.RUNNING, now
 
     def exited(self, report: Exited, now: float) -> list[PoolCommand]:
         """Reaped. Either the next incarnation, or the end of the agent."""

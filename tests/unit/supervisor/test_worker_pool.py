@@ -164,6 +164,16 @@ def test_a_child_that_does_not_leave_is_killed_and_has_not_died_either() -> None
     assert kills(pool.check_heartbeats({0: (1, 20.0)}, 20.0)) == [], "not its successor"
 
 
+def test_a_child_that_is_asked_to_leave_before_it_was_ready_stays_asked() -> None:
+    pool = make_pool(max_deaths=0)
+    pool.start(0.0)
+    pool.end(3, 0.5, GRACE_S)
+    pool.spawned(3, 1, 100)
+    pool.ready(3, 1.0)
+    assert (pool.is_running(3), pool.is_leaving(3)) == (False, True)
+    assert pool.exited(exited(3, 1, 0), 2.0) == [SpawnChild(SPECS[2], 2)]
+
+
 def test_a_program_without_a_link_is_asked_by_a_signal() -> None:
     [term] = kills(started_pool().end(2, 10.0, GRACE_S))
     assert (term.slot, term.signum) == (2, signal.SIGTERM)
