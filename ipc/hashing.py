@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api import Container, Pod
+from ipc.api import Container, Pod, PodSpec
+from ipc.pod_containers import ContainerKind, find_container
+from ipc.restart_policy import is_restartable_init
 
 HASH_CHARS: Final = 16
 """Length of a hash, in hexadecimal digits (64 bits)."""
@@ -40,21 +42,34 @@ CONTAINER_FIELDS: Final = frozenset(
 hooks are read from the manifest whenever they are needed."""
 
 SANDBOX_FIELDS: Final = frozenset({"hostname", "hostNetwork"})
-"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides, those of init
-containers too. Nothing else of a container is, so none of any kind re-creates the sandbox."""
+"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
+regular containers. Nothing else of a container is, so none of any kind re-creates the sandbox."""
 
 
-def container_hash(container: Container) -> str:
-    """Equal for two definitions exactly when one container can serve both."""
-    return _hash({key: value for key, value in _json(container).items() if key in CONTAINER_FIELDS})
+def container_hash(container: Container, kind: ContainerKind) -> str:
+    """Equal for two definitions exactly when one container can serve both: not as an init container, which has to
+    come to its end, and as one that runs beside the others."""
+    covered = {key: value for key, value in _json(container).items() if key in CONTAINER_FIELDS}
+    return _hash(covered | _role(container, kind))
+
+
+def hash_in(spec: PodSpec, container: Container) -> str:
+    """`container_hash` of a container of that pod."""
+    found = find_container(spec, container.name)
+    return container_hash(container, found.kind if found is not None else ContainerKind.REGULAR)
+
+
+def _role(container: Container, kind: ContainerKind) -> dict[str, str]:
+    if kind is ContainerKind.REGULAR:
+        return {}
+    return {"kind": kind, "restartPolicy": "Always" if is_restartable_init(container) else ""}
 
 
 def sandbox_hash(pod: Pod) -> str:
     """Equal for two pods exactly when one sandbox can serve both."""
     spec = _json(pod.spec)
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS}
-    publishing = [*spec["containers"], *spec.get("initContainers", ())]
-    covered["ports"] = [] if pod.spec.host_network else _published(publishing)
+    covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
     return _hash(covered)
 
 

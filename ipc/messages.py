@@ -302,6 +302,13 @@ class Relisted(_Message, frozen=True, kw_only=True):
     """Pods whose view changed, and every untracked one (orphans) with its status inline."""
 
 
+class LookFailed(_Message, frozen=True, kw_only=True):
+    """That pod could not be observed, although the runtime answers. It is tried again, and said again."""
+
+    uid: str
+    message: str
+
+
 class RuntimeHealth(_Message, frozen=True, kw_only=True):
     """Sent when it changes."""
 
@@ -311,7 +318,7 @@ class RuntimeHealth(_Message, frozen=True, kw_only=True):
 
 
 NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
-NodeWorkerReport = Ready | Observed | Relisted | RuntimeHealth | PullProgress | PullEnded | EventReport
+NodeWorkerReport = Ready | Observed | Relisted | LookFailed | RuntimeHealth | PullProgress | PullEnded | EventReport
 
 # --- master <-> API server -----------------------------------------------------------------------------------
 

@@ -1,14 +1,19 @@
-"""Files that are there whole or not at all, whatever is killed or loses power."""
+"""Files of our own state: there whole or not at all, whatever is killed or loses power, and read with suspicion."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
 PRIVATE_FILE_MODE: Final = 0o600
 PRIVATE_DIRECTORY_MODE: Final = 0o700
+
+
+class UntrustedFile(Exception):
+    """Why a file's content is not believed."""
 
 
 def ensure_private_directory(directory: Path) -> None:
@@ -31,6 +36,28 @@ def write_atomically(path: Path, data: bytes) -> None:
             temporary.unlink()
         raise
     sync_directory(path.parent)
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """A regular file that is no larger than that; a FIFO cannot hold us up. Raises UntrustedFile and OSError."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise UntrustedFile("it is not a regular file")
+        if status.st_size > max_bytes:
+            raise UntrustedFile(f"it is larger than {max_bytes} bytes")
+        return file.read(max_bytes)
+
+
+def move_aside(path: Path) -> str:
+    """To ``<name>.refused``, for people to look at. What became of it, as the end of a sentence."""
+    aside = path.with_name(f"{path.name}.refused")
+    try:
+        path.replace(aside)
+    except OSError as error:
+        return f"; it could not be moved aside ({error.strerror})"
+    return f"; moved to {aside.name}"
 
 
 def remove_durably(path: Path) -> bool:

@@ -8,8 +8,6 @@ API server has it; here there is none.
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api import FieldErrors, decode_pod, encode_pod
-from supervisor.atomic_file import ensure_private_directory, write_atomically
+from supervisor.atomic_file import UntrustedFile, ensure_private_directory, move_aside, read_bounded, write_atomically
 from supervisor.sources.types import DesiredPod
 
 VERSION: Final = 1
@@ -46,10 +44,6 @@ class CheckpointError(Exception):
         super().__init__(f"checkpoint {path} cannot be used: {why}{done}")
 
 
-class _RefusedError(Exception):
-    """Why a checkpoint is not trusted."""
-
-
 def save(path: Path, desired: Iterable[DesiredPod]) -> None:
     """Replace the checkpoint: 0600, atomic, durable. Raises OSError; the previous checkpoint is whole then."""
     entries = [_Entry(item.source, item.file, item.document, msgspec.Raw(encode_pod(item.pod))) for item in desired]
@@ -66,32 +60,21 @@ def load(path: Path) -> tuple[DesiredPod, ...] | None:
     or with a pod that does not decode. That one is moved aside to ``<name>.refused``, for people to look at.
     """
     try:
-        return _decode(_read(path))
+        return _decode(read_bounded(path, MAX_CHECKPOINT_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise CheckpointError(path, error.strerror or error) from error
-    except (_RefusedError, msgspec.MsgspecError, FieldErrors) as error:
-        raise CheckpointError(path, error, _move_aside(path)) from error
-
-
-def _read(path: Path) -> bytes:
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise _RefusedError("it is not a regular file")
-        if status.st_size > MAX_CHECKPOINT_BYTES:
-            raise _RefusedError(f"it is larger than {MAX_CHECKPOINT_BYTES} bytes")
-        return file.read(MAX_CHECKPOINT_BYTES)
+    except (UntrustedFile, msgspec.MsgspecError, FieldErrors) as error:
+        raise CheckpointError(path, error, move_aside(path)) from error
 
 
 def _decode(data: bytes) -> tuple[DesiredPod, ...]:
     envelope = msgspec.json.decode(data, type=_Envelope)
     if envelope.version != VERSION:
-        raise _RefusedError(f"it is of version {envelope.version}, not {VERSION}")
+        raise UntrustedFile(f"it is of version {envelope.version}, not {VERSION}")
     if envelope.checksum != _checksum(bytes(envelope.payload)):
-        raise _RefusedError("its checksum is wrong")
+        raise UntrustedFile("its checksum is wrong")
     entries = msgspec.json.decode(envelope.payload, type=tuple[_Entry, ...])
     return tuple(
         DesiredPod(source=entry.source, file=entry.file, document=entry.document, pod=decode_pod(_plain(entry.pod)))
@@ -101,16 +84,6 @@ def _decode(data: bytes) -> tuple[DesiredPod, ...]:
 
 def _plain(raw: msgspec.Raw) -> Any:
     return msgspec.json.decode(raw)
-
-
-def _move_aside(path: Path) -> str:
-    """What became of it, as the end of a sentence."""
-    aside = path.with_name(f"{path.name}.refused")
-    try:
-        path.replace(aside)
-    except OSError as error:
-        return f"; it could not be moved aside ({error.strerror})"
-    return f"; moved to {aside.name}"
 
 
 def _checksum(payload: bytes) -> str:

@@ -15,6 +15,7 @@ from ipc.messages import (
     EventGone,
     EventReport,
     FeedSynced,
+    LookFailed,
     Observation,
     Observe,
     PodChanged,
@@ -163,6 +164,7 @@ LoopEvent = (
     | Views
     | SyncDone
     | EventReport
+    | LookFailed
     | PullWish
     | PullProgress
     | PullEnded

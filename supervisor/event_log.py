@@ -10,7 +10,6 @@ Appending is not synced: what a power cut takes away is the last half minute of 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ import msgspec
 
 from ipc.api import Event
 from ipc.clock import parse_rfc3339
-from supervisor.atomic_file import ensure_private_directory, write_atomically
+from supervisor.atomic_file import UntrustedFile, ensure_private_directory, move_aside, read_bounded, write_atomically
 
 VERSION: Final = 1
 """Of the format. Another version is not trusted, whatever it says."""
@@ -42,10 +41,6 @@ class EventLogError(Exception):
         super().__init__(f"events {path} cannot be used: {why}{done}")
 
 
-class _RefusedError(Exception):
-    """Why a file is not trusted."""
-
-
 class EventLog:
     """One file. Its methods block: for a thread, and only one at a time."""
 
@@ -63,13 +58,13 @@ class EventLog:
         version. That one is moved aside to ``<name>.refused``, for people to look at.
         """
         try:
-            return _decode(_read(self._path))
+            return _decode(read_bounded(self._path, MAX_FILE_BYTES))
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise EventLogError(self._path, error.strerror or error) from error
-        except (_RefusedError, msgspec.MsgspecError, ValueError) as error:
-            raise EventLogError(self._path, error, self._move_aside()) from error
+        except (UntrustedFile, msgspec.MsgspecError, ValueError) as error:
+            raise EventLogError(self._path, error, move_aside(self._path)) from error
 
     def write(self, changed: Sequence[Event], everything: Sequence[Event]) -> None:
         """Add what changed; or write everything, if that is due. Raises OSError; what was there can still be loaded."""
@@ -102,32 +97,12 @@ class EventLog:
         self._size = len(data)
         self._room = max(len(data), MIN_ROOM_BYTES)
 
-    def _move_aside(self) -> str:
-        """What became of it, as the end of a sentence."""
-        aside = self._path.with_name(f"{self._path.name}.refused")
-        try:
-            self._path.replace(aside)
-        except OSError as error:
-            return f"; it could not be moved aside ({error.strerror})"
-        return f"; moved to {aside.name}"
-
-
-def _read(path: Path) -> bytes:
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise _RefusedError("it is not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise _RefusedError(f"it is larger than {MAX_FILE_BYTES} bytes")
-        return file.read(MAX_FILE_BYTES)
-
 
 def _decode(data: bytes) -> tuple[Event, ...]:
     header, *lines = data.split(b"\n")[:-1] or [b""]  # what has no end was being written when its writer died
     version = msgspec.json.decode(header, type=_Header).version
     if version != VERSION:
-        raise _RefusedError(f"it is of version {version}, not {VERSION}")
+        raise UntrustedFile(f"it is of version {version}, not {VERSION}")
     events: dict[str, Event] = {}
     for number, line in enumerate(lines, 2):
         event = _decoded(number, line)
@@ -141,7 +116,7 @@ def _decoded(number: int, line: bytes) -> Event:
         event = msgspec.json.decode(line, type=Event)
         parse_rfc3339(event.last_timestamp or "")
     except (msgspec.MsgspecError, ValueError) as error:
-        raise _RefusedError(f"line {number}: {error}") from error
+        raise UntrustedFile(f"line {number}: {error}") from error
     return event
 
 

@@ -1,4 +1,4 @@
-"""What nobody needs any more on the whole node: when to look, and what to ask for. Pure.
+"""What nobody needs any more on the whole node: when to look, and what to ask for.
 
 Mirrors the kubelet's container garbage collection (pkg/kubelet/kubelet.go, StartGarbageCollection). What one pod's own
 containers may keep is decided in each of its syncs; here it is about the sum of them, and about directories without a
@@ -7,15 +7,32 @@ pod.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from ipc.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
+from ipc.container_gc import CONTAINER_GC_FAILED, GcPolicy, PodStates, evict_containers, newest_ids
+from ipc.messages import CollectLogs, EventReport, SyncAction, SyncDone
 from ipc.runtime import RuntimePodStatus
 from supervisor.settings import Settings
 
 CONTAINER_GC_PERIOD_S: Final = 60.0
 """pkg/kubelet/kubelet.go, ContainerGCPeriod."""
+_REMOVED: Final = {SyncAction.REMOVE_CONTAINER: "dead container", SyncAction.REMOVE_SANDBOX: "dead sandbox"}
+
+
+class NodeGarbage:
+    """When the whole node is looked over again."""
+
+    def __init__(self) -> None:
+        self._due_at = 0.0
+        """Monotonic seconds."""
+
+    def take_due(self, now_mono: float) -> bool:
+        """True once in every period."""
+        if now_mono < self._due_at:
+            return False
+        self._due_at = now_mono + CONTAINER_GC_PERIOD_S
+        return True
 
 
 def gc_policy(settings: Settings) -> GcPolicy:
@@ -48,3 +65,25 @@ def dead_beyond_maximum(
     removed = set(ids)
     found = {uid: tuple(c.id for c in pods[uid] if c.id in removed) for uid in wanted if uid in pods}
     return {uid: ids for uid, ids in found.items() if ids}
+
+
+def collect_logs(known: Iterable[str], views: Mapping[str, RuntimePodStatus], now_wall: float) -> CollectLogs:
+    """Whose directories stay: those of every pod that is known or of which anything exists."""
+    existing = (uid for uid, view in views.items() if not view.is_empty())
+    return CollectLogs(uids=tuple(sorted({*known, *existing})), listed_at=now_wall)
+
+
+def removal_failures(node_name: str, pod: str, done: SyncDone) -> list[EventReport]:
+    """What could not be removed: an event of the node, as all garbage is its matter. ``pod``: namespace and name."""
+    failed = (result for result in done.results if result.error and result.action in _REMOVED)
+    return [
+        EventReport(
+            uid="",
+            namespace="",
+            name=node_name,
+            type="Warning",
+            reason=CONTAINER_GC_FAILED,
+            message=f"cannot remove {_REMOVED[result.action]} {result.target} of pod {pod}: {result.message}",
+        )
+        for result in failed
+    ]

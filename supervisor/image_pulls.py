@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
 from ipc.messages import AbandonPull, CancelPull, PullEnded, PullImage, PullProgress, StartPull
-from supervisor.dialogue import Send
+from supervisor.dialogue import PullWish, Send, SyncTick, WorkerDown, WorkerUp
 from supervisor.settings import Settings
 from supervisor.token_bucket import TokenBucket
 from supervisor.worker_pool import NODE_SLOT
@@ -34,6 +34,7 @@ PULL_FAILED: Final = "Pull"
 QPS_EXCEEDED: Final = "pull QPS exceeded"
 QUEUE_FULL: Final = f"more than {MAX_PULLS} images wait to be pulled"
 
+PullEvent = PullWish | PullProgress | PullEnded | WorkerUp | WorkerDown | SyncTick
 Waiter = tuple[int, str]
 """Slot of a pod worker, uid of the pod."""
 
@@ -85,6 +86,25 @@ class ImagePulls:
         self._bucket = TokenBucket(limits.per_s, limits.burst)
         self._pulls: dict[str, _Pull] = {}
         self._node_up = False
+
+    def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
+        """Whatever of the sync loop's events concerns pulls."""
+        match event:
+            case PullWish(slot, wish):
+                if isinstance(wish, PullImage):
+                    return self.wanted(slot, wish, now_mono)
+                return self.abandoned(slot, wish, now_mono)
+            case PullProgress():
+                return self.progressed(event)
+            case PullEnded():
+                return self.ended(event, now_mono)
+            case WorkerUp(slot):
+                return self.node_up(now_mono) if slot == NODE_SLOT else []
+            case WorkerDown(slot):
+                return self.node_down() if slot == NODE_SLOT else self.worker_down(slot, now_mono)
+            case SyncTick():
+                return self.tick(now_mono)
+        assert_never(event)
 
     # --- the pod workers ---
 

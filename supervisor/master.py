@@ -31,6 +31,7 @@ from ipc.messages import (
     DeletePod,
     EventReport,
     Exited,
+    LookFailed,
     Observed,
     PullEnded,
     PullImage,
@@ -47,7 +48,7 @@ from ipc.messages import (
     ZygoteReport,
 )
 from ipc.prctl import set_process_name
-from supervisor import admin_socket, instance_lock, sd_notify, views
+from supervisor import admin_socket, directory_owner, instance_lock, sd_notify, views
 from supervisor.children import Children
 from supervisor.desired import Desired
 from supervisor.dialogue import (
@@ -74,6 +75,7 @@ from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
 from supervisor.podman_service import PodmanService, choose_service
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
+from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.sources.types import ManifestError
 from supervisor.sync_loop import SyncLoop
 from supervisor.version import own_version
@@ -112,11 +114,13 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
 
     Raises:
         instance_lock.InstanceBusy: another agent of this instance runs.
+        directory_owner.DirectoryTaken: a directory is that of another instance.
         OSError: a directory or socket cannot be made.
     """
     os.umask(0o077)
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
+    claim_directories(settings)
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = admin_socket.listen(settings.admin_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
@@ -131,6 +135,15 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
         os.waitpid(zygote_pid, 0)
         settings.admin_socket.unlink(missing_ok=True)
         os.close(lock)
+
+
+def claim_directories(settings: Settings) -> None:
+    """Raises DirectoryTaken. A disk that takes no mark keeps nobody from looking after pods that run."""
+    for directory in (settings.state_dir, settings.pod_logs_dir):
+        try:
+            directory_owner.claim(directory, settings.instance_name)
+        except OSError as error:
+            log.warning("cannot mark %s as that of this instance: %s", directory, error.strerror or error)
 
 
 def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
@@ -305,7 +318,8 @@ class Master:
         self._carry_out(self._pool.check_heartbeats(beats, self._clock.now().mono))
 
     def _housekeeping(self) -> None:
-        self._feed(HousekeepingTick())
+        with warn_if_slow(self._clock, "housekeeping", HOUSEKEEPING_WARNING_S):
+            self._feed(HousekeepingTick())
 
     # --- children (the Listener of supervisor.children) ----------------------------------------------------------
 
@@ -346,7 +360,7 @@ class Master:
                 if self._pool.is_running(slot):
                     self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
-            case SyncDone() | EventReport() | PullProgress() | PullEnded():
+            case SyncDone() | EventReport() | LookFailed() | PullProgress() | PullEnded():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(slot, message))

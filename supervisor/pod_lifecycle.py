@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api import Pod, PodStatus
-from ipc.messages import PullFailure, SyncDone, WorkType
+from ipc.messages import PullFailure, SyncDone, SyncResult, WorkType
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import past_active_deadline
 from supervisor.status import Failure
@@ -37,6 +37,10 @@ def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | No
     asked = [s for s in (current_s, pod.metadata.deletion_grace_period_seconds, override_s) if s is not None]
     grace = min(asked, default=0) or pod.spec.termination_grace_period_seconds or 0
     return max(min(grace, grace if current_s is None else current_s), MINIMUM_GRACE_PERIOD_S)
+
+
+def _failed(done: SyncDone) -> tuple[SyncResult, ...]:
+    return tuple(result for result in done.results if result.error)
 
 
 class PodLifecycle:
@@ -79,6 +83,8 @@ class PodLifecycle:
         self.looked_at = False
         """Its status was generated from an observation once."""
         self.sentence = ""
+        self.failed: tuple[SyncResult, ...] = ()
+        """What its last sync could not do."""
         self.pull_failures: tuple[PullFailure, ...] = ()
         """Back-off of its images, as its last sync has left it."""
         self._generation = 0
@@ -174,13 +180,18 @@ class PodLifecycle:
         flight = self.in_flight
         return flight is not None and (done.generation, done.incarnation) == (flight.generation, flight.incarnation)
 
+    def is_news(self, done: SyncDone) -> bool:
+        """Did it do anything, or fail otherwise than the last time? Waiting for the same time again is no news."""
+        return done.changed or bool(done.error) or _failed(done) != self.failed
+
     def done(self, done: SyncDone, now_mono: float) -> None:
         """The sync ended, somehow. When it did what its phase is for, a fresh view says what comes next."""
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
         self.acted_at = now_mono
         self.pull_failures = done.pull_failures
-        if done.changed or done.error:
+        self.failed = _failed(done)
+        if done.changed or done.error or self.failed:
             self.sentence = done.sentence or done.message
         if done.error or done.cancelled or flight.kind is not self.phase:
             return

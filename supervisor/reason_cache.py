@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from ipc.messages import SyncAction, SyncResult
 
@@ -23,8 +23,10 @@ class ReasonCache:
             else:
                 reasons.pop(result.target, None)
 
-    def get(self, uid: str, container: str) -> SyncResult | None:
-        return self._reasons.get(uid, {}).get(container)
+    def retain(self, uid: str, containers: Container[str]) -> None:
+        """Forget those of containers that are not part of the pod any more."""
+        if uid in self._reasons:
+            self._reasons[uid] = {name: result for name, result in self._reasons[uid].items() if name in containers}
 
     def of_pod(self, uid: str) -> dict[str, SyncResult]:
         return self._reasons.get(uid, {})

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ipc.api import Event, Pod, PodStatus
 from ipc.clock import Instant, rfc3339
 from ipc.messages import EventReport, PodChanged, SyncDone, WorkType
+from ipc.pod_containers import every_container
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE
 from supervisor.events import EventRecorder
@@ -47,6 +48,8 @@ class Reporter:
 
     def sync_results(self, life: PodLifecycle, done: SyncDone) -> None:
         self._reasons.update(life.uid, done.results)
+        if life.pod is not None:
+            self._reasons.retain(life.uid, {found.container.name for found in every_container(life.pod.spec)})
 
     def event(self, report: EventReport, now: Instant) -> list[FeedMessage]:
         return self._feed.event(*self._events.record(report, now.wall))
@@ -67,13 +70,14 @@ class Reporter:
 
     def _generate(self, life: PodLifecycle, observed: RuntimePodStatus, now: Instant) -> None:
         assert life.pod is not None
+        replaced = replaced_containers(life.pod, observed, looked_at_before=life.looked_at)
         given = StatusInput(
             pod=life.pod,
             observed=observed,
             reasons=self._reasons.of_pod(life.uid),
             previous=life.status,
             host_ip=self._host_ip,
-            replaced=replaced_containers(life.pod, observed) if life.phase is WorkType.SYNC else frozenset(),
+            replaced=replaced if life.phase is WorkType.SYNC else frozenset(),
             looked_at_before=life.looked_at,
             terminating=life.phase is not WorkType.SYNC,
             terminated=life.phase is WorkType.TERMINATED,
@@ -86,11 +90,6 @@ class Reporter:
 
     def _pod_changed(self, life: PodLifecycle, pod: Pod, observed: RuntimePodStatus, observed_at: float) -> PodChanged:
         assert life.told is not None
-        waits = {
-            name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
-            for name, result in self._reasons.of_pod(life.uid).items()
-            if result.retry_at
-        }
         return PodChanged(
             resource_version=0,
             pod=pod,
@@ -98,11 +97,19 @@ class Reporter:
             source=life.source,
             deletion_timestamp=rfc3339(life.deletion_wall) if life.deletion_wall else "",
             observed_at=observed_at,
-            next_try=waits,
+            next_try=self._next_tries(life),
             sentence=life.sentence,
             slot=life.slot,
             sandbox=next(iter(observed.sandboxes), None),
         )
+
+    def _next_tries(self, life: PodLifecycle) -> dict[str, str]:
+        """By container. A pod on its way down tries nothing again."""
+        return {
+            name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
+            for name, result in self._reasons.of_pod(life.uid).items()
+            if result.retry_at and life.phase is WorkType.SYNC
+        }
 
     def gone(self, uid: str) -> list[FeedMessage]:
         self._reasons.remove(uid)

@@ -27,6 +27,8 @@ from supervisor.sources.documents import read_documents
 API_VERSION: Final = "rootlet.dev/v1alpha1"
 KIND: Final = "RootletConfiguration"
 MAX_CONFIG_BYTES: Final = 1 << 20
+MAX_EVENTS: Final = 10_000
+"""Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
 MAX_DEFAULT_WORKERS: Final = 4
 MUTATIONS_PER_CPU: Final = 2
 """Measured on two CPUs: pods per second rise up to four calls in flight and not beyond."""
@@ -132,7 +134,7 @@ class ContainerGarbageCollectionSettings(_Section, frozen=True, kw_only=True):
 
 
 class EventHistorySettings(_Section, frozen=True, kw_only=True):
-    max_events: Annotated[int, Range(1, 100_000)] = 1000
+    max_events: Annotated[int, Range(1, MAX_EVENTS)] = 1000
     ttl_s: Annotated[Seconds, _between("1s", "720h")] = _seconds("1h")
 
 

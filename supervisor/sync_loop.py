@@ -10,7 +10,6 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Callable, Mapping
@@ -21,12 +20,11 @@ from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import (
     CancelSync,
-    CollectLogs,
     EventReport,
+    LookFailed,
     Observation,
     Observe,
     PullEnded,
-    PullImage,
     PullProgress,
     Relist,
     SyncDone,
@@ -48,7 +46,6 @@ from supervisor.dialogue import (
     LoopEvent,
     PodsStopped,
     PullWish,
-    Send,
     SettingsChanged,
     SlotVacated,
     SourcesReady,
@@ -61,16 +58,17 @@ from supervisor.dialogue import (
     WorkerUp,
 )
 from supervisor.events import EventRecorder
-from supervisor.garbage import CONTAINER_GC_PERIOD_S, dead_beyond_maximum, gc_policy
-from supervisor.image_pulls import ImagePulls, pull_limits
+from supervisor.garbage import NodeGarbage, collect_logs, dead_beyond_maximum, gc_policy, removal_failures
+from supervisor.image_pulls import ImagePulls, PullEvent, pull_limits
+from supervisor.lives import Lives
 from supervisor.looks import Looks
+from supervisor.outbox import Outbox
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.removals import Removals
 from supervisor.reporter import Reporter, pod_event
-from supervisor.rows import NO_ROW, RowAllocator
+from supervisor.rows import NO_ROW
 from supervisor.settings import Settings
-from supervisor.sharding import MAX_MOVES, Shards
-from supervisor.sources.types import PodOperation, PodUpdate
+from supervisor.sources.types import PodOperation, PodUpdate, created_at
 from supervisor.status import TERMINAL_PHASES, Failure, is_restarting_all
 from supervisor.suspects import Isolation, Suspects
 from supervisor.work_queue import WorkQueue
@@ -80,6 +78,8 @@ UNSUPPORTED_FIELD = "UnsupportedField"
 """Event reason: the pod runs, without something that its manifest asks for."""
 SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
 """Event reason: syncs of the pod kill their worker again and again."""
+FAILED_SYNC = "FailedSync"
+"""Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
 NOT_UPDATED = "update refused, the pod stays as it was"
 
 
@@ -88,35 +88,31 @@ class SyncLoop:
 
     def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, rng: random.Random) -> None:
         self._settings = settings
-        self._shards = Shards(workers)
-        self._suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self._rng = rng
-        self._lives: dict[str, PodLifecycle] = {}
+        self._lives = Lives(workers, pod_rows)
+        self._suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self._looks = Looks()
         self._cache = self._looks.cache
         self._queue = WorkQueue()
-        self._rows = RowAllocator(pod_rows)
         self._reporter = Reporter(settings, host_ip)
         self._pulls = ImagePulls(pull_limits(settings))
-        self._up: dict[int, int] = {}
-        """Slot -> incarnation that is ready for work."""
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
         self._removals = Removals()
-        self._collect_at = 0.0
-        """When garbage is looked for again, monotonic seconds."""
+        self._garbage = NodeGarbage()
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
-        self._out: list[LoopCommand] = []
+        self._out = Outbox()
         self._handlers: dict[type, Callable[..., None]] = {
             PodUpdate: self._on_pod_update,
             SourcesReady: self._on_sources_ready,
             Views: self._on_views,
             SyncDone: self._on_sync_done,
             EventReport: self._on_event_report,
-            PullWish: self._on_pull_wish,
-            PullProgress: self._on_pull_progress,
-            PullEnded: self._on_pull_ended,
+            LookFailed: self._on_look_failed,
+            PullWish: self._pull,
+            PullProgress: self._pull,
+            PullEnded: self._pull,
             WorkerUp: self._on_worker_up,
             WorkerLeaving: self._on_worker_leaving,
             WorkerDown: self._on_worker_down,
@@ -130,17 +126,16 @@ class SyncLoop:
 
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
-        self._out = []
         self._handlers[type(event)](event, now)
         self._dispatch_touched(now)
         self._check_stopped()
         if questions := self._looks.questions():
-            self._to_node(Observe(uids=questions))
-        return self._out
+            self._out.to_node(Observe(uids=questions))
+        return self._out.take()
 
     def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
-        return self._shards.pods_per_slot()
+        return self._lives.pods_per_slot
 
     @property
     def event_history(self) -> EventRecorder:
@@ -164,7 +159,8 @@ class SyncLoop:
             PodOperation.REMOVE: self._remove,
             PodOperation.DELETE: self._remove,
         }[update.op]
-        for pod in update.pods:
+        # HandlePodAdditions sorts by age: of two that do not fit together the older one has its place.
+        for pod in sorted(update.pods, key=created_at):
             handler(pod, update.source, now)
 
     def _add(self, pod: Pod, source: str, now: Instant) -> None:
@@ -177,7 +173,7 @@ class SyncLoop:
         if life is not None:
             life.successor, life.source = pod, source
             return None
-        verdict = admit(pod, self._active_pods(), self._settings)
+        verdict = admit(pod, self._lives.active_pods(), self._settings)
         life = self._track(uid, pod, source, 0.0)
         if isinstance(verdict, Rejected):
             life.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
@@ -193,11 +189,11 @@ class SyncLoop:
         life = self._lives.get(pod.metadata.uid)
         if life is None or life.removed:
             return self._add(pod, source, now)
-        verdict = admit(pod, self._active_pods(), self._settings)
+        verdict = admit(pod, self._lives.active_pods(), self._settings)
         if isinstance(verdict, Rejected):
             self._event(life, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
             if life.pod is not None and life.rejection is None:
-                self._out.append(UpdateRefused(life.pod))
+                self._out.add(UpdateRefused(life.pod))
             return None
         self._warn(life, verdict.warnings, now)
         if life.rejection is not None:
@@ -225,8 +221,9 @@ class SyncLoop:
 
     def _carry_out_removals(self, now: Instant) -> None:
         for uid, grace_s in self._removals.take_due(self._cache.relisted_at).items():
-            if uid in self._lives:
-                self._kill(self._lives[uid], grace_s, now)
+            life = self._lives.get(uid)
+            if life is not None:
+                self._kill(life, grace_s, now)
 
     def _on_kill_pod(self, kill: KillPod, now: Instant) -> None:
         for life in self._going_down(kill.namespace, kill.name):
@@ -237,16 +234,16 @@ class SyncLoop:
 
     def _going_down(self, namespace: str, name: str) -> list[PodLifecycle]:
         """Those that were removed, and those that will be as soon as every source was read."""
-        named = (life for life in self._lives.values() if life.name == f"{namespace}/{name}")
+        named = self._lives.named(namespace, name)
         return [life for life in named if life.removed or life.uid in self._removals]
 
     def _on_stop_pods(self, _: StopPods, now: Instant) -> None:
         """Everything of ours goes, whatever the sources say later."""
         self._stop_asked_at = now.mono
-        for life in list(self._lives.values()):
+        for life in list(self._lives):
             life.successor = None
             self._kill(life, None, now)
-        self._to_node(Relist())
+        self._out.to_node(Relist())
 
     def _kill(self, life: PodLifecycle, grace_s: int | None, now: Instant) -> None:
         self._suspects.absolve(life.uid)
@@ -262,7 +259,7 @@ class SyncLoop:
         for observation in (*views.observations, *self._absent(views)):
             self._take_view(observation, now)
         if views.relisted_at:
-            acted_at = {life.uid: life.acted_at for life in self._lives.values()}
+            acted_at = {life.uid: life.acted_at for life in self._lives}
             self._touched |= set(self._looks.relisted(views.relisted_at, acted_at.get))
             self._carry_out_removals(now)
 
@@ -270,8 +267,7 @@ class SyncLoop:
         """The node worker speaks of a pod without a row, and of an orphan, only while it exists."""
         if not views.relisted_at:
             return []
-        rowless = (uid for uid, life in self._lives.items() if life.row == NO_ROW)
-        untracked = (*rowless, *self._cache.orphans(self._lives))
+        untracked = (*self._lives.without_row(), *self._cache.orphans(self._lives))
         return self._looks.absent(views.relisted_at, views.observations, untracked)
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
@@ -284,19 +280,28 @@ class SyncLoop:
             life.observed(running=changed.is_running())
             self._report(life, now, observed_at=changed.observed_at)
 
+    def _on_look_failed(self, failed: LookFailed, now: Instant) -> None:
+        """Its status cannot be told: no work until it can (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        life = self._lives.get(failed.uid)
+        if life is not None and life.pod is not None:
+            message = f"error determining status: {failed.message}"
+            self._on_event_report(pod_event(life.pod, "Warning", FAILED_SYNC, message), now)
+
     # --- what the workers did ------------------------------------------------------------------------------------
 
     def _on_sync_done(self, done: SyncDone, now: Instant) -> None:
         life = self._lives.get(done.uid)
         if life is None or not life.answered_by(done):
             return
+        if life.is_news(done):
+            self._log_sync(life, done)
         life.done(done, now.mono)
         if not done.cancelled and done.error != requeue.STALE_VIEW:
             self._suspects.survived(life.slot, life.uid)
         self._touched |= {life.uid, *self._suspects.suspects()}
-        if done.changed or done.error:
-            self._log_sync(life, done)
         self._reporter.sync_results(life, done)
+        for report in removal_failures(self._settings.node_name, life.name, done):
+            self._on_event_report(report, now)
         if done.changed:
             self._looks.ask(life.uid)
         due = requeue.due_in(done, now.wall, self._settings, self._rng)
@@ -307,47 +312,33 @@ class SyncLoop:
         self._report(life, now)
 
     def _on_event_report(self, report: EventReport, now: Instant) -> None:
-        for message in self._reporter.event(report, now):
-            self._send(API_SLOT, message)
+        self._out.to_api(self._reporter.event(report, now))
 
-    def _on_pull_wish(self, asked: PullWish, now: Instant) -> None:
-        if isinstance(asked.wish, PullImage):
-            self._pull(self._pulls.wanted(asked.slot, asked.wish, now.mono))
-        else:
-            self._pull(self._pulls.abandoned(asked.slot, asked.wish, now.mono))
-
-    def _on_pull_progress(self, progress: PullProgress, now: Instant) -> None:
-        self._pull(self._pulls.progressed(progress))
-
-    def _on_pull_ended(self, ended: PullEnded, now: Instant) -> None:
-        self._pull(self._pulls.ended(ended, now.mono))
-
-    def _pull(self, commands: list[Send]) -> None:
-        for command in commands:
-            self._send(command.slot, command.message)
+    def _pull(self, event: PullEvent, now: Instant) -> None:
+        for command in self._pulls.handle(event, now.mono):
+            self._out.send(command.slot, command.message)
 
     # --- the agent's own processes -------------------------------------------------------------------------------
 
     def _on_worker_up(self, up: WorkerUp, now: Instant) -> None:
-        self._up[up.slot] = up.incarnation
-        self._touched |= {life.uid for life in self._lives.values() if life.slot == up.slot}
+        self._out.up(up.slot, up.incarnation)
+        self._touched |= {life.uid for life in self._lives if life.slot == up.slot}
         if up.slot == NODE_SLOT:
-            for life in self._lives.values():
+            for life in self._lives:
                 self._tell_row(life)
             self._looks.ask_again()
-            self._pull(self._pulls.node_up(now.mono))
+            self._pull(up, now)
         if up.slot == API_SLOT:
-            for message in self._reporter.everything():
-                self._send(API_SLOT, message)
+            self._out.to_api(self._reporter.everything())
 
     def _on_worker_leaving(self, leaving: WorkerLeaving, now: Instant) -> None:
-        self._up.pop(leaving.slot, None)
+        self._out.down(leaving.slot)
 
     def _on_worker_down(self, down: WorkerDown, now: Instant) -> None:
         """Its pods wait for an observation newer than the death, then go on."""
-        self._up.pop(down.slot, None)
-        self._pull(self._pulls.node_down() if down.slot == NODE_SLOT else self._pulls.worker_down(down.slot, now.mono))
-        lost = [life for life in self._lives.values() if life.in_flight and life.in_flight.slot == down.slot]
+        self._out.down(down.slot)
+        self._pull(down, now)
+        lost = [life for life in self._lives if life.in_flight is not None and life.in_flight.slot == down.slot]
         self._find_the_guilty(down, tuple(life.uid for life in lost), now)
         for life in lost:
             life.lost(now.mono)
@@ -355,15 +346,13 @@ class SyncLoop:
 
     def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> None:
         """A pod that kills its worker every time pauses; one that somebody gives another try gets it."""
-        shard = [life.uid for life in self._lives.values() if life.slot == down.slot]
+        shard = {life.uid: life for life in self._lives if life.slot == down.slot}
         if down.orderly:
             for uid in shard:
                 self._suspects.absolve(uid)
-            return
-        idle = set(shard).difference(in_flight)
-        if guilty := self._suspects.died(down.slot, in_flight, idle, now.mono):
-            self._isolate(self._lives[guilty.uid], guilty, now)
-            self._out.append(DeathExplained(down.slot))
+        elif guilty := self._suspects.died(down.slot, in_flight, shard.keys() - in_flight, now.mono):
+            self._isolate(shard[guilty.uid], guilty, now)
+            self._out.add(DeathExplained(down.slot))
 
     def _isolate(self, life: PodLifecycle, guilty: Isolation, now: Instant) -> None:
         namespace, _, name = life.name.rpartition("/")
@@ -379,74 +368,63 @@ class SyncLoop:
             message=life.sentence,
         )
         self._on_event_report(report, now)
-        self._out.append(Log("warning", f"{life.name}: {SYNC_CRASH_LOOP_BACK_OFF}: {life.sentence}"))
+        self._out.add(Log("warning", f"{life.name}: {SYNC_CRASH_LOOP_BACK_OFF}: {life.sentence}"))
         self._report(life, now)
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
-        for message in self._reporter.restore_events(restored.events, now):
-            self._send(API_SLOT, message)
+        self._out.to_api(self._reporter.restore_events(restored.events, now))
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         if change.settings.workers.count != self._settings.workers.count:
-            self._shards.resize(change.settings.workers.count)
+            self._lives.resize(change.settings.workers.count)
         self._settings = change.settings
         self._reporter.settings_changed(change.settings)
 
     # --- time ----------------------------------------------------------------------------------------------------
 
-    def _on_sync_tick(self, _: SyncTick, now: Instant) -> None:
-        self._pull(self._pulls.tick(now.mono))
+    def _on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
+        self._pull(tick, now)
         self._move_pods(now)
         self._suspects.tick(now.mono)
         self._touched |= self._suspects.suspects()
-        for message in self._reporter.expire_events(now):
-            self._send(API_SLOT, message)
+        self._out.to_api(self._reporter.expire_events(now))
         for uid in self._queue.pop_due(now.mono):
             life = self._lives.get(uid)
             if life is not None and not life.finished:
                 life.pending = True
                 self._touched.add(uid)
-        for life in self._lives.values():
+        for life in self._lives:
             if life.is_past_deadline(now.wall):
                 self._terminate_if_terminal(life, now)
                 self._touched.add(life.uid)
-        if self._is_garbage_due(now):
-            self._collect_garbage(now)
+        self._collect_garbage(now)
 
     def _move_pods(self, now: Instant) -> None:
-        """To workers that have fewer, and away from those that go. Only between two syncs: one actor per pod."""
-        if self._shards.uneven(self._up.__contains__):
-            still = (life for life in self._lives.values() if life.can_move)
-            moves = ((life, self._shards.better_slot(life.slot, self._up.__contains__)) for life in still)
-            for life, slot in itertools.islice(((life, slot) for life, slot in moves if slot != life.slot), MAX_MOVES):
-                self._shards.move(life.slot, slot)
-                life.slot = slot
-                self._touched.add(life.uid)
-                self._report(life, now)
-        for slot in self._shards.vacated():
-            self._up.pop(slot, None)
-            self._out.append(SlotVacated(slot))
+        """After another number of workers was set, or when many pods of one are gone."""
+        for life in self._lives.move(self._out.is_up):
+            self._touched.add(life.uid)
+            self._report(life, now)
+        for slot in self._lives.vacated():
+            self._out.down(slot)
+            self._out.add(SlotVacated(slot))
 
     def _collect_garbage(self, now: Instant) -> None:
-        """containerGC.GarbageCollect, for what is not the matter of a single pod's sync."""
-        self._collect_at = now.mono + CONTAINER_GC_PERIOD_S
-        views = self._cache.statuses()
-        wanted = {uid for uid, life in self._lives.items() if not life.removed}
-        for uid, ids in dead_beyond_maximum(views, wanted, gc_policy(self._settings), now.wall).items():
-            self._lives[uid].collect(ids)
-            self._touched.add(uid)
-        existing = (uid for uid, view in views.items() if not view.is_empty())
-        self._to_node(CollectLogs(uids=tuple(sorted({*self._lives, *existing})), listed_at=now.wall))
-
-    def _is_garbage_due(self, now: Instant) -> bool:
         """Only while it is known what is wanted and what runs something may be deleted."""
         is_all_known = self._removals.sources_ready and self._cache.relisted_at > 0.0
-        return is_all_known and self._stop_asked_at is None and now.mono >= self._collect_at
+        if not is_all_known or self._stop_asked_at is not None or not self._garbage.take_due(now.mono):
+            return
+        views = self._cache.statuses()
+        dead = dead_beyond_maximum(views, self._lives.wanted(), gc_policy(self._settings), now.wall)
+        for life in self._lives:
+            if life.uid in dead:
+                life.collect(dead[life.uid])
+                self._touched.add(life.uid)
+        self._out.to_node(collect_logs(self._lives.uids(), views, now.wall))
 
     def _on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
         if self._cache.relisted_at and (self._removals.sources_ready or self._stop_asked_at is not None):
-            for uid in self._cache.orphans(self._lives.keys()):
+            for uid in self._cache.orphans(self._lives):
                 self._adopt_orphan(uid, now)
 
     def _adopt_orphan(self, uid: str, now: Instant) -> None:
@@ -455,7 +433,7 @@ class SyncLoop:
         life = self._track(uid, None, "runtime", now.mono)
         life.name = f"{status.namespace}/{status.name}"
         life.remove(None, now.wall)
-        self._out.append(Log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it"))
+        self._out.add(Log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it"))
 
     # --- deciding what goes out ----------------------------------------------------------------------------------
 
@@ -476,13 +454,13 @@ class SyncLoop:
         self._settle(life, entry.status, now)
         if life.at_rest:
             return
-        slot, incarnation = life.slot, self._up.get(life.slot)
+        slot, incarnation = life.slot, self._out.incarnation(life.slot)
         if incarnation is None or not self._suspects.may_sync(slot, life.uid, now.mono):
             return
         self._suspects.dispatched(slot, life.uid, now.mono)
         garbage = life.garbage
         flight = life.dispatched(slot, incarnation)
-        self._send(
+        self._out.send(
             slot,
             SyncPod(
                 uid=life.uid,
@@ -519,31 +497,28 @@ class SyncLoop:
 
     def _cancel(self, life: PodLifecycle) -> None:
         if flight := life.in_flight:
-            self._send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
+            self._out.send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
 
     # --- bookkeeping ---------------------------------------------------------------------------------------------
 
     def _track(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
-        life = self._lives[uid] = PodLifecycle(uid, pod, source, self._shards.assign(), self._rows.take(), acted_at)
+        life = self._lives.begin(uid, pod, source, acted_at)
         self._touched.add(life.uid)
         self._tell_row(life)
         return life
 
     def _tell_row(self, life: PodLifecycle) -> None:
         if life.row != NO_ROW:
-            self._to_node(Track(uid=life.uid, row=life.row))
+            self._out.to_node(Track(uid=life.uid, row=life.row))
 
     def _forget(self, life: PodLifecycle, now: Instant) -> None:
         """Nothing of it is left; a successor begins anew."""
-        del self._lives[life.uid]
+        self._lives.end(life)
         self._looks.forget(life.uid)
         self._queue.remove(life.uid)
-        self._rows.give_back(life.row)
-        self._shards.release(life.slot)
         self._suspects.forget(life.uid)
-        self._to_node(Untrack(uid=life.uid))
-        for message in self._reporter.gone(life.uid):
-            self._send(API_SLOT, message)
+        self._out.to_node(Untrack(uid=life.uid))
+        self._out.to_api(self._reporter.gone(life.uid))
         if life.successor is not None:
             self._add(life.successor, life.source, now)
 
@@ -553,23 +528,19 @@ class SyncLoop:
         if asked_at is None or self._lives or self._cache.relisted_at <= asked_at or self._cache.orphans(()):
             return
         self._stop_asked_at = math.inf
-        self._out.append(PodsStopped())
-
-    def _active_pods(self) -> list[Pod]:
-        return [life.pod for life in self._lives.values() if life.active and life.pod is not None]
+        self._out.add(PodsStopped())
 
     def _report(self, life: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
         """Generate the status, tell it if it changed; its phase. The date is of the observation that is the reason."""
         if life.pod is None:
             return ""
-        for message in self._reporter.pod(life, self._cache.get(life.uid), now, observed_at):
-            self._send(API_SLOT, message)
+        self._out.to_api(self._reporter.pod(life, self._cache.get(life.uid), now, observed_at))
         return life.status.phase if life.status is not None else ""
 
     def _event(self, life: PodLifecycle, type_: str, reason: str, message: str, now: Instant) -> None:
         assert life.pod is not None
         self._on_event_report(pod_event(life.pod, type_, reason, message), now)
-        self._out.append(Log("warning" if type_ == "Warning" else "info", f"{life.name}: {reason}: {message}"))
+        self._out.add(Log("warning" if type_ == "Warning" else "info", f"{life.name}: {reason}: {message}"))
 
     def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:
@@ -577,11 +548,4 @@ class SyncLoop:
 
     def _log_sync(self, life: PodLifecycle, done: SyncDone) -> None:
         failed = f" [{done.error}: {done.message}]" if done.error else ""
-        self._out.append(Log("warning" if done.error else "info", f"{life.name}: {done.sentence}{failed}"))
-
-    def _send(self, slot: int, message: object) -> None:
-        if slot in self._up:
-            self._out.append(Send(slot, message))  # type: ignore[arg-type]
-
-    def _to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
-        self._send(NODE_SLOT, message)
+        self._out.add(Log("warning" if done.error else "info", f"{life.name}: {done.sentence}{failed}"))

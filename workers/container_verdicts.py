@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from ipc.api import Container
-from ipc.hashing import container_hash
+from ipc.hashing import hash_in
 from ipc.runtime import RuntimeContainerStatus
 from workers.decision import ContainerStart, ContainerWait, Given
 from workers.kills import ContainerKill, kill_of
@@ -35,7 +35,9 @@ def start_or_wait(given: Given, container: Container) -> Verdict:
     """A new container, now or when its back-off is over (kuberuntime_manager.go, doBackOff: for every kind but
     ephemeral ones, and whatever the exit code)."""
     newest = given.status.newest(container.name)
-    decision = do_backoff(container.name, container_hash(container), given.status, given.now_wall, given.limits)
+    decision = do_backoff(
+        container.name, hash_in(given.pod.spec, container), given.status, given.now_wall, given.limits
+    )
     if decision.retry_at:
         return Verdict(
             wait=ContainerWait(name=container.name, backoff_s=decision.backoff_s, retry_at=decision.retry_at)
@@ -52,7 +54,7 @@ def replace(given: Given, container: Container, old: RuntimeContainerStatus, rea
 
 def start_created(given: Given, container: Container, created: RuntimeContainerStatus) -> Verdict:
     """Somebody was interrupted between making and starting it: no crash, so nothing to wait for."""
-    if not given.is_inside(created) or is_redefined(container, created):
+    if not given.is_inside(created) or is_redefined(given, container, created):
         return start_or_wait(given, container)
     return Verdict(
         start=ContainerStart(
@@ -66,9 +68,9 @@ def unknown_message(kind: str, container: RuntimeContainerStatus) -> str:
     return f'{kind} is in "{container.state}" state, try killing it before restart'
 
 
-def is_redefined(container: Container, made: RuntimeContainerStatus) -> bool:
+def is_redefined(given: Given, container: Container, made: RuntimeContainerStatus) -> bool:
     """The manifest asks for another one (kuberuntime_manager.go, containerChanged)."""
-    return made.hash != container_hash(container)
+    return made.hash != hash_in(given.pod.spec, container)
 
 
 def starts_of(verdicts: Iterable[Verdict]) -> tuple[ContainerStart, ...]:

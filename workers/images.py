@@ -111,7 +111,7 @@ class ImageManager:
         try:
             info = await self._runtime.inspect_image(str(image))
             if info is not None:
-                self._seen[str(image)] = _Seen(info, now)
+                self._saw(image, info, now)
             return info
         except RuntimeCallError as error:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
@@ -119,6 +119,11 @@ class ImageManager:
             message = f'Failed to inspect image "{reference}": {error.message}'
             await tell("Warning", "InspectFailed", message)
             raise ImageError(ImageReason.INSPECT_ERROR, message) from error
+
+    def _saw(self, image: ImageReference, info: ImageInfo, now: float) -> None:
+        """Remember it, and forget what no longer counts."""
+        alive = {name: seen for name, seen in self._seen.items() if now - seen.at < SEEN_FOR_S}
+        self._seen = {**alive, str(image): _Seen(info, now)}
 
     async def _refuse_in_backoff(self, backoff: PullBackoff, reference: str, tell: Tell) -> None:
         waits = backoff.waits_for(reference, self._clock.now().wall)
@@ -141,7 +146,7 @@ class ImageManager:
         pulled = await self._inspect_pulled(backoff, reference, ended.image_id, tell)
         backoff.succeeded(reference)
         now = self._clock.now().mono
-        self._seen[str(image)] = _Seen(pulled, now)
+        self._saw(image, pulled, now)
         took, waited = go_duration_ms(ended.took_s), go_duration_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'

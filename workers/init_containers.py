@@ -51,7 +51,7 @@ def compute_init_container_actions(given: Given) -> InitActions:
     """kuberuntime_container.go, computeInitContainerActions."""
     containers = given.pod.spec.init_containers
     if has_any_active_regular_container_started(given.pod.spec, given.status):
-        return InitActions(verdicts=_sidecars(given, containers))
+        return InitActions(verdicts=(*_sidecars(given, containers), *_moved(given, containers)))
     begun = [index for index, container in enumerate(containers) if given.inside(container.name) is not None]
     if not begun:
         first = tuple(start_or_wait(given, container) for container in containers[:1])
@@ -75,7 +75,7 @@ def _first_redefined(given: Given) -> int:
 
 def _runs_anew(given: Given, container: Container) -> bool:
     newest = given.inside(container.name)
-    return newest is not None and not is_restartable_init(container) and is_redefined(container, newest)
+    return newest is not None and not is_restartable_init(container) and is_redefined(given, container, newest)
 
 
 def _go_on(given: Given, position: int) -> InitActions:
@@ -98,6 +98,16 @@ def _go_on(given: Given, position: int) -> InitActions:
 def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict, ...]:
     """Those that have begun, or had: each is kept running by itself."""
     return tuple(_judge(given, container).verdict for container in containers if is_restartable_init(container))
+
+
+def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict, ...]:
+    """What runs on from before the manifest made an init container of it: it is stopped, and has no place any more."""
+    running = ((c, given.inside(c.name)) for c in containers if not is_restartable_init(c))
+    return tuple(
+        Verdict(kill=kill_of(given.pod, old, c, KillReason.NONE, f"Init container {c.name} definition changed"))
+        for c, old in running
+        if old is not None and old.state in ALIVE and is_redefined(given, c, old)
+    )
 
 
 def _resets(given: Given, containers: tuple[Container, ...], after: str) -> tuple[ContainerReset, ...]:
@@ -140,7 +150,7 @@ def _judge(given: Given, container: Container) -> _Step:
 
 def _judge_plain(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """One that has to come to its end."""
-    if is_redefined(container, newest):
+    if is_redefined(given, container, newest):
         return _Step(verdict=_anew(given, container, newest))
     if newest.state is ContainerState.RUNNING:
         return _Step(verdict=Verdict(keep=True))
@@ -169,7 +179,7 @@ def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeCo
     """Its liveness does not keep the next one from starting."""
     verdicts = given.verdicts_of(newest)
     started = container.startup_probe is None or verdicts.startup is ProbeResult.SUCCESS
-    if is_redefined(container, newest):
+    if is_redefined(given, container, newest):
         return _Step(done=started, verdict=_anew(given, container, newest))
     if not started and verdicts.startup is ProbeResult.FAILURE:
         message = f"Init container {container.name} failed startup probe"

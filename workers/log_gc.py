@@ -23,11 +23,10 @@ from typing import Final
 
 import msgspec
 
+from ipc.container_gc import CONTAINER_GC_FAILED
 from ipc.messages import CollectLogs, EventReport
 from workers import pod_logs
 
-CONTAINER_GC_FAILED: Final = "ContainerGCFailed"
-"""Event reason (pkg/kubelet/events/event.go)."""
 TIMESTAMP_SLACK_S: Final = 1.0
 """File systems are behind the clock by a tick."""
 MAX_TOLD_FAILURES: Final = 10

@@ -22,6 +22,7 @@ from ipc.clock import Clock
 from ipc.messages import (
     CancelPull,
     CollectLogs,
+    LookFailed,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observation,
@@ -261,8 +262,11 @@ class NodeWorker:
         try:
             status = await self._observer.observe(uid)
         except RuntimeCallError as error:
+            if error.kind is not ErrorKind.UNAVAILABLE:
+                await self._fail_look(uid, str(error))
+                return
             self._retry(uid, str(error))
-            if error.kind is ErrorKind.UNAVAILABLE and not self._relist_failures:
+            if not self._relist_failures:
                 await self._fail_relist(error.message)
             return
         await self._send(Observed(observations=(self._record(status),)))
@@ -295,7 +299,7 @@ class NodeWorker:
         orphans = relisting.statuses.keys() - tracked
         news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
         for uid, error in failed.items():
-            self._retry(uid, str(error))
+            await self._fail_look(uid, str(error))
         answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
@@ -314,6 +318,11 @@ class NodeWorker:
         self._failures.pop(status.uid, None)
         now = self._clock.now()
         return self._published.record(status, now.wall - (now.mono - status.observed_at))
+
+    async def _fail_look(self, uid: str, why: str) -> None:
+        """An error, not a delay; and of this pod, not of the runtime as a whole."""
+        self._retry(uid, why)
+        await self._send(LookFailed(uid=uid, message=why))
 
     def _retry(self, uid: str, why: str) -> None:
         """The request stays; it is due again after a delay, unless somebody has asked anew."""

@@ -31,7 +31,7 @@ from workers.init_containers import InitActions, compute_init_container_actions
 from workers.kills import ALIVE
 from workers.regular_containers import judge_regular
 from workers.restart import BackoffLimits
-from workers.restart_all import containers_to_reset
+from workers.restart_all import containers_to_reset, waiting_triggers
 from workers.sandbox_change import pod_sandbox_changed
 from workers.unneeded import dead_containers, empty_sandboxes, prune_init_containers, purge_init_containers, strays
 
@@ -73,6 +73,14 @@ def compute_pod_actions(
 def _restart_all(given: Given) -> PodActions:
     """Only the way down. What has nothing left waits for the master to see that (``restarting_all``), lest the
     restart that has ended be taken for one that goes on."""
+    waiting = waiting_triggers(given)
+    if waiting:
+        return PodActions(
+            reason="all containers have to restart, but not yet",
+            sandbox_id=given.change.sandbox_id,
+            attempt=given.change.attempt,
+            waiting=waiting,
+        )
     lost = bool(given.change.reason)
     return PodActions(
         reason="all containers have to restart",

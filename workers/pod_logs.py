@@ -1,8 +1,8 @@
 """Where container logs lie, and when they go.
 
 ``<pod_logs_dir>/<namespace>_<pod>_<uid>/<container>/<attempt>.log``, as pkg/kubelet/kuberuntime/helpers.go has it
-(BuildPodLogsDirectory, BuildContainerLogsDirectory). Podman writes them; they outlive their container, so the newest
-two attempts of each container are kept for `logs --previous`.
+(BuildPodLogsDirectory, BuildContainerLogsDirectory). Podman writes them; they outlive their container: the newest two
+attempts of each are kept for `logs --previous`, and more when more dead containers are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 KEPT_ATTEMPTS: Final = 2
-"""How many attempts of one container keep their log."""
+"""How many attempts of one container keep their log at least."""
 DIRECTORY_MODE: Final = 0o755
 
 START_ERROR_SUFFIX: Final = ".start-error"
@@ -62,11 +62,19 @@ def ensure_directory(file: Path) -> None:
     file.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
 
 
-def prune(directory: Path, container: str, newest_attempt: int) -> None:
-    """Remove what belongs to attempts older than the kept ones. Raises OSError."""
+def kept_attempts(max_dead: int) -> int | None:
+    """How many attempts keep their log when so many dead containers of one name are kept; None when all are, which is
+    what a negative number means."""
+    return None if max_dead < 0 else max(KEPT_ATTEMPTS, max_dead + 1)
+
+
+def prune(directory: Path, container: str, newest_attempt: int, kept: int | None) -> None:
+    """Remove what belongs to attempts older than the ``kept`` ones; None keeps all. Raises OSError."""
+    if kept is None:
+        return
     for name in _file_names(directory / container):
         attempt = attempt_of(name)
-        if attempt is not None and attempt <= newest_attempt - KEPT_ATTEMPTS:
+        if attempt is not None and attempt <= newest_attempt - kept:
             (directory / container / name).unlink(missing_ok=True)
 
 

@@ -26,7 +26,7 @@ def judge_regular(given: Given, container: Container) -> Verdict:
 
 
 def _judge_running(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
-    if is_redefined(container, newest):
+    if is_redefined(given, container, newest):
         message = f"Container {container.name} definition changed, will be restarted"
         return replace(given, container, newest, KillReason.NONE, message)
     verdicts = given.verdicts_of(newest)
@@ -61,7 +61,7 @@ def _judge_exited(given: Given, container: Container, newest: RuntimeContainerSt
 def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:
     """It ended for the manifest's sake (or before its change was seen)."""
     other_sandbox = any(s.id == ended.sandbox_id and s.hash != given.sandbox.hash for s in given.status.sandboxes)
-    return other_sandbox or is_redefined(container, ended)
+    return other_sandbox or is_redefined(given, container, ended)
 
 
 _JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContainerStatus], Verdict]]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -37,10 +37,10 @@ async def remove_container(run: SyncRun, container: RuntimeContainerStatus) -> b
     return await _remove(run, record, remove_id(run, run.runtime.remove_container, container.id))
 
 
-async def remove_garbage(run: SyncRun, status: RuntimePodStatus, done: Collection[str] = ()) -> None:
+async def remove_garbage(run: SyncRun, status: RuntimePodStatus) -> None:
     """The containers that the node has too many of, as far as they are still dead and have a newer one of their name.
-    ``done``: ids that are gone already. What fails is asked for again."""
-    spared = newest_ids(status.containers).union(done)
+    What fails is asked for again."""
+    spared = newest_ids(status.containers)
     for container in status.containers:
         asked_for = container.id in run.request.garbage and container.id not in spared
         if asked_for and container.state is ContainerState.EXITED:

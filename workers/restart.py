@@ -23,6 +23,9 @@ CRASH_LOOP_INITIAL_S: Final = 10.0
 CRASH_LOOP_RESET_S: Final = 600.0
 """A container that ran longer than this many seconds starts with a clean slate (newCrashLoopBackOff)."""
 
+MAX_DOUBLINGS: Final = 32
+"""More than lie between any two delays."""
+
 
 class BackoffLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of an exponential back-off, in seconds."""
@@ -89,6 +92,24 @@ def do_backoff(
     if entry is not None and in_backoff(entry, event_at, now_wall, limits):
         return RestartDecision(backoff_s=entry.backoff_s, retry_at=event_at + entry.backoff_s)
     return RestartDecision(backoff_s=next_backoff_s(entry, event_at, limits))
+
+
+def restart_all_retry_at(trigger: RuntimeContainerStatus, limits: BackoffLimits) -> float:
+    """Wall time before which the exit of this container must not restart its whole pod; 0.0 is at once.
+
+    The restart removes every container, and with them what they remember; only how many there were is left, in the
+    logs. So the delay follows from the attempt, and is not served after a run that would have reset a back-off.
+    """
+    ran_s = trigger.finished_at - trigger.started_at
+    if trigger.attempt == 0 or ran_s > limits.expires_after_s:
+        return 0.0
+    return trigger.finished_at + restart_all_backoff_s(trigger.attempt, limits)
+
+
+def restart_all_backoff_s(attempt: int, limits: BackoffLimits) -> float:
+    """10 s, 20 s, 40 s, … for attempts 1, 2, 3, …"""
+    doublings = min(attempt - 1, MAX_DOUBLINGS)
+    return min(limits.initial_s * 2.0**doublings, limits.max_s)
 
 
 def _newest_exited(name: str, status: RuntimePodStatus) -> RuntimeContainerStatus | None:

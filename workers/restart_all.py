@@ -3,6 +3,10 @@
 Mirrors getContainersToReset (pkg/kubelet/kuberuntime/kuberuntime_manager.go). Everything that has run is removed; with
 nothing left, the next decision begins the pod from its first init container. Ephemeral containers stay as they are:
 they never run twice.
+
+Different on purpose: upstream restarts at once, however often. Here only the first time; a pod that does nothing but
+that would keep a host busy with making and removing containers, so from then on the exit that asks for it waits as a
+crash does.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ import msgspec
 from ipc.api import Container
 from ipc.restart_policy import triggers_restart_of_all
 from ipc.runtime import RuntimeContainerStatus
-from workers.decision import ContainerReset, Given
+from workers.decision import ContainerReset, ContainerWait, Given
 from workers.kills import ALIVE, ContainerKill, kill_of
+from workers.restart import restart_all_backoff_s, restart_all_retry_at
 from workers.termination import KillReason
 
 GRACE_PERIOD_S = 0
@@ -29,6 +34,19 @@ def containers_to_reset(given: Given) -> tuple[ContainerReset, ...]:
         ContainerReset(container=ran, kill=_kill(given, container, ran))
         for container in in_order
         for ran in reversed([c for c in given.status.containers if c.name == container.name])
+    )
+
+
+def waiting_triggers(given: Given) -> tuple[ContainerWait, ...]:
+    """Containers whose exit asks for the restart, and whose back-off is not over."""
+    containers = (*given.pod.spec.init_containers, *given.pod.spec.containers)
+    ended = (given.status.newest(c.name) for c in containers if triggers_restart_of_all(c, given.status))
+    return tuple(
+        ContainerWait(
+            name=trigger.name, backoff_s=restart_all_backoff_s(trigger.attempt, given.limits), retry_at=retry_at
+        )
+        for trigger in ended
+        if trigger is not None and (retry_at := restart_all_retry_at(trigger, given.limits)) > given.now_wall
     )
 
 

@@ -17,21 +17,25 @@ class SandboxChange(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     sandbox_id: str
     redefined: bool = False
-    """The manifest asks for another sandbox; otherwise the sandbox was lost."""
+    """The manifest asks for another sandbox; otherwise the sandbox was lost. Also of one that is not ready: a sync may
+    have died between stopping it for that reason and making the next one."""
 
 
 def pod_sandbox_changed(pod: Pod, status: RuntimePodStatus) -> SandboxChange:
     """pkg/kubelet/kuberuntime/util/util.go, PodSandboxChanged."""
     if not status.sandboxes:
         return SandboxChange(reason="no sandbox", attempt=0, sandbox_id="")
-    newest, attempt = status.sandboxes[0], status.sandboxes[0].attempt + 1
-    ready = sum(sandbox.state is SandboxState.READY for sandbox in status.sandboxes)
+    newest, ready = status.sandboxes[0], sum(sandbox.state is SandboxState.READY for sandbox in status.sandboxes)
+    other_network, redefined = newest.host_network != pod.spec.host_network, newest.hash != sandbox_hash(pod)
+    reason, id = "", newest.id
     if ready > 1:
-        return SandboxChange(reason=f"{ready} sandboxes are ready", attempt=attempt, sandbox_id=newest.id)
-    if newest.state is not SandboxState.READY:
-        return SandboxChange(reason="sandbox is not ready", attempt=attempt, sandbox_id=newest.id)
-    if newest.host_network != pod.spec.host_network:
-        return SandboxChange(reason="network mode changed", attempt=attempt, sandbox_id="", redefined=True)
-    if newest.hash != sandbox_hash(pod):
-        return SandboxChange(reason="sandbox definition changed", attempt=attempt, sandbox_id=newest.id, redefined=True)
-    return SandboxChange(reason="", attempt=newest.attempt, sandbox_id=newest.id)
+        reason = f"{ready} sandboxes are ready"
+    elif newest.state is not SandboxState.READY:
+        reason = "sandbox is not ready"
+    elif other_network:
+        reason, id = "network mode changed", ""
+    elif redefined:
+        reason = "sandbox definition changed"
+    return SandboxChange(
+        reason=reason, attempt=newest.attempt + bool(reason), sandbox_id=id, redefined=redefined or other_network
+    )

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api import Container, Pod
-from ipc.hashing import container_hash, sandbox_hash
+from ipc.hashing import hash_in, sandbox_hash
 from workers import labels
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.signal_names import signal_number
@@ -196,7 +196,7 @@ def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> 
     return {
         **_pod_labels(pod, place.instance),
         labels.CONTAINER_NAME: container.name,
-        labels.CONTAINER_HASH: container_hash(container),
+        labels.CONTAINER_HASH: hash_in(pod.spec, container),
         labels.ATTEMPT: str(place.attempt),
         labels.BACKOFF_S: f"{place.backoff_s:g}",
         labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,

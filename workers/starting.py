@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.api import Container, EphemeralContainer, Pod
-from ipc.hashing import container_hash
+from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
@@ -83,7 +83,8 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
     try:
         attempt = start.attempt or pod_logs.read_restart_count(run.logs, container.name)
         pod_logs.ensure_directory(pod_logs.log_file(run.logs, container.name, attempt))
-        pod_logs.prune(run.logs, container.name, attempt)
+        kept = pod_logs.kept_attempts(run.context.gc.max_per_pod_container)
+        pod_logs.prune(run.logs, container.name, attempt, kept)
     except OSError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
     return attempt
@@ -189,7 +190,7 @@ def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, plac
     wanted = {
         labels.INSTANCE: place.instance,
         labels.POD_UID: pod.metadata.uid,
-        labels.CONTAINER_HASH: container_hash(container),
+        labels.CONTAINER_HASH: hash_in(pod.spec, container),
     }
     ours = all(found.labels.get(key) == value for key, value in wanted.items())
     return ours and found.pod_id == place.sandbox_id and not found.finished_at

@@ -76,6 +76,11 @@ POD_ROWS: Final = (
     FieldSupport("spec.initContainers", _YES),
     FieldSupport("spec.initContainers[*].restartPolicy", _NOTE, "Always makes a sidecar of it"),
     FieldSupport(
+        "spec.initContainers[*].ports[*].hostPort",
+        _WARN,
+        "a sidecar reserves it, but only regular containers' ports are published, as upstream",
+    ),
+    FieldSupport(
         "spec.ephemeralContainers",
         _NOTE,
         "added and changed by editing the manifest, at any time; started at once, never restarted",

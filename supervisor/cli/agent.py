@@ -29,6 +29,7 @@ _config_argument: Final = click.Path(exists=False, dir_okay=False, path_type=Pat
 def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) -> int:
     """Run the agent in the foreground until SIGTERM or `rootlet stop`; containers keep running after it."""
     from ipc import logs
+    from supervisor.directory_owner import DirectoryTaken
     from supervisor.instance_lock import InstanceBusy
     from supervisor.master import run_agent
 
@@ -36,7 +37,7 @@ def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) ->
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     try:
         return run_agent(settings, load_worker_main(), config_path)
-    except (InstanceBusy, OSError) as error:
+    except (InstanceBusy, DirectoryTaken, OSError) as error:
         raise Failure(str(error)) from error
 
 

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from ipc.api import Pod
+from ipc.clock import parse_rfc3339
 
 FILE_SOURCE = "file"
 """The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""
@@ -20,6 +21,14 @@ PodKey = tuple[str, str]
 def pod_key(pod: Pod) -> PodKey:
     """Namespace and name (upstream: GetPodFullName)."""
     return pod.metadata.namespace, pod.metadata.name
+
+
+def created_at(pod: Pod) -> float:
+    """Epoch seconds; 0.0 for one that does not say, or not in RFC 3339."""
+    try:
+        return parse_rfc3339(pod.metadata.creation_timestamp or "")
+    except ValueError:
+        return 0.0
 
 
 def printable(text: str) -> str:

@@ -1,8 +1,8 @@
 """Container statuses out of observed containers (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
 
 Different on purpose: the image and its id are kept while a container is between two lives; one that was removed to
-restart with all others says so until it is made again, not only in the first status after its removal; and an end that
-nobody saw counts as one restart, not as one when it is missed and another when the next container is there.
+restart with all others says so until it is made again, not only in the first status after its removal; and the
+attempt that a container carries is believed, so that an end that nobody saw counts once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ipc.api import Container, ContainerStatus, Pod
+from ipc.api import Container, ContainerState, ContainerStatus, Pod
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
 from ipc.restart_policy import is_restartable_init, should_container_be_restarted
@@ -115,14 +115,12 @@ def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
 def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: ContainerStatus | None) -> ContainerStatus:
     newest = seen[0]
     old = old or ContainerStatus(name=newest.name)
-    ended = old.state.terminated
-    another = ended is not None and old.container_id != states.container_id(newest)
-    uncounted = another and ended is not None and ended.reason != states.STATUS_UNKNOWN
+    another = old.state.terminated is not None and old.container_id != states.container_id(newest)
     status = ContainerStatus(
         name=newest.name,
         state=states.observed_state(newest),
-        last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else old.last_state,
-        restart_count=max(newest.attempt, old.restart_count + uncounted),  # a count never falls
+        last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else _end_before(newest, old),
+        restart_count=_restart_count(newest, old.restart_count, another=another),
         image=newest.image,
         image_id=newest.image_id,
         container_id=states.container_id(newest),
@@ -131,11 +129,23 @@ def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: Cont
     return _lost_sight_of(given, status, old) if newest.state is Observed.UNKNOWN else status
 
 
+def _end_before(newest: RuntimeContainerStatus, old: ContainerStatus) -> ContainerState:
+    """The end that was told last, but not this container's own: while it waited, that stood there."""
+    end = old.last_state.terminated
+    is_own = end is not None and end.container_id == states.container_id(newest)
+    return ContainerState() if is_own else old.last_state
+
+
+def _restart_count(newest: RuntimeContainerStatus, counted: int, *, another: bool) -> int:
+    """Never falls: where attempts began anew (the logs are gone), another container that runs is one restart more."""
+    return max(newest.attempt, counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
+
+
 def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:
     """Nobody can say what it does: it did run, so it counts as ended, and as one restart more."""
     if old.container_id == status.container_id and old.state.terminated is not None:
         return old
-    if old.state.running is None:
+    if old.state.running is None or old.container_id != status.container_id:
         return status
     reason = states.RESTARTING_ALL_CONTAINERS if given.restarting_all else states.STATUS_UNKNOWN
     ended = states.ended_unseen(reason, states.LOST_WHEN_TERMINATED, old.state.running.started_at)

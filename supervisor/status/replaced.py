@@ -7,16 +7,22 @@ start (``workers/regular_containers.py``); the status has to know it, or the pod
 from __future__ import annotations
 
 from ipc.api import Container, Pod
-from ipc.hashing import container_hash, sandbox_hash
+from ipc.hashing import hash_in, sandbox_hash
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 
 
-def replaced_containers(pod: Pod, observed: RuntimePodStatus) -> frozenset[str]:
+def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, looked_at_before: bool) -> frozenset[str]:
     """Names of regular containers that ended and were made from another definition, or in another sandbox than wanted.
 
-    A pod that has lost its sandbox replaces nothing: its policy alone decides.
+    A pod that has lost its sandbox replaces nothing: its policy alone decides. One whose sandbox was stopped because
+    the manifest asks for another has not lost it; but to an agent that has never looked at the pod before that looks
+    like one that was done long ago and edited since, and what is done must not run again.
     """
-    if not observed.sandboxes or observed.sandboxes[0].state is not SandboxState.READY:
+    if not observed.sandboxes:
+        return frozenset()
+    newest = observed.sandboxes[0]
+    stopped_for_another = looked_at_before and newest.hash != sandbox_hash(pod)
+    if newest.state is not SandboxState.READY and not stopped_for_another:
         return frozenset()
     return frozenset(container.name for container in pod.spec.containers if _is_replaced(pod, container, observed))
 
@@ -25,7 +31,7 @@ def _is_replaced(pod: Pod, container: Container, observed: RuntimePodStatus) -> 
     newest = observed.newest(container.name)
     if newest is None or newest.state is not ContainerState.EXITED:
         return False
-    if newest.hash != container_hash(container):
+    if newest.hash != hash_in(pod.spec, container):
         return True
     own = next((sandbox for sandbox in observed.sandboxes if sandbox.id == newest.sandbox_id), None)
     return own is not None and own.hash != sandbox_hash(pod)

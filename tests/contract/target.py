@@ -118,8 +118,7 @@ async def eventually(
     return found
 
 
-async def exited(target: Target, id: str) -> InspectedContainer:
-    """The container when Podman shows its end."""
-    return await eventually(
-        lambda: target.runtime.inspect_container(id), lambda found: found.state in ("stopped", "exited")
-    )
+async def exited(target: Target, id: str, *states: str) -> InspectedContainer:
+    """The container when Podman shows its end, in one of these states or in any."""
+    ends = states or ("stopped", "exited")
+    return await eventually(lambda: target.runtime.inspect_container(id), lambda found: found.state in ends)

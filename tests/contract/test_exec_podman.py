@@ -34,6 +34,11 @@ def processes(word: str) -> list[psutil.Process]:
     return [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] and p.info["cmdline"][-1] == word]
 
 
+def sleeping(word: str) -> int:
+    """How many sleep that long; a monitor has the word on its command line, too."""
+    return sum(p.name() == "sleep" for p in processes(word))
+
+
 @pytest.mark.parametrize(("user", "word"), [("0", "1234501"), ("1000", "1234502")])
 async def test_a_command_that_takes_too_long_is_killed_also_as_another_user(
     target: PodmanTarget, user: str, word: str
@@ -42,7 +47,7 @@ async def test_a_command_that_takes_too_long_is_killed_also_as_another_user(
     with pytest.raises(RuntimeCallError) as caught:
         await target.runtime.exec_container(container.id, ["sleep", word], 1.0)
     assert caught.value.kind is ErrorKind.TIMEOUT
-    await asyncio.to_thread(wait_until, lambda: not [p for p in processes(word) if p.name() == "sleep"], DEADLINE_S)
+    await asyncio.to_thread(wait_until, lambda: not sleeping(word), DEADLINE_S)
 
 
 async def test_a_command_that_closes_its_output_is_waited_for(target: PodmanTarget) -> None:
@@ -68,10 +73,10 @@ async def test_both_streams_are_kept(target: PodmanTarget) -> None:
 async def test_many_commands_run_at_once_and_hinder_no_other_call(target: PodmanTarget) -> None:
     container = await started(target)
     hanging = [
-        asyncio.ensure_future(target.runtime.exec_container(container.id, ["sleep", "1000"], DEADLINE_S))
+        asyncio.ensure_future(target.runtime.exec_container(container.id, ["sleep", "1234503"], DEADLINE_S))
         for _ in range(12)
     ]
-    await asyncio.sleep(2.0)
+    await asyncio.to_thread(wait_until, lambda: sleeping("1234503") == len(hanging), DEADLINE_S)
     async with asyncio.timeout(DEADLINE_S):
         assert (await target.runtime.exec_container(container.id, ["true"], DEADLINE_S)).exit_code == 0
         await target.runtime.kill_container(container.id, "KILL")

@@ -37,6 +37,8 @@ def test_as_many_dead_containers_stay_as_configured(new_agent: NewAgent) -> None
         kill(agent, "twice")
     agent.until(lambda: [c.attempt for c in dead(agent, "twice")] == [2, 1], "the newest two stay")
     assert agent.cli("logs", "twice", "--previous").out.startswith("life ")
+    logs = (agent.directory / "logs").glob("*_twice_*/main/*.log")
+    assert sorted(path.name for path in logs) == ["1.log", "2.log", "3.log"], "the dead ones that stay keep theirs"
 
 
 def test_beyond_the_nodes_maximum_only_what_is_needed_stays(new_agent: NewAgent) -> None:
@@ -67,15 +69,15 @@ def test_directories_of_pods_that_vanished_while_nobody_looked_go(new_agent: New
     podman("pod", "rm", "--force", "--time", "0", agent.eye.container("vanishes", "main").podman_pod)
     agent.remove("vanishes")
     (agent.directory / "state" / "desired.json").unlink()
-    of_pod = agent.directory / "state" / "pods" / uids["vanishes"] / "containers"
-    of_pod.mkdir(parents=True)
+    of_pod = agent.directory / "state" / "pods" / uids["vanishes"]
+    assert of_pod.is_dir()
     foreign = agent.directory / "logs" / "not_one_of-ours"
     foreign.mkdir()
     (foreign / "notes.txt").write_text("mine")
     link = agent.directory / "logs" / "default_link_1234"
     link.symlink_to(foreign)
     agent.start()
-    agent.until(lambda: not logs["vanishes"].exists() and not of_pod.parent.exists(), "its directories go")
+    agent.until(lambda: not logs["vanishes"].exists() and not of_pod.exists(), "its directories go")
     assert logs["stays"].is_dir()
     assert (foreign / "notes.txt").read_text() == "mine"
     assert link.is_symlink()

@@ -161,7 +161,9 @@ def test_a_missing_image_backs_off_over_deaths_of_workers_and_comes_up_when_it_i
     world.open.push("missing", "1")
     agent.until_ready(["missing"])
     assert monotonic() - began > FIRST_BACK_OFF_S
-    assert (count(agent, "missing", "Pulling"), world.open.manifests_asked("missing")) == (2, 2)
+    tries = count(agent, "missing", "Pulling")
+    assert tries == world.open.manifests_asked("missing")
+    assert tries in (2, 3), "three when the push came after the second"
     assert messages(agent, "missing", "BackOff") == [f'Back-off pulling image "{image}"']
 
 
@@ -204,7 +206,8 @@ def test_a_pull_that_breaks_half_way_is_tried_again(world: World, agent: Agent, 
     assert "unexpected EOF" in "\n".join(messages(agent, "half", "Failed"))
     proxy.cut_after_bytes = 0
     agent.until_ready(["half"])
-    assert (count(agent, "half", "Pulling"), world.open.layers_asked("half")) == (2, 2)
+    assert count(agent, "half", "Pulling") == 2
+    assert world.open.layers_asked("half") in (2, 3), "Podman 5 goes on once itself before it gives up"
 
 
 def test_a_digest_is_a_name(world: World, agent: Agent) -> None:

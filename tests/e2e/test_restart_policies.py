@@ -90,11 +90,11 @@ def test_a_rule_restarts_all_containers_in_their_sandbox(agent: Agent) -> None:
     setup = container_status(agent.pods()["all"], "setup")["containerID"]
     let_through(agent, "all", "main")
 
-    def all_again() -> bool:
+    def all_again(times: int) -> bool:
         shown = agent.pods()["all"]
-        return [restart_count(shown, name) for name in ("setup", "main", "target")] == [1, 1, 1]
+        return [restart_count(shown, name) for name in ("setup", "main", "target")] == [times] * 3
 
-    agent.until(all_again, "each of them has begun once more")
+    agent.until(lambda: all_again(1), "each of them has begun once more")
     agent.until_ready(["all"])
     now = agent.eye.running("all")
     assert now["all", INFRA].life == before["all", INFRA].life
@@ -106,3 +106,7 @@ def test_a_rule_restarts_all_containers_in_their_sandbox(agent: Agent) -> None:
     assert sorted(path.name for path in logs) == ["0.log", "1.log"], "the log of the life before stays"
     conditions = {c["type"]: c["status"] for c in agent.pods()["all"]["status"]["conditions"]}
     assert conditions.get("AllContainersRestarting", "False") == "False"
+    assert "BackOff" not in {event["reason"] for event in agent.events("all")}
+    let_through(agent, "all", "main")
+    agent.until(lambda: all_again(2), "each of them has begun a third time")
+    assert "BackOff" in {event["reason"] for event in agent.events("all")}, "now it had to wait"

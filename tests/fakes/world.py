@@ -18,7 +18,7 @@ import msgspec
 from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from ipc.board import Board
 from ipc.clock import Instant
-from ipc.hashing import container_hash, sandbox_hash
+from ipc.hashing import hash_in, sandbox_hash
 from ipc.messages import (
     CancelSync,
     Observe,
@@ -154,7 +154,7 @@ class ModelRuntime:
             attempt=attempt,
             state=ContainerState.CREATED,
             sandbox_id=old.sandboxes[0].id,
-            hash=container_hash(container),
+            hash=hash_in(pod.spec, container),
             backoff_s=backoff_s,
             created_at=self._now().wall,
         )
@@ -515,7 +515,7 @@ class World:
             return "nothing is told of it"
         status, never = self.told[uid].status, pod.spec.restart_policy == "Never"
         sidecars = tuple(c for c in pod.spec.init_containers if is_restartable_init(c))
-        wanted = {(c.name, container_hash(c)) for c in (*pod.spec.containers, *sidecars)}
+        wanted = {(c.name, hash_in(pod.spec, c)) for c in (*pod.spec.containers, *sidecars)}
         alive = {(c.name, c.hash) for c in shown.containers if c.state in ALIVE}
         if status.phase in ("Succeeded", "Failed") and (never or status.reason == "NodePorts"):
             return "it is done and runs" if shown.is_running() else ""

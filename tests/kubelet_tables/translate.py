@@ -51,7 +51,7 @@ def wall(stamp: str | float | None) -> float:
 def pod_status(data: Json, of: Pod) -> RuntimePodStatus:
     """Every container lies in the newest sandbox: the tables do not say where."""
     sandboxes = tuple(_sandbox(s, sandbox_hash(of)) for s in data.get("sandboxes") or ())
-    hashes = {found.container.name: container_hash(found.container) for found in every_container(of.spec)}
+    hashes = {found.container.name: container_hash(found.container, found.kind) for found in every_container(of.spec)}
     newest_id = sandboxes[0].id if sandboxes else ""
     containers = tuple(_container(c, hashes, newest_id) for c in data.get("containers") or ())
     return RuntimePodStatus(uid=of.metadata.uid, sandboxes=sandboxes, containers=containers)

@@ -11,7 +11,7 @@ from msgspec import json, structs, to_builtins
 from ipc.api import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from ipc.hashing import container_hash
 from ipc.initialized import has_any_active_regular_container_started, has_any_regular_container_started
-from ipc.pod_containers import every_container
+from ipc.pod_containers import ContainerKind, every_container
 from ipc.restart_policy import (
     all_containers_could_restart,
     container_should_restart,
@@ -203,7 +203,7 @@ def _do_backoff(case: Json) -> Result:
     seen = pod_status(case["status"], of)
     entry = structs.replace(seen.containers[0], backoff_s=before, created_at=now)
     status = structs.replace(seen, containers=(entry, *seen.containers[1:]))
-    decision = do_backoff(container.name, container_hash(container), status, now, limits)
+    decision = do_backoff(container.name, container_hash(container, ContainerKind.REGULAR), status, now, limits)
     waits = decision.retry_at > 0
     got = {
         "in_backoff": waits,

@@ -16,6 +16,7 @@ import psutil
 import pytest
 import yaml
 
+from supervisor.directory_owner import OWNER_FILE
 from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
@@ -190,4 +191,12 @@ def test_a_podman_service_that_cannot_live_ends_the_agent(instance: Instance) ->
     process = instance.start()
     assert process.wait(DEADLINE_S) == 1
     assert "more than 3 child deaths" in instance.log.read_text()
+    assert not instance.socket.exists()
+
+
+def test_no_agent_starts_on_the_logs_of_another_instance(instance: Instance) -> None:
+    (instance.directory / "logs").mkdir()
+    (instance.directory / "logs" / OWNER_FILE).write_text("other\n")
+    assert instance.start().wait(DEADLINE_S) == 1
+    assert f"{instance.directory}/logs belongs to the instance 'other'" in instance.log.read_text()
     assert not instance.socket.exists()

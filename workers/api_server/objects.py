@@ -15,10 +15,6 @@ M = TypeVar("M", PodChanged, EventChanged)
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """core/v1 DefaultTerminationGracePeriodSeconds. A pod under deletion always shows one: kubectl relies on it."""
 
-_POD_TYPE: Final = b'{"kind":"Pod","apiVersion":"v1",'
-_EVENT_TYPE: Final = b'{"kind":"Event","apiVersion":"v1",'
-
-
 POD_FIELDS: Final = frozenset(
     ("metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP")
 )
@@ -69,7 +65,7 @@ def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodCh
             "status.phase": pod.status.phase,
             "status.podIP": pod.status.pod_ip,
         },
-        json=_POD_TYPE + msgspec.json.encode(pod)[1:],
+        json=msgspec.json.encode(pod),
         message=message,
         observed_at=message.observed_at,
     )
@@ -115,7 +111,7 @@ def event_object(message: EventChanged, resource_version: int) -> StoredObject[E
             "reason": event.reason,
             "type": event.type,
         },
-        json=_EVENT_TYPE + msgspec.json.encode(msgspec.structs.replace(event, metadata=meta))[1:],
+        json=msgspec.json.encode(msgspec.structs.replace(event, metadata=meta)),
         message=message,
     )
 

@@ -21,7 +21,8 @@ from ipc.api import (
     VolumeMount,
 )
 from ipc.api.base import json_name
-from ipc.hashing import CONTAINER_FIELDS, container_hash, sandbox_hash
+from ipc.hashing import CONTAINER_FIELDS, container_hash, hash_in, sandbox_hash
+from ipc.pod_containers import ContainerKind
 from tests.unit.workers.pods import container, pod
 
 NOT_IN_THE_HASH = {
@@ -36,6 +37,10 @@ NOT_IN_THE_HASH = {
     "lifecycle",
     "terminationMessagePolicy",
 }
+
+
+def regular_hash(of: Container) -> str:
+    return container_hash(of, ContainerKind.REGULAR)
 
 
 def test_every_field_of_a_container_is_decided_on() -> None:
@@ -60,7 +65,7 @@ def test_every_field_of_a_container_is_decided_on() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_what_needs_a_new_container_changes_its_hash(change: dict[str, Any]) -> None:
-    assert container_hash(container("a", **change)) != container_hash(container("a"))
+    assert regular_hash(container("a", **change)) != regular_hash(container("a"))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +81,7 @@ def test_what_needs_a_new_container_changes_its_hash(change: dict[str, Any]) -> 
     ids=lambda change: next(iter(change)),
 )
 def test_what_does_not_leaves_it(change: dict[str, Any]) -> None:
-    assert container_hash(container("a", **change)) == container_hash(container("a"))
+    assert regular_hash(container("a", **change)) == regular_hash(container("a"))
 
 
 def test_a_field_that_v1_gains_later_changes_no_hash() -> None:
@@ -87,7 +92,16 @@ def test_a_field_that_v1_gains_later_changes_no_hash() -> None:
 
     today = container("a", env=(EnvVar(name="A", value="b"),))
     fields = {name: getattr(today, name) for name in Container.__struct_fields__}
-    assert container_hash(Later(**fields)) == container_hash(today)
+    assert regular_hash(Later(**fields)) == regular_hash(today)
+
+
+def test_a_container_of_one_kind_does_not_serve_as_another() -> None:
+    a, sidecar = container("a"), container("a", restart_policy="Always")
+    hashes = {container_hash(a, kind) for kind in ContainerKind} | {container_hash(sidecar, ContainerKind.INIT)}
+    assert len(hashes) == 4
+    assert regular_hash(sidecar) == regular_hash(a), "there it is a policy"
+    spec = pod("b", init_containers=(a,)).spec
+    assert hash_in(spec, a) == container_hash(a, ContainerKind.INIT)
 
 
 PUBLISHED = ContainerPort(container_port=80, host_port=8082)
@@ -105,9 +119,8 @@ def with_port(**fields: Any) -> Pod:
         with_port(),
         with_port(host_port=8081),
         with_port(host_ip="127.0.0.1"),
-        pod("a", init_containers=(container("s", restart_policy="Always", ports=(PUBLISHED,)),)),
     ],
-    ids=["host network", "host name", "port published", "other host port", "other host address", "sidecar's port"],
+    ids=["host network", "host name", "port published", "other host port", "other host address"],
 )
 def test_what_the_sandbox_depends_on_changes_its_hash(changed: Pod) -> None:
     others = [pod("a"), with_port()]
@@ -121,6 +134,7 @@ def test_what_it_does_not_depend_on_leaves_it() -> None:
         with_port(host_port=0),
         pod(container("a", image="localhost/other:1")),
         pod("a", init_containers=(container("i"), container("s", restart_policy="Always"))),
+        pod("a", init_containers=(container("s", restart_policy="Always", ports=(PUBLISHED,)),)),
         pod("a", ephemeral_containers=(EphemeralContainer(name="debug", ports=(PUBLISHED,)),)),
     ]
     assert len({sandbox_hash(of) for of in same}) == 1

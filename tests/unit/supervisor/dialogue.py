@@ -35,6 +35,7 @@ from ipc.messages import (
     Track,
     Untrack,
 )
+from ipc.pod_containers import ContainerKind
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.dialogue import (
     DeathExplained,
@@ -105,7 +106,7 @@ def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code:
         name="main",
         attempt=0,
         state=container,
-        hash=container_hash(wanted.spec.containers[0]),
+        hash=container_hash(wanted.spec.containers[0], ContainerKind.REGULAR),
         sandbox_id=made.id,
         exit_code=exit_code,
         started_at=WALL,

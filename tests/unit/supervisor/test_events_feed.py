@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec, PodStatus
+from ipc.channel import MAX_PENDING_BYTES
 from ipc.messages import EventChanged, EventGone, EventReport, FeedSynced, PodChanged, PodGone
 from supervisor.events import (
     COMBINED,
@@ -16,6 +18,7 @@ from supervisor.events import (
     EventRecorder,
 )
 from supervisor.feed import Feed
+from supervisor.settings import MAX_EVENTS
 
 WALL = 1_800_000_000.0
 
@@ -214,6 +217,15 @@ def test_only_news_travel_and_versions_rise() -> None:
     assert isinstance(gone, PodGone)
     assert first.resource_version < second.resource_version < gone.resource_version
     assert feed.pod_gone("u") == []
+
+
+def test_the_largest_history_fits_into_the_link_of_a_new_api_server() -> None:
+    longest = EventReport(
+        uid="u" * 36, namespace="n" * 63, name="p" * 253, type="Warning", reason="r" * 64, message="m" * 2000
+    )
+    event, _ = EventRecorder("n" * 253, MAX_EVENTS, 60.0).record(longest, WALL)
+    told = msgspec.msgpack.encode(EventChanged(resource_version=2**62, event=event))
+    assert len(told) * MAX_EVENTS < MAX_PENDING_BYTES
 
 
 def test_a_new_api_server_gets_everything_that_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.messages import WorkType
+from ipc.messages import SyncAction, SyncResult, WorkType
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.garbage import CONTAINER_GC_PERIOD_S
 from supervisor.settings import ContainerGarbageCollectionSettings
@@ -68,6 +68,17 @@ def ended(t: Talk, uid: str, dead: int) -> None:
     t.see(with_dead(exited(uid), dead))
     t.done(uid, changed=True)
     t.see(with_dead(exited(uid), dead))
+
+
+def test_what_cannot_be_removed_is_an_event_of_the_node() -> None:
+    t = talk(-1)
+    t.start("a")
+    t.tick()
+    t.see(with_dead(running("a"), 2))
+    stuck = SyncResult(action=SyncAction.REMOVE_CONTAINER, target="main", error="RemoveError", message="layer in use")
+    gone = SyncResult(action=SyncAction.REMOVE_CONTAINER, target="main")
+    t.done("a", results=(gone, stuck), changed=True)
+    assert t.events == [f"ContainerGCFailed {t.settings.node_name}"]
 
 
 def test_a_pod_that_ended_is_served_too_and_ends_again() -> None:

@@ -85,6 +85,16 @@ def test_a_container_that_could_not_start_again_waits_with_its_end_behind_it(rea
     assert made.restart_count == 3
 
 
+def test_no_container_has_its_own_end_as_the_one_before() -> None:
+    """The reason for its waiting goes when the next sync begins."""
+    ended = container(Observed.EXITED, exit_code=7, finished_at=70.0)
+    waits = made_of(ended, reason="CrashLoopBackOff")
+    made = main_of(made_of(ended, previous=waits))
+    assert (words(made.state), words(made.last_state)) == ("terminated Error 7", "nothing")
+    next_one = container(Observed.RUNNING, id="c2", attempt=1)
+    assert words(main_of(made_of(next_one, previous=waits)).last_state) == "terminated Error 7"
+
+
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_a_reason_says_nothing_of_a_container_that_is_done(policy: RestartPolicy) -> None:
     done = container(Observed.EXITED, finished_at=70.0)

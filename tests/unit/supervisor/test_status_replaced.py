@@ -7,6 +7,7 @@ import pytest
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec
 from ipc.hashing import container_hash, sandbox_hash
+from ipc.pod_containers import ContainerKind
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.status.replaced import replaced_containers
 
@@ -31,7 +32,7 @@ def seen(
         newest = msgspec.structs.replace(first, id="s1", attempt=1, hash=sandbox_hash(newer_sandbox))
         sandboxes = (newest, down)
     main = RuntimeContainerStatus(
-        id="c", name="main", attempt=0, state=state, sandbox_id="s0", hash=container_hash(MAIN)
+        id="c", name="main", attempt=0, state=state, sandbox_id="s0", hash=container_hash(MAIN, ContainerKind.REGULAR)
     )
     return RuntimePodStatus(uid="u", sandboxes=sandboxes, containers=(main,))
 
@@ -47,6 +48,7 @@ EXITED = ContainerState.EXITED
         (EDITED, seen(ContainerState.RUNNING), False),
         (EDITED, seen(EXITED, sandbox=SandboxState.NOT_READY), False),
         (RENAMED, seen(EXITED), True),
+        (RENAMED, seen(EXITED, sandbox=SandboxState.NOT_READY), True),
         (RENAMED, seen(EXITED, newer_sandbox=RENAMED), True),
         (POD, seen(EXITED, newer_sandbox=POD), False),
         (POD, RuntimePodStatus(uid="u"), False),
@@ -55,4 +57,10 @@ EXITED = ContainerState.EXITED
 def test_what_ended_for_the_manifest_s_sake_starts_again(
     wanted: Pod, observed: RuntimePodStatus, replaced: bool
 ) -> None:
-    assert replaced_containers(wanted, observed) == ({"main"} if replaced else set())
+    assert replaced_containers(wanted, observed, looked_at_before=True) == ({"main"} if replaced else set())
+
+
+def test_what_was_done_before_this_agent_began_does_not_run_again() -> None:
+    """Its sandbox was stopped when it was done, and its manifest edited since."""
+    done = seen(EXITED, sandbox=SandboxState.NOT_READY)
+    assert replaced_containers(RENAMED, done, looked_at_before=False) == set()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes
-from ipc.messages import SyncAction, SyncResult
+from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
+from ipc.messages import LookFailed, SyncAction, SyncResult
 from supervisor.sources.types import PodOperation
 from tests.unit.supervisor.dialogue import WALL, Talk, absent, exited, pod, running
 
@@ -600,6 +600,30 @@ def test_a_stale_view_is_answered_by_a_fresh_look() -> None:
     assert talk.tick() == [], "it was due once, not twice"
 
 
+def test_a_pod_that_cannot_be_looked_at_says_so() -> None:
+    talk = Talk()
+    talk.start("a")
+    assert talk.say(LookFailed(uid="a", message="inspect: broken")) == []
+    talk.say(LookFailed(uid="unknown", message="inspect: broken"))
+    assert talk.events == ["FailedSync a"]
+
+
+def test_of_pods_that_come_together_the_oldest_keeps_its_place() -> None:
+    talk = Talk()
+    talk.relist()
+    made = (("young", "2026-11-20T10:00:01+00:00"), ("old", "2026-11-20T11:00:00+02:00"))
+    talk.add(*(with_age(pod(uid, host_port=8080), at) for uid, at in made))
+    assert (talk.phase("old"), talk.phase("young")) == ("Pending", "Failed")
+    talk.add(with_age(pod("odd", host_port=8080), "yesterday"))
+    assert talk.phase("odd") == "Failed", "a time that is none is no reason to fall over"
+
+
+def with_age(wanted: Pod, created: str) -> Pod:
+    return msgspec.structs.replace(
+        wanted, metadata=msgspec.structs.replace(wanted.metadata, creation_timestamp=created)
+    )
+
+
 # --- what people see ---------------------------------------------------------------------------------------------
 
 
@@ -617,6 +641,32 @@ def test_why_a_start_failed_is_told_until_one_succeeds() -> None:
     talk.see(running("a"))
     [main] = talk.told["a"].status.container_statuses
     assert main.state.running is not None
+
+
+def test_the_log_and_describe_follow_a_sync_that_fails_although_it_changes_nothing() -> None:
+    talk = Talk()
+    talk.relist()
+    talk.add("a")
+    tried = msgspec.structs.replace(PULL, retry_at=WALL + 200.0)
+    talk.done("a", results=(PULL,), sentence="made it, main: ErrImagePull", changed=True)
+    for sentence, result in (("first wait", tried), ("the same wait", tried), ("next wait", PULL)):
+        talk.see(absent("a"))
+        talk.update(pod("a", image=sentence))
+        talk.done("a", results=(result,), sentence=sentence)
+        assert talk.told["a"].sentence == sentence
+    assert [line.partition(": ")[2] for line in talk.logs] == ["made it, main: ErrImagePull", "first wait", "next wait"]
+
+
+def test_only_what_will_be_tried_has_a_next_try() -> None:
+    talk = Talk()
+    talk.start("a")
+    waiting = msgspec.structs.replace(PULL, error="ImagePullBackOff", retry_at=WALL + 1000.0)
+    talk.update(pod("a", image="v2"))
+    talk.see(running("a"))
+    talk.done("a", results=(waiting, msgspec.structs.replace(waiting, target="was-renamed")))
+    assert list(talk.told["a"].next_try) == ["main"]
+    talk.remove("a")
+    assert talk.told["a"].next_try == {}, "it goes down"
 
 
 def test_an_unchanged_status_is_not_told_again() -> None:

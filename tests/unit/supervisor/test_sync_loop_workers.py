@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.api import Pod
 from ipc.messages import EventReport, PullFailure, PullProgress, SyncAction, SyncResult
 from supervisor.dialogue import SettingsChanged
 from supervisor.sources.types import PodOperation
@@ -64,6 +65,31 @@ def test_a_pod_that_restarts_nothing_is_not_done_when_a_worker_died_while_it_rep
     assert main.state.waiting is not None
     assert main.last_state.terminated is not None
     assert talk.up(POD_SLOT, 2) == ["sync a"], "it goes on"
+
+
+def with_hostname(name: str) -> Pod:
+    made = pod("a", policy="Never")
+    return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, hostname=name))
+
+
+def test_a_pod_that_restarts_nothing_is_not_done_when_a_worker_died_while_it_replaced_the_sandbox() -> None:
+    """Between the end of the old sandbox and the start of the new one."""
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.update(with_hostname("other"))
+    talk.see(running("a"))
+    talk.down(POD_SLOT)
+    talk.see(exited("a", 143))
+    assert talk.phase("a") == "Running"
+    assert talk.up(POD_SLOT, 2) == ["sync a"], "it goes on"
+
+
+def test_a_pod_that_is_done_does_not_run_again_for_the_next_agent_because_it_was_edited() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.add(with_hostname("other"))
+    talk.relist(exited("a"))
+    assert talk.phase("a") == "Succeeded"
 
 
 def test_a_late_answer_of_the_dead_changes_nothing() -> None:

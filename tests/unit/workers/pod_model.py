@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ipc.api import Container, Pod
-from ipc.hashing import container_hash
+from ipc.hashing import hash_in
 from ipc.pod_containers import find_container
 from ipc.restart_policy import is_restartable_init, should_all_containers_restart, should_container_be_restarted
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
@@ -113,7 +113,7 @@ class Model:
     def outdated(self) -> list[str]:
         """Names of what runs by another definition than the manifest's."""
         alive = [c for c in self.status.containers if c.state in ALIVE]
-        return [c.name for c in alive if c.hash != container_hash(self._definition(c.name))]
+        return [c.name for c in alive if c.hash != hash_in(self.of.spec, self._definition(c.name))]
 
     def end(self, name: str, exit_code: int) -> None:
         """A process ends by itself."""
@@ -229,7 +229,7 @@ class Model:
             attempt=attempt,
             state=ContainerState.CREATED,
             sandbox_id=self.status.sandboxes[0].id,
-            hash=container_hash(definition),
+            hash=hash_in(self.of.spec, definition),
             backoff_s=start.backoff_s,
             created_at=self.wall,
         )
@@ -329,7 +329,7 @@ class Model:
 
     def _is_done(self, home: str, container: Container) -> bool:
         done = self._done.get((home, container.name))
-        return done == container_hash(container) or (done is not None and is_restartable_init(container))
+        return done == hash_in(self.of.spec, container) or (done is not None and is_restartable_init(container))
 
     def _mains_are_done(self) -> bool:
         home = self.status.sandboxes[0].id
@@ -338,7 +338,7 @@ class Model:
             n is not None
             and n.state is ContainerState.EXITED
             and n.sandbox_id == home
-            and n.hash == container_hash(c)
+            and n.hash == hash_in(self.of.spec, c)
             and not should_container_be_restarted(c, self.of.spec, n)
             for c, n in newest
         ) and not should_all_containers_restart(self.of.spec, self.status, self.restarting)

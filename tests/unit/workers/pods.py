@@ -48,7 +48,7 @@ def seen(of: Pod, name: str, state: ContainerState, attempt: int = 0, **fields: 
         attempt=attempt,
         state=state,
         sandbox_id="sandbox-0",
-        hash=container_hash(found.container) if found else "of no container",
+        hash=container_hash(found.container, found.kind) if found else "of no container",
         image=IMAGE,
         pid=1000 + attempt if state is ContainerState.RUNNING else 0,
     )

@@ -6,6 +6,7 @@ import pytest
 
 from ipc.container_gc import GcPolicy
 from ipc.hashing import container_hash
+from ipc.pod_containers import ContainerKind
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from tests.unit.workers.pods import UID, container, pod, sandbox
 from workers.pod_actions import compute_pod_actions
@@ -23,7 +24,7 @@ def life(attempt: int, state: ContainerState, exit_code: int = 1) -> RuntimeCont
         attempt=attempt,
         state=state,
         sandbox_id="sandbox-0",
-        hash=container_hash(container("a")),
+        hash=container_hash(container("a"), ContainerKind.REGULAR),
         exit_code=exit_code,
         created_at=NOW - 600 + 60 * attempt,
         started_at=NOW - 600 + 60 * attempt,

@@ -10,7 +10,7 @@ from supervisor.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
-from workers.images import ImageError, ImageManager, ImageReason
+from workers.images import SEEN_FOR_S, ImageError, ImageManager, ImageReason
 from workers.pull_backoff import PullBackoff
 from workers.runtime import ErrorKind, RuntimeCallError
 
@@ -74,6 +74,17 @@ def test_what_is_absent_is_pulled() -> None:
                 f'Successfully pulled image "{REMOTE}" in 500ms (1s including waiting). Image size: 0 bytes.',
             ),
         ]
+
+    simulate(main)
+
+
+def test_looks_that_no_longer_count_are_not_kept() -> None:
+    async def main() -> None:
+        kit = Kit()
+        for reference in (THERE, LOCAL, THERE):
+            await kit.ensure(reference)
+            await asyncio.sleep(SEEN_FOR_S)
+        assert len(kit.images._seen) == 1
 
     simulate(main)
 

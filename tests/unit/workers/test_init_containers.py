@@ -288,3 +288,35 @@ def test_an_edited_ephemeral_container_stays_and_one_that_is_gone_from_the_manif
     running = [seen(DEBUGGED, "debug", RUNNING), seen(DEBUGGED, "main", RUNNING)]
     assert compute(pod("main", ephemeral_containers=(other,)), *running).is_empty()
     assert outcome(compute(pod("main"), *running))[2] == ["debug-0"]
+
+
+# --- containers that move between the lists of the spec ------------------------------------------------------------
+
+
+def test_a_regular_container_that_becomes_an_init_container_begins_anew() -> None:
+    before, after = pod("a"), pod("b", init_containers=(container("a"),))
+    actions = compute(after, seen(before, "a", RUNNING))
+    assert [(kill.name, kill.message) for kill in actions.containers_to_kill] == [
+        ("a", "Init container a definition changed")
+    ]
+    assert [start.name for start in actions.init_containers_to_start] == ["a"]
+    assert actions.containers_to_start == ()
+
+
+@pytest.mark.parametrize("was", ["regular", "sidecar"])
+def test_what_becomes_an_init_container_of_an_initialized_pod_is_stopped(was: str) -> None:
+    sidecar = container("a", restart_policy="Always")
+    before = pod("a", "b") if was == "regular" else pod("b", init_containers=(sidecar,))
+    after = pod("b", init_containers=(container("a"),))
+    actions = compute(after, seen(before, "a", RUNNING), seen(before, "b", RUNNING))
+    assert [kill.name for kill in actions.containers_to_kill] == ["a"]
+    assert (actions.init_containers_to_start, actions.containers_to_start) == ((), ())
+
+
+@pytest.mark.parametrize("policy", ["Always", "Never"])
+def test_an_init_container_that_becomes_a_regular_one_runs_as_that(policy: str) -> None:
+    before = pod("b", init_containers=(container("a"),), restart_policy=policy)
+    after = pod("a", "b", restart_policy=policy)
+    actions = compute(after, seen(before, "a", EXITED), seen(before, "b", RUNNING))
+    assert [start.name for start in actions.containers_to_start] == ["a"]
+    assert actions.containers_to_kill == ()

@@ -189,6 +189,28 @@ def test_a_lost_sandbox_is_replaced_however_far_that_comes(name: str) -> None:
             assert model.running() == clean.running(), f"call {number} {flavour.value}"
 
 
+@pytest.mark.parametrize("policy", ["Always", "OnFailure", "Never"])
+def test_a_redefined_sandbox_is_replaced_however_often_that_is_interrupted(policy: str) -> None:
+    fields: dict[str, Any] = {"restart_policy": policy, "init_containers": (sidecar("s1"),)}
+
+    def renamed() -> Model:
+        model = Model(pod("a", "b", **fields), {})
+        converge(model)
+        model.of = pod("a", "b", hostname="renamed", **fields)
+        return model
+
+    clean = renamed()
+    before = clean.calls
+    converge(clean)
+    for number in range(before + 1, clean.calls + 1):
+        for flavour in (Flavour.LOST, Flavour.UNHEARD):  # a start that failed is an end, which Never leaves as it is
+            model = renamed()
+            model.faults[number] = flavour
+            converge(model)
+            assert model.running() == ["a", "b", "s1"], f"call {number} {flavour.value}"
+            assert model.status.sandboxes[0].hash == sandbox_hash(model.of)
+
+
 @pytest.mark.parametrize(("name", "changed"), EDITS)
 def test_an_edit_at_any_moment_is_carried_out(name: str, changed: str) -> None:
     of, exits, _ = SCENARIOS[name]

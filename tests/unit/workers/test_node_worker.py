@@ -13,6 +13,7 @@ import pytest
 
 from ipc.messages import (
     CancelPull,
+    LookFailed,
     Observe,
     Observed,
     PullEnded,
@@ -386,9 +387,11 @@ async def test_a_pod_that_cannot_be_looked_at_holds_up_no_other() -> None:
         master.send(Observe(uids=("u1", "u2")))
         await master.observation("u2", after=before)
         assert host.now() < asked_at + 0.1
+        failed = await master.first(LookFailed, after=before)
+        assert (failed.uid, "list_pods" in failed.message) == ("u1", True)
         seen = await master.observation("u1", after=before)
         assert asked_at + retry_delay_s(1) <= seen.observed_at < asked_at + retry_delay_s(1) + 0.1
-        assert master.count(RuntimeHealth) == 1
+        assert (master.count(RuntimeHealth), master.count(LookFailed)) == (1, 1)
 
 
 @simulated
@@ -413,6 +416,7 @@ async def test_a_look_that_hangs_is_given_up_and_repeated() -> None:
         assert host.now() < asked_at + 0.1
         seen = await master.observation("u1", after=before)
         assert asked_at + ROUND_S < seen.observed_at < asked_at + ROUND_S + 1
+        assert master.count(LookFailed) == 0, "late is not wrong"
 
 
 @simulated
@@ -442,6 +446,7 @@ async def test_a_service_that_goes_and_comes_back_is_told_once_each() -> None:
         assert came_back_at <= seen.observed_at <= came_back_at + RETRY_MAX_S
         await master.first(Relisted, after=before)
         assert [r.healthy for r in master.reports[before:] if isinstance(r, RuntimeHealth)] == [False, True]
+        assert master.count(LookFailed) == 0, "it is no pod's fault"
 
 
 @simulated

@@ -87,6 +87,10 @@ def test_a_lost_sandbox_of_a_pod_that_never_restarts_is_not_replaced_but_a_redef
     assert (compute(wanted, lost).kill_pod, compute(wanted, lost).create_sandbox) == (True, False)
     redefined = observed(wanted, a, sandboxes=(sandbox(wanted, hash="old"),))
     assert compute(wanted, redefined).containers_to_start == (start("a", 1),)
+    stopped = sandbox(wanted, hash="old", state=SandboxState.NOT_READY)
+    half_way = observed(wanted, seen(wanted, "a", EXITED, exit_code=143), sandboxes=(stopped,))
+    assert compute(wanted, half_way).create_sandbox, "a sync died between stopping it and making the next one"
+    assert compute(wanted, half_way).containers_to_start == (start("a", 1, backoff_s=10.0),)
 
 
 def test_what_succeeded_does_not_run_again_in_the_next_sandbox() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from ipc.runtime import ContainerState
 from tests.unit.workers.pods import UID, observed, pod, seen
@@ -21,8 +22,17 @@ def test_the_newest_two_attempts_keep_their_files(tmp_path: Path) -> None:
     names = ["0.log", "1.log", "1.log.20260101-000000", "2.log", "2.start-error", "3.log", "notes.txt"]
     for name in names:
         (tmp_path / "main" / name).touch()
-    pod_logs.prune(tmp_path, "main", newest_attempt=3)
+    pod_logs.prune(tmp_path, "main", newest_attempt=3, kept=2)
     assert {entry.name for entry in (tmp_path / "main").iterdir()} == {"2.log", "2.start-error", "3.log", "notes.txt"}
+
+
+@pytest.mark.parametrize(("max_dead", "left"), [(0, [3, 4]), (1, [3, 4]), (3, [1, 2, 3, 4]), (-1, [0, 1, 2, 3, 4])])
+def test_a_dead_container_that_is_kept_keeps_its_log(tmp_path: Path, max_dead: int, left: list[int]) -> None:
+    (tmp_path / "main").mkdir()
+    for attempt in range(5):
+        (tmp_path / "main" / f"{attempt}.log").touch()
+    pod_logs.prune(tmp_path, "main", newest_attempt=4, kept=pod_logs.kept_attempts(max_dead))
+    assert sorted(entry.name for entry in (tmp_path / "main").iterdir()) == [f"{attempt}.log" for attempt in left]
 
 
 def test_the_count_goes_on_where_the_files_end(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ipc.api import (
 )
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import container, observed, pod, sandbox, seen
-from workers.decision import PodActions
+from workers.decision import ContainerWait, PodActions
 from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits
 
@@ -29,11 +29,12 @@ OF = pod(
     init_containers=(container("init"), container("side", restart_policy="Always")),
     ephemeral_containers=(EphemeralContainer(name="debug", image="localhost/busybox:latest"),),
 )
+NOW = 1_800_000_000.0
 RUNNING, EXITED = ContainerState.RUNNING, ContainerState.EXITED
 
 
-def compute(status: RuntimePodStatus, restarting: bool = False) -> PodActions:
-    return compute_pod_actions(OF, status, 1_800_000_000.0, crash_loop_limits(300.0), restarting_all=restarting)
+def compute(status: RuntimePodStatus, restarting: bool = False, now: float = NOW) -> PodActions:
+    return compute_pod_actions(OF, status, now, crash_loop_limits(300.0), restarting_all=restarting)
 
 
 def status_after(exit_code: int) -> RuntimePodStatus:
@@ -64,6 +65,23 @@ def test_the_exit_that_a_rule_names_takes_all_down_and_itself_last() -> None:
 
 def test_an_older_exit_does_not_count() -> None:
     assert compute(status_after(0)).containers_to_reset == ()
+
+
+@pytest.mark.parametrize(
+    ("attempt", "ran_s", "backoff_s"),
+    [(0, 1.0, 0.0), (1, 1.0, 10.0), (2, 1.0, 20.0), (6, 1.0, 300.0), (5000, 1.0, 300.0), (6, 601.0, 0.0)],
+    ids=["the first time", "again", "and again", "at most", "for ever", "after a long run"],
+)
+def test_one_after_the_other_waits_longer_and_longer(attempt: int, ran_s: float, backoff_s: float) -> None:
+    """Nothing remembers it but the attempt: all containers are removed in between."""
+    ended = seen(OF, "source", EXITED, attempt, exit_code=42, started_at=NOW - ran_s, finished_at=NOW)
+    status = observed(OF, ended, seen(OF, "other", RUNNING))
+    early, late = compute(status, now=NOW + backoff_s - 0.1), compute(status, now=NOW + backoff_s)
+    assert [reset.container.name for reset in late.containers_to_reset] == ["other", "source"]
+    assert late.waiting == ()
+    if backoff_s:
+        assert early.containers_to_reset == ()
+        assert early.waiting == (ContainerWait(name="source", backoff_s=backoff_s, retry_at=NOW + backoff_s),)
 
 
 def test_one_that_has_begun_goes_on_without_its_reason() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ipc.api import ContainerPort, EnvVar, ExecAction, Lifecycle, LifecycleHandler, Pod, SleepAction
 from ipc.hashing import container_hash, sandbox_hash
+from ipc.pod_containers import ContainerKind
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
 from workers.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
@@ -91,7 +92,7 @@ def test_a_container() -> None:
             labels.POD_UID: UID,
             labels.GRACE_PERIOD_S: "30",
             labels.CONTAINER_NAME: "main",
-            labels.CONTAINER_HASH: container_hash(of.spec.containers[0]),
+            labels.CONTAINER_HASH: container_hash(of.spec.containers[0], ContainerKind.REGULAR),
             labels.ATTEMPT: "3",
             labels.BACKOFF_S: "40",
             labels.TERMINATION_MESSAGE_PATH: "",

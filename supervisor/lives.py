@@ -1,0 +1,89 @@
+"""Every pod that the sync loop knows: its life, its place on the board, and which pod worker owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from ipc.api import Pod
+from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.rows import NO_ROW, RowAllocator
+from supervisor.sharding import MAX_MOVES, Shards
+
+
+class Lives:
+    """Lives by UID. Iterates over them, so that what is iterated may not add or forget any."""
+
+    def __init__(self, workers: int, rows: int) -> None:
+        self._lives: dict[str, PodLifecycle] = {}
+        self._shards = Shards(workers)
+        self._rows = RowAllocator(rows)
+
+    def __iter__(self) -> Iterator[PodLifecycle]:
+        return iter(self._lives.values())
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._lives
+
+    def __len__(self) -> int:
+        return len(self._lives)
+
+    def get(self, uid: str) -> PodLifecycle | None:
+        return self._lives.get(uid)
+
+    def uids(self) -> Collection[str]:
+        return self._lives.keys()
+
+    @property
+    def pods_per_slot(self) -> Mapping[int, int]:
+        return self._shards.pods_per_slot()
+
+    def begin(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
+        """A pod that was not known. Without a ``pod`` it is an orphan."""
+        life = self._lives[uid] = PodLifecycle(uid, pod, source, self._shards.assign(), self._rows.take(), acted_at)
+        return life
+
+    def end(self, life: PodLifecycle) -> None:
+        """Nothing of it is left."""
+        del self._lives[life.uid]
+        self._rows.give_back(life.row)
+        self._shards.release(life.slot)
+
+    def resize(self, workers: int) -> None:
+        """So many pod workers are wanted from now on."""
+        self._shards.resize(workers)
+
+    def move(self, is_up: Callable[[int], bool]) -> list[PodLifecycle]:
+        """Move pods to workers that have fewer, and away from those that go; those that moved, at most MAX_MOVES.
+
+        Only between two syncs, so that a pod never has two actors.
+        """
+        if not self._shards.uneven(is_up):
+            return []
+        moved: list[PodLifecycle] = []
+        for life in self:
+            slot = self._shards.better_slot(life.slot, is_up) if life.can_move else life.slot
+            if slot != life.slot and len(moved) < MAX_MOVES:
+                self._shards.move(life.slot, slot)
+                life.slot = slot
+                moved.append(life)
+        return moved
+
+    def vacated(self) -> Iterator[int]:
+        """Slots that are wanted no more and have no pods left; each is named once."""
+        return self._shards.vacated()
+
+    def active_pods(self) -> list[Pod]:
+        """Those that count when another one asks for admission."""
+        return [life.pod for life in self if life.active and life.pod is not None]
+
+    def named(self, namespace: str, name: str) -> list[PodLifecycle]:
+        """More than one while an older pod of that name goes down."""
+        return [life for life in self if life.name == f"{namespace}/{name}"]
+
+    def wanted(self) -> set[str]:
+        """UIDs of the pods that are not on their way out."""
+        return {life.uid for life in self if not life.removed}
+
+    def without_row(self) -> list[str]:
+        """UIDs of the pods for which the board had no room."""
+        return [life.uid for life in self if life.row == NO_ROW]

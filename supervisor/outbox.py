@@ -1,0 +1,55 @@
+"""What goes out because of one event, and who is there to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ipc.messages import CollectLogs, Observe, Relist, Track, Untrack
+from supervisor.dialogue import LoopCommand, Send
+from supervisor.feed import FeedMessage
+from supervisor.worker_pool import API_SLOT, NODE_SLOT
+
+
+class Outbox:
+    """Commands in their order. Nothing is kept for a child that is away: it is told what it needs when it comes."""
+
+    def __init__(self) -> None:
+        self._up: dict[int, int] = {}
+        self._commands: list[LoopCommand] = []
+
+    # --- who is there ---
+
+    def up(self, slot: int, incarnation: int) -> None:
+        """That child is ready for work."""
+        self._up[slot] = incarnation
+
+    def down(self, slot: int) -> None:
+        self._up.pop(slot, None)
+
+    def is_up(self, slot: int) -> bool:
+        return slot in self._up
+
+    def incarnation(self, slot: int) -> int | None:
+        """Of the child that is ready there; None when there is none."""
+        return self._up.get(slot)
+
+    # --- what goes out ---
+
+    def add(self, command: LoopCommand) -> None:
+        self._commands.append(command)
+
+    def send(self, slot: int, message: object) -> None:
+        if slot in self._up:
+            self._commands.append(Send(slot, message))  # type: ignore[arg-type]
+
+    def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
+        self.send(NODE_SLOT, message)
+
+    def to_api(self, messages: Iterable[FeedMessage]) -> None:
+        for message in messages:
+            self.send(API_SLOT, message)
+
+    def take(self) -> list[LoopCommand]:
+        """All of it; what comes from now on belongs to the next event."""
+        commands, self._commands = self._commands, []
+        return commands
