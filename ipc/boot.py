@@ -62,6 +62,8 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
     board: Board
     call_slots: CallSlots | None = None
     """Of the node, for the calls that change something; None when this process shares them with nobody."""
+    crash_fd: int = 2
+    """Where it writes its stack when it is aborted or crashes."""
 
 
 WorkerMain = Callable[[ChildContext], int]

@@ -11,7 +11,7 @@ Which message answers which:
 ``Relist``             ``Relisted``
 ``PullImage``          exactly one ``PullEnded`` for that reference, after any number of ``PullProgress``,
                        unless ``AbandonPull`` or the death of the worker that asked comes first
-``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod`` and ``StopAgent``
+``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``RestartWorker`` and ``StopAgent``
 =====================  ==========================================================================
 """
 
@@ -34,7 +34,8 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="t
 
 
 class Spawn(_Message, frozen=True, kw_only=True):
-    """Fork a child into a slot. File descriptors ride along: its link, then the admin socket for the API server."""
+    """Fork a child into a slot. File descriptors ride along: its link and the file for its stack when it crashes (none
+    for ``Role.EXEC``), then the admin socket for the API server."""
 
     slot: int
     incarnation: int
@@ -430,6 +431,13 @@ class DeletePod(_Message, frozen=True, kw_only=True):
     grace_period_s: int | None = None
 
 
+class RestartWorker(_Message, frozen=True, kw_only=True):
+    """The next incarnation of that worker. The reply says that it was asked to leave, not that it is gone."""
+
+    request_id: int
+    name: str
+
+
 class StopAgent(_Message, frozen=True, kw_only=True):
     """Orderly stop; with ``pods`` every pod is terminated first."""
 
@@ -438,4 +446,4 @@ class StopAgent(_Message, frozen=True, kw_only=True):
 
 
 ApiServerFeed = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | Reply | FeedSynced | Shutdown
-ApiServerRequest = Ready | ApplyManifests | DeletePod | StopAgent
+ApiServerRequest = Ready | ApplyManifests | DeletePod | RestartWorker | StopAgent

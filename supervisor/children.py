@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ipc.boot import Role, WorkerSettings
 from ipc.channel import Channel, ChannelClosed, ChannelFull, ProtocolError
@@ -33,6 +34,9 @@ _LINKS: dict[Role, tuple[Any, Any]] = {
 
 AnyChannel = Channel[Any, Any]
 
+MAX_STACK_BYTES: Final = 64 * 1024
+"""Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""
+
 
 class Listener(Protocol):
     """Who is told."""
@@ -59,6 +63,8 @@ class Children:
         self._settings = settings
         self._channels: dict[int, AnyChannel] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._crashes: dict[tuple[int, int], int] = {}
+        """Slot, incarnation -> the file in memory that it writes its stack to when it crashes."""
 
     def start(self) -> None:
         asyncio.get_running_loop().add_reader(self._zygote.fileno(), self._read_zygote)
@@ -72,13 +78,24 @@ class Children:
             )
             return
         ours, theirs = socket.socketpair()
-        fds = [theirs.fileno()] + ([self._listen.fileno()] if spec.role is Role.API_SERVER else [])
+        crash_fd = self._crashes[spec.slot, command.incarnation] = os.memfd_create(f"rootlet-crash-{spec.name}")
+        fds = [theirs.fileno(), crash_fd] + ([self._listen.fileno()] if spec.role is Role.API_SERVER else [])
         spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
         with theirs:
             self._command(spawn, fds)
         task = asyncio.get_running_loop().create_task(self._serve(spec.slot, command.incarnation, spec.role, ours))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def last_words(self, slot: int, incarnation: int) -> str:
+        """The stack that an incarnation has left when it crashed or was aborted, once; empty when it left none."""
+        fd = self._crashes.pop((slot, incarnation), None)
+        if fd is None:
+            return ""
+        try:
+            return os.pread(fd, MAX_STACK_BYTES, 0).decode(errors="replace").strip()
+        finally:
+            os.close(fd)
 
     def signal(self, command: KillChild) -> None:
         self._command(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
@@ -106,6 +123,8 @@ class Children:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(channel.wait_closed() for channel in channels))
         self._zygote.close()
+        for slot, incarnation in tuple(self._crashes):
+            self.last_words(slot, incarnation)
 
     async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:
         send_type, receive_type = _LINKS[role]

@@ -113,6 +113,15 @@ class AgentClient:
         """Ask the agent to stop, with ``pods`` after terminating every pod."""
         return self._act("/rootlet/v1/stop", {"pods": pods})
 
+    def workers(self) -> list[dict[str, Any]]:
+        """The agent's own processes."""
+        found: list[dict[str, Any]] = self.get("/rootlet/v1/workers")["items"]
+        return found
+
+    def restart_worker(self, name: str) -> None:
+        """Begin to replace one of them."""
+        self._act(f"/rootlet/v1/workers/{quote(name, safe='')}/restart", {})
+
     def delete_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
         """Begin to delete a pod."""
         query: Query = {"gracePeriodSeconds": grace_period_s}

@@ -53,10 +53,18 @@ class WorkerUp(msgspec.Struct, frozen=True):
     incarnation: int
 
 
+class WorkerLeaving(msgspec.Struct, frozen=True):
+    """A child was asked to end: it gets no more work, what it has comes to its end."""
+
+    slot: int
+
+
 class WorkerDown(msgspec.Struct, frozen=True):
     """A child was reaped."""
 
     slot: int
+    orderly: bool = False
+    """It had been asked to end: no pod is to blame."""
 
 
 class PullWish(msgspec.Struct, frozen=True):
@@ -125,6 +133,18 @@ class PodsStopped(msgspec.Struct, frozen=True):
     """Nothing of ours is left in the runtime."""
 
 
+class DeathExplained(msgspec.Struct, frozen=True):
+    """The death that this answers is a pod's doing, and the pod is isolated: the worker is not to blame."""
+
+    slot: int
+
+
+class SlotVacated(msgspec.Struct, frozen=True):
+    """``workers.count`` leaves that slot out, and its last pod has moved: its worker is to end."""
+
+    slot: int
+
+
 class UpdateRefused(msgspec.Struct, frozen=True):
     """The manifest of a running pod asks for what cannot be: this is what the pod stays."""
 
@@ -149,6 +169,7 @@ LoopEvent = (
     | PullProgress
     | PullEnded
     | WorkerUp
+    | WorkerLeaving
     | WorkerDown
     | SyncTick
     | HousekeepingTick
@@ -157,4 +178,4 @@ LoopEvent = (
     | StopPods
     | KillPod
 )
-LoopCommand = Send | PodsStopped | UpdateRefused | Log
+LoopCommand = Send | PodsStopped | DeathExplained | SlotVacated | UpdateRefused | Log

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ipc.api import Pod
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.rows import NO_ROW, RowAllocator
-from supervisor.sharding import least_loaded
+from supervisor.sharding import MAX_MOVES, Shards
 
 
 class Lives:
     """Lives by UID. Iterates over them, so that what is iterated may not add or forget any."""
 
-    def __init__(self, slots: Collection[int], rows: int) -> None:
+    def __init__(self, workers: int, rows: int) -> None:
         self._lives: dict[str, PodLifecycle] = {}
-        self._pods_per_slot = dict.fromkeys(slots, 0)
+        self._shards = Shards(workers)
         self._rows = RowAllocator(rows)
 
     def __iter__(self) -> Iterator[PodLifecycle]:
@@ -35,20 +35,42 @@ class Lives:
 
     @property
     def pods_per_slot(self) -> Mapping[int, int]:
-        return self._pods_per_slot
+        return self._shards.pods_per_slot()
 
     def begin(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
         """A pod that was not known. Without a ``pod`` it is an orphan."""
-        slot = least_loaded(tuple(self._pods_per_slot), self._pods_per_slot)
-        self._pods_per_slot[slot] += 1
-        life = self._lives[uid] = PodLifecycle(uid, pod, source, slot, self._rows.take(), acted_at)
+        life = self._lives[uid] = PodLifecycle(uid, pod, source, self._shards.assign(), self._rows.take(), acted_at)
         return life
 
     def end(self, life: PodLifecycle) -> None:
         """Nothing of it is left."""
         del self._lives[life.uid]
         self._rows.give_back(life.row)
-        self._pods_per_slot[life.slot] -= 1
+        self._shards.release(life.slot)
+
+    def resize(self, workers: int) -> None:
+        """So many pod workers are wanted from now on."""
+        self._shards.resize(workers)
+
+    def move(self, is_up: Callable[[int], bool]) -> list[PodLifecycle]:
+        """Move pods to workers that have fewer, and away from those that go; those that moved, at most MAX_MOVES.
+
+        Only between two syncs, so that a pod never has two actors.
+        """
+        if not self._shards.uneven(is_up):
+            return []
+        moved: list[PodLifecycle] = []
+        for life in self:
+            slot = self._shards.better_slot(life.slot, is_up) if life.can_move else life.slot
+            if slot != life.slot and len(moved) < MAX_MOVES:
+                self._shards.move(life.slot, slot)
+                life.slot = slot
+                moved.append(life)
+        return moved
+
+    def vacated(self) -> Iterator[int]:
+        """Slots that are wanted no more and have no pods left; each is named once."""
+        return self._shards.vacated()
 
     def active_pods(self) -> list[Pod]:
         """Those that count when another one asks for admission."""

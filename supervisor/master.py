@@ -40,6 +40,7 @@ from ipc.messages import (
     Ready,
     Relisted,
     Reply,
+    RestartWorker,
     RuntimeHealth,
     ServiceSilent,
     Shutdown,
@@ -53,6 +54,7 @@ from supervisor import admin_socket, directory_owner, instance_lock, sd_notify, 
 from supervisor.children import Children
 from supervisor.desired import Desired
 from supervisor.dialogue import (
+    DeathExplained,
     EventsRestored,
     HousekeepingTick,
     Log,
@@ -61,12 +63,14 @@ from supervisor.dialogue import (
     PullWish,
     Send,
     SettingsChanged,
+    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
     UpdateRefused,
     Views,
     WorkerDown,
+    WorkerLeaving,
     WorkerUp,
 )
 from supervisor.event_keeper import EventKeeper
@@ -87,6 +91,7 @@ from supervisor.worker_pool import (
     GiveUp,
     KillChild,
     PoolCommand,
+    ShutDownChild,
     SpawnChild,
     WorkerPool,
 )
@@ -198,6 +203,7 @@ class Master:
         self._requests: dict[type, Callable[[Any], None]] = {
             ApplyManifests: lambda request: self._spawn(self._apply(request)),
             DeletePod: lambda request: self._spawn(self._delete(request)),
+            RestartWorker: self._restart_worker,
             StopAgent: self._stop_requested,
         }
         self._tasks: set[asyncio.Task[None]] = set()
@@ -291,6 +297,10 @@ class Master:
                     self._spawn(self._desired.hold_back(pod))
                 case Log(level, text):
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
+                case DeathExplained(slot):
+                    self._pool.explain(slot)
+                case SlotVacated(slot):
+                    self._carry_out(self._pool.retire(slot, self._clock.now().mono, self._leave_within_s))
                 case PodsStopped():
                     self._desired.forget()
                     self._ending.set()
@@ -304,6 +314,9 @@ class Master:
                     level = logging.DEBUG if self._ending.is_set() else logging.WARNING
                     log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
                     self._children.signal(command)
+                case ShutDownChild(slot, incarnation):
+                    log.info("slot %d incarnation %d is asked to leave", slot, incarnation)
+                    self._children.send(slot, incarnation, Shutdown())
                 case GiveUp(reason):
                     self._give_up(reason)
 
@@ -327,10 +340,13 @@ class Master:
         self._on_exited(report)
 
     def _on_exited(self, report: Exited) -> None:
+        orderly = self._ending.is_set() or self._pool.is_leaving(report.slot)
+        stack = self._children.last_words(report.slot, report.incarnation)
         if not self._ending.is_set():
             what = f"slot {report.slot} incarnation {report.incarnation} (pid {report.pid})"
-            log.warning("%s ended with %d", what, report.exit_code)
-        self._feed(WorkerDown(report.slot))
+            level = logging.INFO if orderly and report.exit_code == 0 else logging.WARNING
+            log.log(level, "%s ended with %d%s", what, report.exit_code, f"; it was here:\n{stack}" if stack else "")
+        self._feed(WorkerDown(report.slot, orderly))
         self._carry_out(self._pool.exited(report, self._clock.now().mono))
         self._all_gone.set()
         self._report_agent()
@@ -351,7 +367,8 @@ class Master:
         match message:
             case Ready():
                 self._pool.ready(slot, self._clock.now().mono)
-                self._feed(WorkerUp(slot, incarnation))
+                if self._pool.is_running(slot):
+                    self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
             case SyncDone() | EventReport() | LookFailed() | PullProgress() | PullEnded():
                 self._feed(message)
@@ -441,6 +458,25 @@ class Master:
         else:
             self._ending.set()
 
+    def _restart_worker(self, request: RestartWorker) -> None:
+        """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""
+        slot = self._pool.slot_named(request.name)
+        reply = Reply(request_id=0, code=202, results=(f"worker/{request.name} restarting",))
+        if slot is None:
+            reply = Reply(request_id=0, code=404, reason="NotFound", message=f'workers "{request.name}" not found')
+        elif not self._pool.is_running(slot):
+            text = f'workers "{request.name}" does not run just now: it is about to begin anew'
+            reply = Reply(request_id=0, code=409, reason="Conflict", message=text)
+        self._answer(request.request_id, reply)
+        if slot is not None and reply.code == 202:
+            self._feed(WorkerLeaving(slot))
+            self._carry_out(self._pool.end(slot, self._clock.now().mono, self._leave_within_s))
+            self._report_agent()
+
+    @property
+    def _leave_within_s(self) -> float:
+        return self._settings.shutdown_grace_period_s
+
     # --- the agent about itself ----------------------------------------------------------------------------------
 
     def _reload(self) -> None:
@@ -454,7 +490,9 @@ class Master:
             log.error("configuration not reloaded: %s", error)
         else:
             self._settings, fixed = diff_reload(self._settings, wanted)
+            self._carry_out(self._pool.declare(child_specs(self._settings, self._service), self._clock.now().mono))
             self._feed(SettingsChanged(self._settings))
+            self._report_agent()
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")
         sd_notify.notify("READY=1")
 

@@ -26,6 +26,9 @@ class Outbox:
     def down(self, slot: int) -> None:
         self._up.pop(slot, None)
 
+    def is_up(self, slot: int) -> bool:
+        return slot in self._up
+
     def incarnation(self, slot: int) -> int | None:
         """Of the child that is ready there; None when there is none."""
         return self._up.get(slot)

@@ -156,6 +156,11 @@ class PodLifecycle:
     def wants_dispatch(self) -> bool:
         return self.pending and self.in_flight is None and not self.at_rest
 
+    @property
+    def can_move(self) -> bool:
+        """Nothing of it is in its worker: no sync, and no preStop hook that a stop begun anew would find."""
+        return self.in_flight is None and self.phase is not WorkType.TERMINATING
+
     def collect(self, garbage: tuple[str, ...]) -> None:
         """Dead containers of it that are too many on the node."""
         self.garbage = garbage

@@ -186,10 +186,11 @@ RELOADABLE: Final = frozenset(
         "eventHistory.maxEvents",
         "eventHistory.ttl",
         "shutdownGracePeriod",
+        "workers.count",
     }
 )
-"""What SIGHUP may change: what the master looks up anew each time. The other settings are in the memory of forked
-children, in labels, or decide where things lie."""
+"""What SIGHUP may change: what the master looks up anew each time, and how many workers there are. The other settings
+are in the memory of forked children, in labels, or decide where things lie."""
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

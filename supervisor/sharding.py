@@ -1,14 +1,70 @@
-"""Which pod worker owns which pod."""
+"""Which pod worker owns which pod.
+
+A hash of the UID would need no memory but leaves one of two workers with 35 of 60 pods now and then, and the slower
+shard is what a start takes. A pod may move between two syncs: nothing of it is in a worker while none is in flight.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from supervisor.worker_pool import FIRST_POD_SLOT
+
+MAX_MOVES: Final = 100
+"""Most pods that one round moves: each of them is told to the API server."""
 
 
 def least_loaded(slots: Sequence[int], pods_per_slot: Mapping[int, int]) -> int:
-    """The slot with the fewest pods, the first of several.
-
-    A pod keeps its slot for as long as this agent supervises it. A hash of the UID would need no memory but leaves one
-    of two workers with 35 of 60 pods now and then, and the slower shard is what a start takes.
-    """
+    """The slot with the fewest pods, the first of several."""
     return min(slots, key=lambda slot: pods_per_slot.get(slot, 0))
+
+
+class Shards:
+    """How many pods each slot has. Slots beyond the number of workers are closed and give theirs away."""
+
+    def __init__(self, workers: int) -> None:
+        self._open: tuple[int, ...] = ()
+        self._pods: dict[int, int] = {}
+        self.resize(workers)
+
+    def resize(self, workers: int) -> None:
+        """So many slots are open from now on."""
+        self._open = tuple(range(FIRST_POD_SLOT, FIRST_POD_SLOT + workers))
+        self._pods |= {slot: 0 for slot in self._open if slot not in self._pods}
+
+    def assign(self) -> int:
+        """A slot for one pod more."""
+        slot = least_loaded(self._open, self._pods)
+        self._pods[slot] += 1
+        return slot
+
+    def release(self, slot: int) -> None:
+        """One pod less."""
+        self._pods[slot] -= 1
+
+    def pods_per_slot(self) -> Mapping[int, int]:
+        return self._pods
+
+    def better_slot(self, slot: int, is_up: Callable[[int], bool]) -> int:
+        """Where a pod of that slot should be: elsewhere if the slot is closed, or has two pods more than another."""
+        up = [other for other in self._open if is_up(other)]
+        if not up:
+            return slot
+        best = least_loaded(up, self._pods)
+        is_better = slot not in self._open or self._pods[slot] > self._pods[best] + 1
+        return best if is_better else slot
+
+    def move(self, old: int, new: int) -> None:
+        self._pods[old] -= 1
+        self._pods[new] += 1
+
+    def uneven(self, is_up: Callable[[int], bool]) -> bool:
+        """Whether any pod should move."""
+        return any(count and self.better_slot(slot, is_up) != slot for slot, count in self._pods.items())
+
+    def vacated(self) -> Iterator[int]:
+        """Closed slots whose last pod is gone; each is named once."""
+        for slot in [slot for slot, count in self._pods.items() if slot not in self._open and not count]:
+            del self._pods[slot]
+            yield slot

@@ -37,6 +37,7 @@ from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
 from supervisor.admission import Rejected, admit
 from supervisor.dialogue import (
+    DeathExplained,
     EventsRestored,
     HousekeepingTick,
     KillPod,
@@ -46,12 +47,14 @@ from supervisor.dialogue import (
     PodsStopped,
     PullWish,
     SettingsChanged,
+    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
     UpdateRefused,
     Views,
     WorkerDown,
+    WorkerLeaving,
     WorkerUp,
 )
 from supervisor.events import EventRecorder
@@ -67,11 +70,14 @@ from supervisor.rows import NO_ROW
 from supervisor.settings import Settings
 from supervisor.sources.types import PodOperation, PodUpdate, created_at
 from supervisor.status import TERMINAL_PHASES, Failure, is_restarting_all
+from supervisor.suspects import Isolation, Suspects
 from supervisor.work_queue import WorkQueue
-from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+from supervisor.worker_pool import API_SLOT, NODE_SLOT, longest_hang_s
 
 UNSUPPORTED_FIELD = "UnsupportedField"
 """Event reason: the pod runs, without something that its manifest asks for."""
+SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
+"""Event reason: syncs of the pod kill their worker again and again."""
 FAILED_SYNC = "FailedSync"
 """Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
 NOT_UPDATED = "update refused, the pod stays as it was"
@@ -83,7 +89,8 @@ class SyncLoop:
     def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, rng: random.Random) -> None:
         self._settings = settings
         self._rng = rng
-        self._lives = Lives(range(FIRST_POD_SLOT, FIRST_POD_SLOT + workers), pod_rows)
+        self._lives = Lives(workers, pod_rows)
+        self._suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self._looks = Looks()
         self._cache = self._looks.cache
         self._queue = WorkQueue()
@@ -107,6 +114,7 @@ class SyncLoop:
             PullProgress: self._pull,
             PullEnded: self._pull,
             WorkerUp: self._on_worker_up,
+            WorkerLeaving: self._on_worker_leaving,
             WorkerDown: self._on_worker_down,
             SyncTick: self._on_sync_tick,
             HousekeepingTick: self._on_housekeeping,
@@ -193,6 +201,7 @@ class SyncLoop:
             life.remove(None, now.wall)
         else:
             life.update(pod)
+        self._suspects.absolve(life.uid)
         self._touched.add(life.uid)
         self._report(life, now)
         return None
@@ -237,6 +246,7 @@ class SyncLoop:
         self._out.to_node(Relist())
 
     def _kill(self, life: PodLifecycle, grace_s: int | None, now: Instant) -> None:
+        self._suspects.absolve(life.uid)
         if life.remove(grace_s, now.wall):
             self._cancel(life)
         self._touched.add(life.uid)
@@ -286,7 +296,9 @@ class SyncLoop:
         if life.is_news(done):
             self._log_sync(life, done)
         life.done(done, now.mono)
-        self._touched.add(life.uid)
+        if not done.cancelled and done.error != requeue.STALE_VIEW:
+            self._suspects.survived(life.slot, life.uid)
+        self._touched |= {life.uid, *self._suspects.suspects()}
         self._reporter.sync_results(life, done)
         for report in removal_failures(self._settings.node_name, life.name, done):
             self._on_event_report(report, now)
@@ -319,19 +331,52 @@ class SyncLoop:
         if up.slot == API_SLOT:
             self._out.to_api(self._reporter.everything())
 
+    def _on_worker_leaving(self, leaving: WorkerLeaving, now: Instant) -> None:
+        self._out.down(leaving.slot)
+
     def _on_worker_down(self, down: WorkerDown, now: Instant) -> None:
         """Its pods wait for an observation newer than the death, then go on."""
         self._out.down(down.slot)
         self._pull(down, now)
-        for life in self._lives:
-            if life.in_flight is not None and life.in_flight.slot == down.slot:
-                life.lost(now.mono)
-                self._touched.add(life.uid)
+        lost = [life for life in self._lives if life.in_flight is not None and life.in_flight.slot == down.slot]
+        self._find_the_guilty(down, tuple(life.uid for life in lost), now)
+        for life in lost:
+            life.lost(now.mono)
+            self._touched.add(life.uid)
+
+    def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> None:
+        """A pod that kills its worker every time pauses; one that somebody gives another try gets it."""
+        shard = {life.uid: life for life in self._lives if life.slot == down.slot}
+        if down.orderly:
+            for uid in shard:
+                self._suspects.absolve(uid)
+        elif guilty := self._suspects.died(down.slot, in_flight, shard.keys() - in_flight, now.mono):
+            self._isolate(shard[guilty.uid], guilty, now)
+            self._out.add(DeathExplained(down.slot))
+
+    def _isolate(self, life: PodLifecycle, guilty: Isolation, now: Instant) -> None:
+        namespace, _, name = life.name.rpartition("/")
+        life.sentence = (
+            f"{guilty.deaths} deaths of its worker in a row while this pod was synced; next try in {guilty.wait_s:g} s"
+        )
+        report = EventReport(
+            uid=life.uid,
+            namespace=namespace,
+            name=name,
+            type="Warning",
+            reason=SYNC_CRASH_LOOP_BACK_OFF,
+            message=life.sentence,
+        )
+        self._on_event_report(report, now)
+        self._out.add(Log("warning", f"{life.name}: {SYNC_CRASH_LOOP_BACK_OFF}: {life.sentence}"))
+        self._report(life, now)
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
         self._out.to_api(self._reporter.restore_events(restored.events, now))
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
+        if change.settings.workers.count != self._settings.workers.count:
+            self._lives.resize(change.settings.workers.count)
         self._settings = change.settings
         self._reporter.settings_changed(change.settings)
 
@@ -339,6 +384,9 @@ class SyncLoop:
 
     def _on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
         self._pull(tick, now)
+        self._move_pods(now)
+        self._suspects.tick(now.mono)
+        self._touched |= self._suspects.suspects()
         self._out.to_api(self._reporter.expire_events(now))
         for uid in self._queue.pop_due(now.mono):
             life = self._lives.get(uid)
@@ -350,6 +398,15 @@ class SyncLoop:
                 self._terminate_if_terminal(life, now)
                 self._touched.add(life.uid)
         self._collect_garbage(now)
+
+    def _move_pods(self, now: Instant) -> None:
+        """After another number of workers was set, or when many pods of one are gone."""
+        for life in self._lives.move(self._out.is_up):
+            self._touched.add(life.uid)
+            self._report(life, now)
+        for slot in self._lives.vacated():
+            self._out.down(slot)
+            self._out.add(SlotVacated(slot))
 
     def _collect_garbage(self, now: Instant) -> None:
         """Only while it is known what is wanted and what runs something may be deleted."""
@@ -398,8 +455,9 @@ class SyncLoop:
         if life.at_rest:
             return
         slot, incarnation = life.slot, self._out.incarnation(life.slot)
-        if incarnation is None:
+        if incarnation is None or not self._suspects.may_sync(slot, life.uid, now.mono):
             return
+        self._suspects.dispatched(slot, life.uid, now.mono)
         garbage = life.garbage
         flight = life.dispatched(slot, incarnation)
         self._out.send(
@@ -458,6 +516,7 @@ class SyncLoop:
         self._lives.end(life)
         self._looks.forget(life.uid)
         self._queue.remove(life.uid)
+        self._suspects.forget(life.uid)
         self._out.to_node(Untrack(uid=life.uid))
         self._out.to_api(self._reporter.gone(life.uid))
         if life.successor is not None:

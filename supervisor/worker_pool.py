@@ -7,6 +7,7 @@ the one before it was reaped, so there is never more than one actor per slot.
 from __future__ import annotations
 
 import enum
+import math
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -26,6 +27,11 @@ ABORT_WINDOW_S = 2.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL."""
 
 
+def longest_hang_s(heartbeat_timeout_s: float) -> float:
+    """Seconds within which a child that hangs is gone, whole looks at the board included."""
+    return heartbeat_timeout_s + 2 * ABORT_WINDOW_S
+
+
 class ChildSpec(msgspec.Struct, frozen=True):
     """A child as declared."""
 
@@ -42,6 +48,8 @@ class SlotState(enum.StrEnum):
     STARTING = "Starting"
     RUNNING = "Running"
     HUNG = "Hung"
+    DRAINING = "Draining"
+    """Runs; its pods move away, then it is stopped. Nobody's state, only shown."""
     STOPPING = "Stopping"
     GONE = "Gone"
 
@@ -58,13 +66,20 @@ class KillChild(msgspec.Struct, frozen=True):
     why: str
 
 
+class ShutDownChild(msgspec.Struct, frozen=True):
+    """Ask it over its link to finish the step in hand and leave."""
+
+    slot: int
+    incarnation: int
+
+
 class GiveUp(msgspec.Struct, frozen=True):
     """The agent must end with this reason."""
 
     reason: str
 
 
-PoolCommand = SpawnChild | KillChild | GiveUp
+PoolCommand = SpawnChild | KillChild | ShutDownChild | GiveUp
 
 
 def too_many_deaths(deaths: Sequence[float], now: float, limit: int, period_s: float) -> bool:
@@ -82,6 +97,16 @@ class _Slot:
         self.beat = 0.0
         """The last heartbeat seen of this incarnation, monotonic seconds."""
         self.deaths = 0
+        self.declared = True
+        self.retired = False
+        """Nobody follows when it has left."""
+        self.kill_at = math.inf
+        """STOPPING: when it has had time enough, monotonic seconds."""
+
+    @property
+    def shown_state(self) -> SlotState:
+        is_draining = self.state is SlotState.RUNNING and not self.declared
+        return SlotState.DRAINING if is_draining else self.state
 
 
 class WorkerPool:
@@ -93,6 +118,8 @@ class WorkerPool:
         self._max_deaths = max_deaths
         self._period_s = period_s
         self._deaths: list[float] = []
+        self._explained: set[int] = set()
+        """Slots whose next death counts for nothing."""
         self._stopping = False
 
     def start(self, now: float) -> list[PoolCommand]:
@@ -103,35 +130,74 @@ class WorkerPool:
         entry = self._slots[slot]
         if entry.incarnation == incarnation:
             entry.pid = pid
-            if not entry.spec.heartbeat:
+            if not entry.spec.heartbeat and entry.state is SlotState.STARTING:
                 entry.state = SlotState.RUNNING
 
     def ready(self, slot: int, now: float) -> None:
-        """Its first message arrived."""
-        self._slots[slot].state = SlotState.RUNNING
-        self._slots[slot].since = now
+        """Its first message arrived. One that was asked to leave meanwhile is no longer expected to work."""
+        entry = self._slots[slot]
+        if entry.state is SlotState.STARTING:
+            entry.state, entry.since = SlotState.RUNNING, now
 
     def exited(self, report: Exited, now: float) -> list[PoolCommand]:
         """Reaped. Either the next incarnation, or the end of the agent."""
         entry = self._slots[report.slot]
         if report.incarnation != entry.incarnation:
             return []
-        entry.state, entry.pid = SlotState.GONE, 0
+        was_asked, entry.state, entry.pid = entry.state is SlotState.STOPPING, SlotState.GONE, 0
         if self._stopping:
             return []
+        if was_asked:
+            return [] if entry.retired else [self._spawn(entry, now)]
         name = entry.spec.name
         if report.exit_code == EXIT_BOOT_ERROR:
             return [GiveUp(f"{name} could not start; its own message says why")]
         entry.deaths += 1
-        self._deaths = [death for death in self._deaths if now - death <= self._period_s] + [now]
+        new = [] if report.slot in self._explained else [now]
+        self._explained.discard(report.slot)
+        self._deaths = [death for death in self._deaths if now - death <= self._period_s] + new
         if too_many_deaths(self._deaths, now, self._max_deaths, self._period_s):
             return [GiveUp(f"more than {self._max_deaths} child deaths in {self._period_s:g} s, the last {name}")]
         return [self._spawn(entry, now)]
 
+    def explain(self, slot: int) -> None:
+        """The death of which the report comes next is not the child's fault: it does not count for the intensity."""
+        self._explained.add(slot)
+
+    def declare(self, specs: Iterable[ChildSpec], now: float) -> list[PoolCommand]:
+        """Another set of children. New ones start; those that are left out go on until they are `retire`d."""
+        declared = {spec.slot: spec for spec in specs}
+        for slot, spec in declared.items():
+            self._slots.setdefault(slot, _Slot(spec))
+        for slot, entry in self._slots.items():
+            entry.declared = slot in declared
+            entry.retired = entry.retired and not entry.declared
+        missing = (entry for entry in self._slots.values() if entry.declared and entry.state is SlotState.GONE)
+        return [] if self._stopping else [self._spawn(entry, now) for entry in missing]
+
+    def retire(self, slot: int, now: float, grace_s: float) -> list[PoolCommand]:
+        """The end of a child that is declared no more and has nothing left to do; nobody follows it."""
+        self._slots[slot].retired = True
+        return self.end(slot, now, grace_s)
+
+    def end(self, slot: int, now: float, grace_s: float) -> list[PoolCommand]:
+        """Ask an incarnation to leave; it is killed when it has not within that time. The next one follows its exit."""
+        entry = self._slots[slot]
+        if entry.state in (SlotState.GONE, SlotState.STOPPING):
+            return []
+        entry.state, entry.kill_at = SlotState.STOPPING, now + grace_s
+        if entry.spec.role is Role.EXEC:
+            return [self._kill(entry, signal.SIGTERM, "it is to leave")]
+        return [ShutDownChild(slot, entry.incarnation)]
+
     def check_heartbeats(self, beats: dict[int, tuple[int, float]], now: float) -> list[PoolCommand]:
-        """``beats``: slot -> (incarnation, monotonic time) read from the board. Hung children are ended."""
+        """``beats``: slot -> (incarnation, monotonic time) read from the board. Ends those that hang, and those that
+        were asked to leave and do not.
+        """
         commands: list[PoolCommand] = []
         for slot, entry in self._slots.items():
+            if entry.state is SlotState.STOPPING and now > entry.kill_at:
+                commands.append(self._kill(entry, signal.SIGKILL, "still there after it was asked to leave"))
             if not entry.spec.heartbeat or entry.state in (SlotState.GONE, SlotState.STOPPING):
                 continue
             incarnation, beat = beats.get(slot, (0, 0.0))  # unreadable while it is being written: the last one counts
@@ -159,7 +225,7 @@ class WorkerPool:
         commands: list[PoolCommand] = []
         for slot, entry in self._slots.items():
             if entry.state is not SlotState.GONE and slot != spare:
-                entry.state = SlotState.STOPPING
+                entry.state, entry.kill_at = SlotState.STOPPING, math.inf
                 commands.append(self._kill(entry, signum, "the agent stops"))
         return commands
 
@@ -169,9 +235,14 @@ class WorkerPool:
             entry.state, entry.pid = SlotState.GONE, 0
 
     def slots(self) -> tuple[int, ...]:
-        return tuple(self._slots)
+        """Those with somebody in them, or somebody to come."""
+        return tuple(s for s, entry in self._slots.items() if not (entry.retired and entry.state is SlotState.GONE))
+
+    def slot_named(self, name: str) -> int | None:
+        return next((slot for slot in self.slots() if self._slots[slot].spec.name == name), None)
 
     def incarnation(self, slot: int) -> int:
+        """The newest one. A number is never used again, also when the slot was empty for a time."""
         return self._slots[slot].incarnation
 
     def is_running(self, slot: int) -> bool:
@@ -181,6 +252,10 @@ class WorkerPool:
         """How long ago its living incarnation was asked for, in seconds; 0.0 when none lives."""
         entry = self._slots.get(slot)
         return 0.0 if entry is None or entry.state is SlotState.GONE else now - entry.since
+
+    def is_leaving(self, slot: int) -> bool:
+        """It was asked to."""
+        return self._slots[slot].state is SlotState.STOPPING
 
     def all_gone(self, spare: int | None = None) -> bool:
         return all(entry.state is SlotState.GONE for slot, entry in self._slots.items() if slot != spare)
@@ -194,16 +269,16 @@ class WorkerPool:
                 name=entry.spec.name,
                 pid=entry.pid,
                 incarnation=entry.incarnation,
-                state=entry.state.value,
+                state=entry.shown_state.value,
                 pods=pods_per_slot.get(slot, 0),
                 deaths=entry.deaths,
             )
-            for slot, entry in sorted(self._slots.items())
+            for slot, entry in ((slot, self._slots[slot]) for slot in sorted(self.slots()))
         )
 
     def _spawn(self, entry: _Slot, now: float) -> SpawnChild:
         entry.incarnation += 1
-        entry.state, entry.since, entry.beat = SlotState.STARTING, now, 0.0
+        entry.state, entry.since, entry.beat, entry.kill_at = SlotState.STARTING, now, 0.0, math.inf
         return SpawnChild(entry.spec, entry.incarnation)
 
     def _kill(self, entry: _Slot, signum: int, why: str) -> KillChild:

@@ -155,16 +155,17 @@ class _Zygote:
         if spawn.role is Role.EXEC:
             return _exec(spawn)
         assert spawn.settings is not None
-        link, *rest = (socket.socket(fileno=fd) for fd in fds)
+        link_fd, crash_fd, *listen_fds = fds
         context = ChildContext(
             slot=spawn.slot,
             incarnation=spawn.incarnation,
             role=spawn.role,
             settings=spawn.settings,
-            link=link,
-            listen=rest[0] if rest else None,
+            link=socket.socket(fileno=link_fd),
+            listen=socket.socket(fileno=listen_fds[0]) if listen_fds else None,
             board=self._board,
             call_slots=self._call_slots,
+            crash_fd=crash_fd,
         )
         return self._worker_main(context)
 

@@ -59,7 +59,7 @@ def main(context: ChildContext) -> int:
     """`ipc.boot.WorkerMain`: the exit code. 0 when the master said so or is gone."""
     entry = ROLES[context.role]
     name = f"{entry.name}-{context.slot}"
-    _set_up_signals()
+    _set_up_signals(context.crash_fd)
     set_process_name(f"rootlet-{name}")
     if context.call_slots is not None and context.role is not Role.POD_WORKER:
         context.call_slots.close()
@@ -73,9 +73,9 @@ def main(context: ChildContext) -> int:
     return uvloop.run(_live(context, entry, row_writer))
 
 
-def _set_up_signals() -> None:
-    """A hung worker gets SIGABRT first: where it hangs goes to stderr. Ctrl-C at the terminal is the master's."""
-    faulthandler.enable(file=sys.stderr, all_threads=True)
+def _set_up_signals(crash_fd: int) -> None:
+    """A hung worker gets SIGABRT first: where it hangs goes to the master. Ctrl-C at the terminal is the master's."""
+    faulthandler.enable(file=crash_fd, all_threads=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 

@@ -23,6 +23,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "wait": ("supervisor.cli.wait", "Wait until pods are ready, gone, or in another condition."),
     "apply": ("supervisor.cli.apply", "Create or change the pods of a manifest."),
     "delete": ("supervisor.cli.delete", "Delete pods."),
+    "workers": ("supervisor.cli.workers", "Restart processes of the agent."),
     "stop": ("supervisor.cli.agent", "Stop the agent."),
     "version": ("supervisor.cli.agent", "Show the versions of this command and of the agent."),
     "config": ("supervisor.cli.agent", "Work with configuration files."),

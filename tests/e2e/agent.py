@@ -125,10 +125,14 @@ class Agent:
                 start_new_session=True,
             )
 
-    def start(self, *, sources_ready: bool = True) -> None:
-        """Return when the agent answers, every process of it works and the sources were read (or cannot be)."""
+    def start(self, *, sources_ready: bool = True, first_look: Callable[[], bool] = lambda: True) -> None:
+        """Return when the agent answers, every process of it works and the sources were read (or cannot be).
+
+        ``first_look`` is asked first, from the moment on at which there is a process, until it says yes.
+        """
         assert self._process is None, "runs already"
         self._process = self.spawn()
+        self.until(first_look, "the first look", START_DEADLINE_S, MOMENT_POLL_S)
         self.until(lambda: self.is_up(sources_ready=sources_ready), "the agent is up", START_DEADLINE_S)
 
     def is_up(self, *, sources_ready: bool) -> bool:

@@ -40,6 +40,7 @@ def echo_worker(context: ChildContext) -> int:
 class Zygote:
     def __init__(self, tmp_path: Path) -> None:
         self.board = Board.create(worker_slots=8, pod_rows=1)
+        self.crashes = (tmp_path / "crashes").open("wb", buffering=0)
         self.socket_path = tmp_path / "admin.sock"
         self.socket_path.touch()
         sock, self.pid = start_zygote(self.board, echo_worker, self.socket_path)
@@ -50,7 +51,7 @@ class Zygote:
     ) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
         ours.settimeout(DEADLINE_S)
-        fds = [theirs.fileno()] + ([listen.fileno()] if listen else [])
+        fds = [theirs.fileno(), self.crashes.fileno()] + ([listen.fileno()] if listen else [])
         with theirs:
             self.link.send(Spawn(slot=slot, incarnation=incarnation, role=Role.POD_WORKER, settings=SETTINGS), fds)
         report = self.hear()
@@ -71,6 +72,7 @@ def zygote(tmp_path: Path) -> Iterator[Zygote]:
     made = Zygote(tmp_path)
     yield made
     made.link.close()
+    made.crashes.close()
     if Path("/proc", str(made.pid)).exists():
         assert os.waitstatus_to_exitcode(os.waitpid(made.pid, 0)[1]) == 0
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.messages import ApplyManifests, DeletePod, Reply, StopAgent
+from ipc.messages import ApplyManifests, DeletePod, Reply, RestartWorker, StopAgent
 from workers.api_server.query import flag, integer
 from workers.api_server.site import Site, json_answer, read_body, status_answer
 from workers.api_server.status_errors import StatusDetails, bad_request, failure, success
@@ -45,6 +45,14 @@ class Changes:
         return _answer(
             await self._site.master.ask(lambda request_id: ApplyManifests(request_id=request_id, file=file, body=body))
         )
+
+    async def restart_worker(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        reply = await self._site.master.ask(lambda request_id: RestartWorker(request_id=request_id, name=name))
+        if reply.code >= 400:
+            details = StatusDetails(name=name, kind="workers")
+            return status_answer(failure(reply.code, reply.message, reason=reply.reason, details=details))
+        return _answer(reply)
 
     async def stop(self, request: web.Request) -> web.Response:
         pods = flag(request.query, "pods")

@@ -33,6 +33,7 @@ def route_table(site: Site) -> list[web.RouteDef]:
         _get("/api/v1/events", reads.events),
         _get("/api/v1/namespaces/{namespace}/events", reads.events),
         _get("/rootlet/v1/workers", reads.workers),
+        web.post("/rootlet/v1/workers/{name}/restart", changes.restart_worker),
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/stop", changes.stop),

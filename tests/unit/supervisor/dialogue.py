@@ -38,6 +38,7 @@ from ipc.messages import (
 from ipc.pod_containers import ContainerKind
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.dialogue import (
+    DeathExplained,
     HousekeepingTick,
     KillPod,
     Log,
@@ -46,12 +47,15 @@ from supervisor.dialogue import (
     PodsStopped,
     PullWish,
     Send,
+    SettingsChanged,
+    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
     UpdateRefused,
     Views,
     WorkerDown,
+    WorkerLeaving,
     WorkerUp,
 )
 from supervisor.settings import Settings
@@ -114,9 +118,9 @@ def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code:
 class Talk:
     """One sync loop, its children up (without having been asked anything yet)."""
 
-    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, **settings: Any) -> None:
+    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, workers: int = 1, **settings: Any) -> None:
         self.settings = Settings(**settings)
-        self.loop = SyncLoop(self.settings, 1, rows, "10.0.0.1", random.Random(0))
+        self.loop = SyncLoop(self.settings, workers, rows, "10.0.0.1", random.Random(0))
         self.mono = 100.0
         self.syncs: dict[str, SyncPod] = {}
         """The newest of every pod."""
@@ -127,6 +131,8 @@ class Talk:
         self.collected: list[tuple[str, ...]] = []
         """Whose directories stay, every time that the others are collected."""
         self._up: dict[int, int] = {}
+        self.slots: dict[str, int] = {}
+        """Where the newest sync of every pod went."""
         self._in_flight: dict[str, SyncPod] = {}
         for slot in up:
             self.up(slot)
@@ -175,12 +181,22 @@ class Talk:
         self._up[slot] = incarnation
         return self.say(WorkerUp(slot, incarnation))
 
-    def down(self, slot: int) -> list[str]:
-        incarnation = self._up.pop(slot)
-        lost = [uid for uid, sync in self._in_flight.items() if slot == POD_SLOT and sync.incarnation == incarnation]
-        for uid in lost:
+    def down(self, slot: int, *, orderly: bool = False) -> list[str]:
+        self._up.pop(slot, None)
+        for uid in [uid for uid in self._in_flight if self.slots[uid] == slot]:
             del self._in_flight[uid]
-        return self.say(WorkerDown(slot))
+        return self.say(WorkerDown(slot, orderly))
+
+    def leave(self, slot: int) -> list[str]:
+        """It is asked to."""
+        del self._up[slot]
+        return self.say(WorkerLeaving(slot))
+
+    def resize(self, workers: int) -> list[str]:
+        """``workers.count`` is another one now."""
+        count = msgspec.structs.replace(self.settings.workers, count=workers)
+        self.settings = msgspec.structs.replace(self.settings, workers=count)
+        return self.say(SettingsChanged(self.settings))
 
     def tick(self, after_s: float = 0.0) -> list[str]:
         self.mono += after_s
@@ -238,6 +254,11 @@ class Talk:
                 return []
             case PodsStopped():
                 return ["pods stopped"]
+            case DeathExplained():
+                return ["death explained"]
+            case SlotVacated(slot=slot):
+                self._up.pop(slot, None)
+                return [f"vacated {slot}"]
             case UpdateRefused(pod=kept):
                 return [f"keep {kept.metadata.uid}"]
             case Send(slot=slot, message=message):
@@ -251,6 +272,7 @@ class Talk:
                 assert uid not in self._in_flight, f"two syncs of {uid}"
                 assert message.incarnation == self._up[slot]
                 self.syncs[uid] = self._in_flight[uid] = message
+                self.slots[uid] = slot
                 return [f"{kind} {uid}"]
             case CancelSync(uid=uid, generation=generation):
                 assert generation == self._in_flight[uid].generation

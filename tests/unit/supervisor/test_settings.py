@@ -365,11 +365,13 @@ def test_workers_get_their_part() -> None:
 
 def test_reload_takes_what_it_can_and_names_the_rest() -> None:
     old = resolve("maxPods: 10\nlogging: {verbosity: info}")
-    new = resolve("maxPods: 20\neventHistory: {ttl: 2h}\nlogging: {verbosity: debug}\nworkers: {count: 3}")
+    changed = "workers: {count: 3, heartbeatTimeout: 3s}\nlogging: {verbosity: debug}"
+    new = resolve(f"maxPods: 20\neventHistory: {{ttl: 2h}}\n{changed}")
     applied, restart = diff_reload(old, new)
     assert (applied.max_pods, applied.event_history.ttl_s) == (20, 7200.0)
-    assert (applied.logging, applied.workers) == (old.logging, old.workers)
-    assert sorted(restart) == ["logging.verbosity", "workers.count"]
+    assert (applied.workers.count, applied.workers.heartbeat_timeout_s) == (3, old.workers.heartbeat_timeout_s)
+    assert applied.logging == old.logging
+    assert sorted(restart) == ["logging.verbosity", "workers.heartbeatTimeout"]
 
 
 def test_reload_of_the_same_changes_nothing() -> None:

@@ -16,6 +16,7 @@ from supervisor.worker_pool import (
     GiveUp,
     KillChild,
     PoolCommand,
+    ShutDownChild,
     SlotState,
     SpawnChild,
     WorkerPool,
@@ -130,3 +131,108 @@ def test_infos_tell_state_and_deaths() -> None:
     assert (info["pods-0"].deaths, info["pods-0"].incarnation, info["pods-0"].pods) == (1, 2, 7)
     assert info["pods-0"].state == SlotState.STARTING.value
     assert info["podman"].role == "podman-service"
+
+
+# --- children that are asked to leave ----------------------------------------------------------------------------
+
+GRACE_S = 5.0
+MORE = (*SPECS, ChildSpec(4, Role.POD_WORKER, "pods-1"))
+
+
+def states(pool: WorkerPool) -> dict[str, str]:
+    return {info.name: info.state for info in pool.infos({})}
+
+
+def test_a_child_that_leaves_when_it_is_asked_is_followed_by_the_next_and_has_not_died() -> None:
+    pool = started_pool(max_deaths=0)
+    assert pool.end(3, 10.0, GRACE_S) == [ShutDownChild(3, 1)]
+    assert pool.is_leaving(3)
+    assert states(pool)["pods-0"] == "Stopping"
+    assert pool.end(3, 11.0, GRACE_S) == [], "asked already"
+    assert pool.exited(exited(3, 1, 0), 12.0) == [SpawnChild(SPECS[2], 2)]
+    assert [info.deaths for info in pool.infos({})] == [0, 0, 0]
+
+
+def test_a_child_that_does_not_leave_is_killed_and_has_not_died_either() -> None:
+    pool = started_pool(max_deaths=0)
+    pool.end(3, 10.0, GRACE_S)
+    beats = {0: (1, 20.0), 3: (1, 20.0)}
+    assert pool.check_heartbeats(beats, 10.0 + GRACE_S) == []
+    [kill] = kills(pool.check_heartbeats(beats, 10.5 + GRACE_S))
+    assert (kill.slot, kill.signum) == (3, signal.SIGKILL)
+    assert pool.exited(exited(3, 1), 16.0) == [SpawnChild(SPECS[2], 2)]
+    assert kills(pool.check_heartbeats({0: (1, 20.0)}, 20.0)) == [], "not its successor"
+
+
+def test_a_child_that_is_asked_to_leave_before_it_was_ready_stays_asked() -> None:
+    pool = make_pool(max_deaths=0)
+    pool.start(0.0)
+    pool.end(3, 0.5, GRACE_S)
+    pool.spawned(3, 1, 100)
+    pool.ready(3, 1.0)
+    assert (pool.is_running(3), pool.is_leaving(3)) == (False, True)
+    assert pool.exited(exited(3, 1, 0), 2.0) == [SpawnChild(SPECS[2], 2)]
+
+
+def test_a_program_without_a_link_is_asked_by_a_signal() -> None:
+    [term] = kills(started_pool().end(2, 10.0, GRACE_S))
+    assert (term.slot, term.signum) == (2, signal.SIGTERM)
+
+
+def test_a_death_that_is_explained_does_not_count_against_the_agent_but_is_told() -> None:
+    pool = started_pool(max_deaths=1)
+    for incarnation in range(1, 6):
+        pool.explain(3)
+        assert pool.exited(exited(3, incarnation), 1.0) == [SpawnChild(SPECS[2], incarnation + 1)]
+    assert [command for command in pool.exited(exited(3, 6), 1.0) if isinstance(command, GiveUp)] == []
+    [last] = pool.exited(exited(3, 7), 1.0)
+    assert isinstance(last, GiveUp)
+    assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 7
+
+
+# --- another set of children -------------------------------------------------------------------------------------
+
+
+def test_a_child_that_is_declared_anew_starts_and_the_others_do_not_notice() -> None:
+    pool = started_pool()
+    assert pool.declare(MORE, 10.0) == [SpawnChild(MORE[3], 1)]
+    assert pool.declare(MORE, 11.0) == []
+    assert pool.slot_named("pods-1") == 4
+    assert pool.slots() == (0, 2, 3, 4)
+
+
+def test_a_child_that_is_left_out_goes_on_until_it_has_nothing_to_do() -> None:
+    pool = started_pool()
+    assert pool.declare(SPECS[:2], 10.0) == []
+    assert states(pool)["pods-0"] == "Draining"
+    [spawn] = pool.exited(exited(3, 1), 11.0)
+    assert spawn == SpawnChild(SPECS[2], 2), "it has pods"
+    assert pool.retire(3, 12.0, GRACE_S) == [ShutDownChild(3, 2)]
+    assert pool.exited(exited(3, 2, 0), 13.0) == []
+    assert "pods-0" not in states(pool)
+    assert pool.slots() == (0, 2)
+    assert pool.slot_named("pods-0") is None
+
+
+def test_a_slot_that_is_taken_again_never_has_an_incarnation_twice() -> None:
+    pool = started_pool()
+    pool.declare(SPECS[:2], 10.0)
+    pool.retire(3, 11.0, GRACE_S)
+    pool.exited(exited(3, 1, 0), 12.0)
+    assert pool.declare(SPECS, 13.0) == [SpawnChild(SPECS[2], 2)]
+
+
+def test_a_child_that_is_wanted_again_while_it_leaves_is_followed_by_the_next() -> None:
+    pool = started_pool()
+    pool.declare(SPECS[:2], 10.0)
+    pool.retire(3, 11.0, GRACE_S)
+    assert pool.declare(SPECS, 11.5) == []
+    assert pool.exited(exited(3, 1, 0), 12.0) == [SpawnChild(SPECS[2], 2)]
+
+
+def test_a_child_that_is_asked_to_leave_and_then_left_out_is_not_followed_once_it_is_retired() -> None:
+    pool = started_pool()
+    pool.end(3, 10.0, GRACE_S)
+    pool.declare(SPECS[:2], 10.5)
+    assert pool.retire(3, 11.0, GRACE_S) == []
+    assert pool.exited(exited(3, 1, 0), 12.0) == []

@@ -1,0 +1,149 @@
+"""The agent's own processes multiply, leave, are killed by a pod, or all at once: no container notices."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+
+import psutil
+import pytest
+
+from ipc import clock
+from supervisor.suspects import POISON_DEATHS
+from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, restart_count
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import pod, pods
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
+
+PODS = 20
+RUNNING = pods("run", PODS)
+FIRST_LOOK_DEADLINE_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def running(agent: Agent) -> Agent:
+    """An agent with twenty pods that run."""
+    agent.run(*RUNNING.values())
+    return agent
+
+
+def loads(agent: Agent) -> list[int]:
+    """Pods of every pod worker, as long as all of them run."""
+    workers = [worker for name, worker in sorted(agent.workers().items()) if name.startswith("pods-")]
+    return [worker["pods"] for worker in workers] if {w["state"] for w in workers} == {"Running"} else []
+
+
+def reload(agent: Agent, count: int) -> None:
+    agent.configure({"workers": {**agent.settings["workers"], "count": count}})
+    agent.process.send_signal(signal.SIGHUP)
+
+
+def assert_works(agent: Agent, name: str) -> None:
+    """A new pod goes through all of it, and away again."""
+    agent.run(pod(name))
+    agent.remove(name)
+    agent.until_gone([name])
+
+
+def assert_untouched(agent: Agent, before: object) -> None:
+    agent.until_ready(RUNNING)
+    assert agent.eye.lives() == before
+    assert {restart_count(found) for found in agent.pods().values()} == {0}
+
+
+def test_another_number_of_workers_restarts_no_container(running: Agent) -> None:
+    before, house = running.eye.lives(), running.house()
+    assert len(before) == 2 * PODS
+    for count, shares in ((4, [5, 5, 5, 5]), (1, [PODS]), (2, [PODS // 2, PODS // 2])):
+        reload(running, count)
+        running.until(lambda shares=shares: loads(running) == shares, f"{count} workers share the pods")  # type: ignore[misc]
+        table = running.cli("get", "workers", "--no-headers").out.splitlines()
+        assert [line.split()[0] for line in table if line.startswith("pods-")] == [f"pods-{n}" for n in range(count)]
+        assert_works(running, f"with-{count}")
+        assert_untouched(running, before)
+    assert {worker["deaths"] for worker in running.workers().values()} == {0}
+    running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
+
+
+def test_all_workers_are_restarted_on_request_one_after_the_other(running: Agent) -> None:
+    before, workers = running.eye.lives(), running.workers()
+    done = running.cli("workers", "restart", "--all")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [f"worker/{name} restarted" for name in workers]
+    for name, worker in running.workers().items():
+        assert (worker["incarnation"], worker["deaths"]) == (workers[name]["incarnation"] + 1, 0), name
+    assert_works(running, "after-restart")
+    assert_untouched(running, before)
+
+
+def test_a_worker_that_is_not_there_cannot_be_restarted(running: Agent) -> None:
+    done = running.cli("workers", "restart", "pods-17")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == 'Error from server (NotFound): workers "pods-17" not found\n'
+
+
+def test_the_whole_agent_killed_at_once_serves_status_soon_and_restarts_no_container(running: Agent) -> None:
+    before = running.eye.lives()
+    for process in running.marked_processes():
+        process.kill()
+    assert running.wait_end() == -signal.SIGKILL
+    begun = clock.monotonic()
+    first: dict[str, Json] = {}
+    served_s = 0.0
+
+    def is_served() -> bool:
+        nonlocal first, served_s
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            first = first or running.pods()
+            served_s = served_s or clock.monotonic() - begun
+        return bool(first)
+
+    running.start(first_look=is_served)
+    assert first.keys() >= RUNNING.keys(), "what the checkpoint has is there at once"
+    up_s = clock.monotonic() - begun
+    running.until_ready(RUNNING, FIRST_LOOK_DEADLINE_S)
+    ready_s = clock.monotonic() - begun
+    ours = [psutil.Process(pid) for role, pid in running.processes().items() if role != "podman"]
+    cpu_s = sum(process.cpu_times().user + process.cpu_times().system for process in ours)
+    print(f"{len(first)} pods served after {served_s:.2f} s, the agent up after {up_s:.2f} s,")
+    print(f"all {PODS} pods Ready after {ready_s:.2f} s, {cpu_s:.2f} s of CPU")
+    assert_untouched(running, before)
+
+
+def kill_at_the_poison_pod(agent: Agent, death: int) -> None:
+    """The worker's n-th death."""
+
+    def is_at_it() -> bool:
+        worker = agent.workers()["pods-0"]
+        found = worker["deaths"] == death - 1 and worker["step"].startswith("default/poison:")
+        if found:
+            os.kill(worker["pid"], signal.SIGKILL)
+        return bool(found)
+
+    agent.until(is_at_it, f"the worker is at the poison pod for the {death}. time", poll_s=MOMENT_POLL_S)
+    agent.until(lambda: agent.workers()["pods-0"]["deaths"] == death, "it has died")
+
+
+def isolations(agent: Agent) -> list[Json]:
+    return [event for event in agent.events("poison") if event["reason"] == SYNC_CRASH_LOOP_BACK_OFF]
+
+
+def test_a_pod_that_kills_its_worker_is_isolated_and_everybody_else_goes_on(new_agent: NewAgent) -> None:
+    """Whenever the worker says that it is at that pod, it is killed."""
+    agent = new_agent(workers={"count": 1, "maxDeaths": POISON_DEATHS})
+    agent.start()
+    agent.run(*pods("run", 4).values())
+    before = agent.eye.lives()
+    agent.write(pod("poison"))
+    for death in range(1, POISON_DEATHS + 1):
+        kill_at_the_poison_pod(agent, death)
+    agent.until(lambda: bool(isolations(agent)), "the poison pod is isolated")
+    assert f"{POISON_DEATHS} deaths of its worker in a row" in agent.describe("poison")
+    assert_works(agent, "meanwhile")
+    agent.until_ready(["poison"])
+    assert before.items() <= agent.eye.lives().items()
+    assert {restart_count(found) for found in agent.pods().values()} == {0}

@@ -1,0 +1,233 @@
+"""Workers that hang, leave, multiply, or are killed by a pod: real processes, real signals, no Podman."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ipc.boot import ChildContext
+from supervisor.client import RequestFailed
+from supervisor.suspects import POISON_DEATHS
+from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from supervisor.worker_pool import FIRST_POD_SLOT
+from tests.process.model_children import (
+    GOOD_IMAGE,
+    POISON_IMAGE,
+    Agent,
+    Life,
+    Line,
+    by_incarnation,
+    hang_in_python,
+    ignore_shutdown,
+    sync_pods,
+)
+
+pytestmark = pytest.mark.process
+
+Start = Callable[..., Agent]
+A, B = FIRST_POD_SLOT, FIRST_POD_SLOT + 1
+PODS = tuple(f"pod-{number:02}" for number in range(12))
+ALL_WELL = by_incarnation({})
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    agents: list[Agent] = []
+
+    def make(life: Callable[[ChildContext], Life] = ALL_WELL, *, count: int = 1, **workers: Any) -> Agent:
+        agents.append(Agent(life, workers={"count": count, "heartbeatTimeout": "2s", **workers}))
+        return agents[-1]
+
+    yield make
+    for agent in agents:
+        agent.close()
+
+
+def is_next(agent: Agent, name: str, incarnation: int) -> bool:
+    worker = agent.workers().get(name, {})
+    return bool(worker and worker["incarnation"] >= incarnation and worker["state"] == "Running")
+
+
+def syncs_since(agent: Agent, line: int) -> Counter[tuple[str, int]]:
+    """(pod, slot) of what has ended since."""
+    return Counter((entry.uid, entry.slot) for entry in agent.journal()[line:] if entry.what == "end")
+
+
+def assert_one_actor_per_pod(journal: list[Line]) -> None:
+    """A sync begins when the one before has ended, or its worker has died."""
+    open_: dict[str, Line] = {}
+    for line in journal:
+        before = open_.pop(line.uid, None)
+        if line.what == "begin":
+            assert before is None or before.incarnation < line.incarnation, f"{line} while {before}"
+            open_[line.uid] = line
+
+
+# --- hangs ---------------------------------------------------------------------------------------------------------
+
+
+def test_where_a_worker_hangs_is_in_the_agent_s_log_with_slot_and_incarnation(start: Start) -> None:
+    agent = start(by_incarnation({1: hang_in_python}))
+    agent.until(lambda: is_next(agent, "pods-0", 2), "the hanging worker is replaced")
+    assert f"signal {signal.SIGABRT:d} to slot {A}: no heartbeat" in agent.log
+    _, _, story = agent.log.partition(f"slot {A} incarnation 1 ")
+    assert f"ended with {-signal.SIGABRT}; it was here:\n" in story
+    assert "in block_the_loop_here" in story
+    assert "in never_comes_back" in story
+
+
+def test_a_stopped_worker_is_killed_when_it_cannot_be_aborted(start: Start) -> None:
+    agent = start()
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    os.kill(agent.workers()["pods-0"]["pid"], signal.SIGSTOP)
+    agent.until(lambda: is_next(agent, "pods-0", 2), "the stopped worker is replaced")
+    assert f"slot {A} incarnation 1 " in agent.log
+    assert f"ended with {-signal.SIGKILL}\n" in agent.log
+
+
+def test_a_stopped_worker_that_is_continued_within_the_window_dies_of_the_abort(start: Start) -> None:
+    agent = start()
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    pid = agent.workers()["pods-0"]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    agent.until(lambda: f"signal {signal.SIGABRT:d} to slot {A}" in agent.log, "it is aborted")
+    os.kill(pid, signal.SIGCONT)
+    agent.until(lambda: is_next(agent, "pods-0", 2), "the stopped worker is replaced")
+    assert f"ended with {-signal.SIGABRT}; it was here:\n" in agent.log
+    assert "in turn" in agent.log
+
+
+# --- a poison pod --------------------------------------------------------------------------------------------------
+
+
+def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(start: Start) -> None:
+    agent = start(maxDeaths=POISON_DEATHS)
+    agent.state(*PODS)
+    agent.state("poison", image=POISON_IMAGE)
+    agent.until(lambda: bool(agent.workers()), "the agent answers")
+    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF)) == 1, "the poison pod is isolated")
+    [event] = agent.events(SYNC_CRASH_LOOP_BACK_OFF)
+    assert (event["type"], event["involvedObject"]["name"]) == ("Warning", "poison")
+    assert Counter(line.what for line in agent.journal())["died"] <= POISON_DEATHS + 1
+    line = len(agent.journal())
+    agent.until(lambda: all(syncs_since(agent, line)[uid, A] >= 2 for uid in PODS), "the others are synced")
+    assert "died" not in {entry.what for entry in agent.journal()[line:]}
+    # Its back-off is over: it gets another try, and what it does then does not count against the agent.
+    agent.until(lambda: "died" in {entry.what for entry in agent.journal()[line:]}, "it gets another try")
+    agent.until(
+        lambda: any(event["message"].endswith("20 s") for event in agent.events(SYNC_CRASH_LOOP_BACK_OFF)),
+        "it waits for longer",
+    )
+    assert not agent.has_ended()
+    line = len(agent.journal())
+    agent.state("poison", image=GOOD_IMAGE)
+    agent.until(lambda: syncs_since(agent, line)["poison", A] >= 2, "its new manifest is tried at once", 10.0)
+    assert_one_actor_per_pod(agent.journal())
+
+
+def test_a_restart_of_its_worker_gives_a_poison_pod_another_try(start: Start) -> None:
+    agent = start()
+    agent.state("poison", image=POISON_IMAGE)
+    agent.until(lambda: bool(agent.workers()), "the agent answers")
+    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF)) == 1, "the poison pod is isolated")
+    agent.until(lambda: agent.is_running(["pods-0"]), "its worker is there again")
+    line = len(agent.journal())
+    agent.client.restart_worker("pods-0")
+    agent.until(lambda: "died" in {entry.what for entry in agent.journal()[line:]}, "it is tried again", 5.0)
+
+
+# --- workers that are asked to leave -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pods-0", "node", "api"])
+def test_a_worker_is_replaced_on_request_and_has_not_died(start: Start, name: str) -> None:
+    agent = start(maxDeaths=1)
+    agent.state(*PODS)
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    before = agent.workers()
+    agent.client.restart_worker(name)
+    agent.until(lambda: is_next(agent, name, 2), f"{name} is replaced")
+    line = len(agent.journal())
+    agent.until(lambda: all(syncs_since(agent, line)[uid, A] >= 1 for uid in PODS), "all pods are synced")
+    after = agent.workers()
+    assert {n for n in before if after[n]["pid"] != before[n]["pid"]} == {name}
+    assert {worker["deaths"] for worker in after.values()} == {0}
+    assert_one_actor_per_pod(agent.journal())
+
+
+def test_a_worker_that_does_not_leave_is_killed_after_the_grace_period(start: Start) -> None:
+    agent = start(by_incarnation({1: ignore_shutdown}))
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    agent.client.restart_worker("pods-0")
+    with pytest.raises(RequestFailed, match="does not run just now"):
+        agent.client.restart_worker("pods-0")
+    agent.until(lambda: is_next(agent, "pods-0", 2), "it is replaced")
+    assert "still there after it was asked to leave" in agent.log
+    assert agent.workers()["pods-0"]["deaths"] == 0
+
+
+def test_a_worker_that_is_not_there_is_not_found(start: Start) -> None:
+    agent = start()
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    with pytest.raises(RequestFailed, match=r'NotFound.*workers "pods-9" not found'):
+        agent.client.restart_worker("pods-9")
+
+
+# --- another number of workers -------------------------------------------------------------------------------------
+
+
+def test_pods_move_to_new_workers_and_away_from_those_that_go_without_a_second_actor(start: Start) -> None:
+    agent = start(count=2)
+    agent.state(*PODS)
+    agent.until(lambda: agent.is_running(["pods-0", "pods-1"]), "the agent is up")
+    agent.until(lambda: {uid for uid, _ in syncs_since(agent, 0)} == set(PODS), "all pods were synced")
+
+    def loads() -> list[int]:
+        return [worker["pods"] for name, worker in sorted(agent.workers().items()) if name.startswith("pods-")]
+
+    agent.reload(workers={"count": 4, "heartbeatTimeout": "2s"})
+    agent.until(lambda: agent.is_running([f"pods-{n}" for n in range(4)]), "four workers run")
+    agent.until(lambda: loads() == [3, 3, 3, 3], "the pods are shared out anew")
+    line = len(agent.journal())
+    agent.until(lambda: {uid for uid, _ in syncs_since(agent, line)} == set(PODS), "all pods are synced")
+    assert {slot for _, slot in syncs_since(agent, line)} == set(range(A, A + 4))
+
+    agent.reload(workers={"count": 1, "heartbeatTimeout": "2s"})
+    agent.until(lambda: agent.is_running(["pods-0"]), "one worker is left")
+    assert loads() == [len(PODS)]
+    line = len(agent.journal())
+    agent.until(lambda: {uid for uid, _ in syncs_since(agent, line)} == set(PODS), "all pods are synced")
+    assert {slot for _, slot in syncs_since(agent, line)} == {A}
+    assert "configuration reloaded\n" in agent.log
+
+    agent.reload(workers={"count": 2, "heartbeatTimeout": "2s"})
+    agent.until(lambda: is_next(agent, "pods-1", 2), "a slot that was left begins with its next incarnation")
+    assert {worker["deaths"] for worker in agent.workers().values()} == {0}
+    assert_one_actor_per_pod(agent.journal())
+
+
+def test_a_worker_that_dies_while_its_pods_move_away_is_no_loss(start: Start) -> None:
+    agent = start(count=2)
+    agent.state(*PODS)
+    agent.until(lambda: agent.is_running(["pods-0", "pods-1"]), "the agent is up")
+    pid = agent.workers()["pods-1"]["pid"]
+    agent.reload(workers={"count": 1, "heartbeatTimeout": "2s"})
+    os.kill(pid, signal.SIGKILL)
+    agent.until(lambda: agent.is_running(["pods-0"]), "one worker is left")
+    line = len(agent.journal())
+    agent.until(lambda: all(syncs_since(agent, line)[uid, A] >= 1 for uid in PODS), "all pods are synced")
+    assert_one_actor_per_pod(agent.journal())
+
+
+def test_sync_pods_is_what_these_tests_say(start: Start) -> None:
+    """Every pod again and again, each by one worker at a time."""
+    agent = start(lambda context: sync_pods, count=2)
+    agent.state(*PODS)
+    agent.until(lambda: min(Counter(u for u, _ in syncs_since(agent, 0).elements()).values(), default=0) >= 2, "twice")
+    assert {slot for _, slot in syncs_since(agent, 0)} == {A, B}
+    assert_one_actor_per_pod(agent.journal())

@@ -1,0 +1,229 @@
+"""Pods change their worker only between two syncs; one that kills its worker is isolated, and nobody else is."""
+
+from __future__ import annotations
+
+from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.suspects import INITIAL_BACK_OFF_S, POISON_DEATHS
+from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+from tests.unit.supervisor.dialogue import Talk, absent, exited, pod, running
+
+A, B = FIRST_POD_SLOT, FIRST_POD_SLOT + 1
+EVENT = f"{SYNC_CRASH_LOOP_BACK_OFF} a"
+
+# --- another number of workers -----------------------------------------------------------------------------------
+
+
+def loads(talk: Talk) -> dict[int, int]:
+    return dict(talk.loop.pods_per_slot())
+
+
+def test_more_workers_take_over_idle_pods_and_what_is_in_flight_stays() -> None:
+    talk = Talk()
+    talk.start("a", "b", "c", "d")
+    talk.update(pod("a", image="v2"))
+    assert talk.see(running("a")) == ["sync a"]
+    talk.resize(2)
+    assert talk.tick() == []
+    assert loads(talk) == {A: 4, B: 0}, "there is nobody yet"
+    talk.up(B)
+    talk.tick()
+    assert loads(talk) == {A: 2, B: 2}
+    assert {uid for uid, changed in talk.told.items() if changed.slot == B} == {"b", "c"}
+    talk.done("a", changed=True)
+    talk.update(pod("b", image="v2"), pod("d", image="v2"))
+    talk.see(running("b"), running("d"))
+    assert (talk.slots["a"], talk.slots["b"], talk.slots["d"]) == (A, B, A)
+
+
+def test_a_worker_that_goes_gives_its_pods_away_one_by_one_as_they_come_to_rest() -> None:
+    talk = Talk(workers=2, up=(NODE_SLOT, API_SLOT, A, B))
+    talk.start("a", "b", "c", "d")
+    assert loads(talk) == {A: 2, B: 2}
+    talk.update(pod("b", image="v2"))
+    assert talk.see(running("b")) == ["sync b"]
+    assert talk.resize(1) == []
+    assert talk.tick() == []
+    assert loads(talk) == {A: 3, B: 1}
+    talk.done("b", changed=True)
+    assert talk.tick() == [f"vacated {B}"]
+    assert loads(talk) == {A: 4}
+    assert talk.down(B, orderly=True) == []
+    talk.update(pod("b", image="v3"))
+    assert talk.see(running("b")) == ["sync b"]
+    assert talk.slots["b"] == A
+
+
+def test_a_pod_that_is_being_stopped_ends_where_it_is() -> None:
+    talk = Talk(workers=2, up=(NODE_SLOT, API_SLOT, A, B))
+    talk.start("a", "b")
+    talk.remove("b")
+    assert talk.see(running("b")) == ["terminating b"]
+    talk.resize(1)
+    talk.kill("b", 1)
+    talk.done("b", cancelled=True, changed=True)
+    assert talk.tick() == []
+    assert loads(talk) == {A: 1, B: 1}
+    assert talk.see(running("b")) == ["terminating b"]
+    assert talk.slots["b"] == B
+    talk.done("b", changed=True)
+    assert talk.see(exited("b")) == ["terminated b"]
+    assert talk.tick() == []
+    talk.done("b", changed=True)
+    assert talk.see(absent("b")) == ["untrack b"]
+    assert talk.tick() == [f"vacated {B}"]
+
+
+def test_a_worker_that_dies_while_it_gives_its_pods_away_has_none_left() -> None:
+    talk = Talk(workers=2, up=(NODE_SLOT, API_SLOT, A, B))
+    talk.start("a", "b")
+    talk.update(pod("b", image="v2"))
+    talk.see(running("b"))
+    talk.resize(1)
+    assert talk.down(B) == ["observe b"]
+    assert talk.tick() == [f"vacated {B}"]
+    assert talk.see(running("b")) == ["sync b"]
+    assert talk.slots["b"] == A
+
+
+def test_a_worker_that_is_wanted_again_before_it_is_empty_goes_on() -> None:
+    talk = Talk(workers=2, up=(NODE_SLOT, API_SLOT, A, B))
+    talk.start("a", "b")
+    talk.resize(1)
+    talk.resize(2)
+    assert talk.tick() == []
+    assert loads(talk) == {A: 1, B: 1}
+    assert talk.add("c", "d") == ["track c", "track d", "sync c", "sync d"]
+    assert (talk.slots["c"], talk.slots["d"]) == (A, B)
+
+
+def test_pods_even_out_when_others_have_gone() -> None:
+    talk = Talk(workers=2, up=(NODE_SLOT, API_SLOT, A, B))
+    talk.start("a", "b", "c", "d", "e", "f")
+    for uid in ("b", "d", "f"):
+        talk.remove(uid)
+        talk.see(exited(uid))
+        talk.done(uid, changed=True)
+        talk.see(absent(uid))
+    assert loads(talk) == {A: 3, B: 0}
+    talk.tick()
+    assert loads(talk) == {A: 2, B: 1}
+
+
+def test_what_can_move() -> None:
+    life = PodLifecycle("a", pod("a"), "file", A, 0, 0.0)
+    assert life.can_move
+    life.dispatched(A, 1)
+    assert not life.can_move
+    life.lost(1.0)
+    life.terminate()
+    assert not life.can_move
+
+
+# --- a worker that is asked to leave -----------------------------------------------------------------------------
+
+
+def test_who_was_asked_to_leave_gets_no_more_work_and_may_still_answer() -> None:
+    talk = Talk()
+    talk.start("a", "b")
+    talk.update(pod("a", image="v2"))
+    talk.see(running("a"))
+    talk.leave(A)
+    talk.update(pod("b", image="v2"))
+    assert talk.see(running("b")) == []
+    assert talk.done("a", cancelled=True, changed=True) == ["observe a"]
+    assert talk.see(running("a")) == []
+    talk.down(A, orderly=True)
+    assert talk.up(A, 2) == ["sync a", "sync b"]
+
+
+# --- a pod that kills its worker ---------------------------------------------------------------------------------
+
+
+def die(talk: Talk, *uids: str, incarnation: int) -> list[str]:
+    """The worker dies; the next incarnation is there and its pods were looked at."""
+    words = talk.down(A)
+    talk.up(A, incarnation)
+    return [*words, *talk.see(*(running(uid) for uid in uids))]
+
+
+def poisoned() -> Talk:
+    """``a`` has killed its worker as often as it may; ``b`` was in flight once."""
+    talk = Talk()
+    talk.start("a", "b")
+    talk.update(pod("a", image="v2"), pod("b", image="v2"))
+    talk.see(running("a"), running("b"))
+    die(talk, "a", "b", incarnation=2)
+    talk.done("b", changed=True)
+    die(talk, "a", incarnation=3)
+    assert talk.events == []
+    assert "death explained" in die(talk, "a", incarnation=4)
+    return talk
+
+
+def test_a_pod_that_kills_its_worker_pauses_and_the_others_go_on() -> None:
+    talk = poisoned()
+    assert talk.events == [EVENT]
+    assert f"{POISON_DEATHS} deaths of its worker in a row" in talk.told["a"].sentence
+    talk.update(pod("b", image="v3"))
+    assert talk.see(running("b")) == ["sync b"]
+    talk.done("b")
+    assert talk.tick() == [], "too early"
+    assert talk.tick(after_s=INITIAL_BACK_OFF_S) == ["sync a"]
+    assert "death explained" in talk.down(A)
+    assert talk.events == [EVENT, EVENT]
+
+
+def test_an_isolated_pod_that_comes_through_is_synced_as_ever() -> None:
+    talk = poisoned()
+    talk.tick(after_s=INITIAL_BACK_OFF_S)
+    assert talk.done("a", changed=True) == ["observe a"]
+    talk.update(pod("a", image="v3"))
+    assert talk.see(running("a")) == ["sync a"]
+
+
+def test_another_manifest_is_another_chance() -> None:
+    talk = poisoned()
+    assert talk.update(pod("a", image="v3")) == ["sync a"]
+
+
+def test_a_removal_is_another_chance() -> None:
+    talk = poisoned()
+    assert talk.remove("a") == ["terminating a"]
+
+
+def test_a_restart_of_its_worker_is_another_chance_and_nobody_is_to_blame_for_that_end() -> None:
+    talk = poisoned()
+    talk.leave(A)
+    assert talk.down(A, orderly=True) == []
+    assert talk.up(A, 5) == ["sync a"]
+    talk.leave(A)
+    talk.down(A, orderly=True)
+    assert talk.events == [EVENT]
+
+
+def test_suspects_are_tried_one_after_the_other_until_it_is_known_who_it_was() -> None:
+    talk = Talk()
+    talk.start("a", "b", "c")
+    talk.update(*(pod(uid, image="v2") for uid in "abc"))
+    talk.see(*(running(uid) for uid in "abc"))
+    die(talk, *"abc", incarnation=2)
+    die(talk, *"abc", incarnation=3)
+    assert die(talk, *"abc", incarnation=4) == ["observe a b c", "sync a"]
+    assert talk.done("a", changed=True) == ["sync b", "observe a"]
+    assert "death explained" in talk.down(A)
+    assert talk.events == [f"{SYNC_CRASH_LOOP_BACK_OFF} b"]
+    assert talk.up(A, 5) == ["sync c"]
+    assert talk.see(running("b")) == []
+
+
+def test_an_orphan_can_be_isolated_too() -> None:
+    talk = Talk()
+    talk.relist(running("x"), row=-1)
+    talk.ready()
+    talk.keep_house()
+    for incarnation in range(2, 2 + POISON_DEATHS):
+        assert talk.see(running("x")) == ["terminating x"]
+        talk.down(A)
+        talk.up(A, incarnation)
+    assert talk.events == [f"{SYNC_CRASH_LOOP_BACK_OFF} x"]
