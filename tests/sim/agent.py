@@ -286,6 +286,7 @@ class Agent:
                 self.told[uid] = message
             case PodGone(uid=uid):
                 self._given.trace.note(f"told {uid[:8]} is gone")
+                self._given.watch.forgotten(uid)
                 self.told.pop(uid, None)
             case FeedSynced():
                 self._given.trace.note("api server knows everything")

@@ -90,7 +90,11 @@ class Watch:
         self.began_anew(uid)
 
     def began_anew(self, uid: str) -> None:
-        """Whatever comes under that uid is another pod."""
+        """Whatever comes under that uid is another pod; the master knows that nothing is left of the one before."""
+        self._acted_at.pop(uid, None)
+        self._count_anew(uid)
+
+    def _count_anew(self, uid: str) -> None:
         for key in [key for key in self._attempts if key[0] == uid]:
             del self._attempts[key]
 
@@ -208,7 +212,7 @@ class Watch:
         """A sandbox was removed. With the last one the pod ends, if it is on its way out."""
         request = caller.request if caller is not None else None
         if request is not None and request.remove and not self.podman.of_pod(uid):
-            self.began_anew(uid)
+            self._count_anew(uid)
 
     # --- what is told ---
 
