@@ -19,8 +19,11 @@ SLACK_S = 3.0
 """How late a container may be after its back-off has ended."""
 
 
-def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float) -> Iterator[str]:
-    """Why this pod is not yet as it should be; nothing when it is."""
+def complaints(
+    pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float, *, edited: bool
+) -> Iterator[str]:
+    """Why this pod is not yet as it should be; nothing when it is. What has ended may have ended by an earlier
+    manifest, if it was ``edited``."""
     if told is None:
         yield "nothing is told of it"
         return
@@ -32,7 +35,8 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
         running = [name for name in sandboxes if podman.container(name).state == "running"]
         if alive or running:
             yield f"it is {status.phase} and runs {sorted(alive)} {running}"
-        yield from _wrong_end(pod, status.phase, status.reason)
+        if not edited:
+            yield from _wrong_end(pod, status.phase, status.reason)
         return
     wanted = {c.name: c for c in (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)}
     for name, container in alive.items():
@@ -66,6 +70,8 @@ def _missing(
     pod: Pod, podman: SimPodman, told: PodChanged, alive: dict[str, FakeContainer], now_wall: float
 ) -> Iterator[str]:
     """What should run and has no excuse."""
+    if _is_lost(pod, podman):
+        return
     ready = {c.pod_id for c in podman.containers.values() if c.is_infra and c.state == "running"}
     here = [c for c in podman.of_pod(pod.metadata.uid) if c.pod_id in ready]
     regular = {c.name for c in pod.spec.containers}
@@ -92,6 +98,13 @@ def _missing(
             continue
         if why := _no_excuse(container, pod, podman, told, now_wall):
             yield why
+
+
+def _is_lost(pod: Pod, podman: SimPodman) -> bool:
+    """It restarts nothing and has lost the sandbox in which it had begun (kuberuntime_manager.go, computePodActions)."""
+    infra = [c for c in podman.containers.values() if c.is_infra and uid_of(c) == pod.metadata.uid]
+    begun = bool(podman.of_pod(pod.metadata.uid))
+    return pod.spec.restart_policy == "Never" and begun and all(c.state != "running" for c in infra)
 
 
 def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChanged, now_wall: float) -> str | None:

@@ -88,7 +88,9 @@ class Watcher(Protocol):
     def signalled(self, caller: Caller | None, container: FakeContainer, signal: str) -> None: ...
     def ended(self, container: FakeContainer) -> None: ...
     def cleared(self, caller: Caller | None, uid: str) -> None: ...
+    def taken_away(self, containers: Iterable[FakeContainer]) -> None: ...
     def began(self, caller: Caller, verb: str) -> None: ...
+    def made_sandbox(self, caller: Caller | None, id: str) -> None: ...
 
 
 class SimPodman(FakePodman):
@@ -116,7 +118,8 @@ class SimPodman(FakePodman):
 
     def uids(self) -> set[str]:
         """Pods of which something is there."""
-        return {found.labels[labels.POD_UID] for found in (*self.pods.values(), *self.containers.values())}
+        found = [pod.labels for pod in self.pods.values()] + [c.labels for c in self.containers.values()]
+        return {own[labels.POD_UID] for own in found}
 
     def die(self, why: str) -> None:
         """The service is gone: every call in flight fails, every stream ends. Containers stay."""
@@ -140,10 +143,13 @@ class SimPodman(FakePodman):
         self.watcher.note(f"somebody removes something of {uid[:8]}")
         containers = self.of_pod(uid)
         if containers and self.rng.random() < 0.5:
-            self.remove_container(self.rng.choice(containers).id)
-            return
-        for pod in [pod for pod in self.pods.values() if pod.labels[labels.POD_UID] == uid]:
-            self.remove_pod(pod.id)
+            gone = [self.rng.choice(containers)]
+            self.remove_container(gone[0].id)
+        else:
+            gone = containers
+            for pod in [pod for pod in self.pods.values() if pod.labels[labels.POD_UID] == uid]:
+                self.remove_pod(pod.id)
+        self.watcher.taken_away(gone)
 
     def revive(self) -> None:
         if self.is_down:
@@ -155,7 +161,9 @@ class SimPodman(FakePodman):
 
     def create_pod(self, spec: SpecDict) -> str:
         self.watcher.touched(self.caller, spec["labels"][labels.POD_UID], f"create sandbox {spec['name']}")
-        return super().create_pod(spec)
+        id = super().create_pod(spec)
+        self.watcher.made_sandbox(self.caller, id)
+        return id
 
     def create_container(self, spec: SpecDict) -> str:
         self.watcher.touched(self.caller, spec["labels"][labels.POD_UID], f"create {spec['name']}")

@@ -96,6 +96,7 @@ class Simulation:
         self._maker = PodMaker(random.Random(self._rng.random()))
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
+        self._edited: set[str] = set()
         self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
         self._podman = SimPodman(
             self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED]
@@ -157,18 +158,14 @@ class Simulation:
             if child is not None:
                 child.go_on()
         self._agent.state(self._desired)
-        unsettled = dict.fromkeys(self._desired, "")
+        wrong = dict.fromkeys((*self._desired, *sorted(self._existing())), "not looked at")
         end_at = self._now + SETTLE_S
-        while unsettled and self._now < end_at:
+        while wrong and self._now < end_at:
             await self._step(STEP_S)
-            for uid in tuple(unsettled):
-                unsettled[uid] = self._complaint(uid)
-                if not unsettled[uid]:
-                    del unsettled[uid]
-        extra = sorted(self._existing() - self._desired.keys())
-        wrong = [f"{uid[:8]}: {why}" for uid, why in unsettled.items()] + [f"{uid[:8]} is not wanted" for uid in extra]
+            wrong = {uid: why for uid in wrong if (why := self._complaint(uid))}
         if wrong:
-            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {'; '.join(wrong)}")
+            words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
+            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
         self._trace.check()
 
     async def _take_down(self) -> None:
@@ -212,9 +209,12 @@ class Simulation:
         return self._podman.uids()
 
     def _complaint(self, uid: str) -> str:
-        told = self._agent.told.get(uid)
+        """Each pod has to be well at some moment: those that crash again and again never are for long."""
+        if uid not in self._desired:
+            return "it is there and not wanted" if uid in self._existing() else ""
+        told, now_wall = self._agent.told.get(uid), self._clock.now().wall
         pod = self._agent.refused.get(uid, self._desired[uid])
-        return "; ".join(complaints(pod, self._podman, told, self._clock.now().wall))
+        return "; ".join(complaints(pod, self._podman, told, now_wall, edited=uid in self._edited))
 
     @property
     def _now(self) -> float:
@@ -232,6 +232,7 @@ class Simulation:
             self._desired[uid] = self._maker.make(uid)
         elif roll < 0.7:
             self._desired[uid] = self._maker.edit(self._desired[uid])
+            self._edited.add(uid)
         else:
             del self._desired[uid]
         self.read_sources()

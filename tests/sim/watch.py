@@ -52,6 +52,8 @@ class Watch:
         self._began_at: dict[str, float] = {}
         self._done: set[tuple[str, str]] = set()
         """(sandbox, init container): it came to its end there, or as a sidecar has started."""
+        self._planned: dict[str, frozenset[str]] = {}
+        """Sandbox -> names of the init containers that its pod has had ever since it was made."""
         self._initialized: set[str] = set()
         """Sandboxes in which a regular container was made."""
         self._attempts: dict[tuple[str, str], int] = {}
@@ -73,6 +75,10 @@ class Watch:
         acted_at = self._acted_at.get(request.uid, 0.0)
         if view.observed_at <= acted_at:
             self._broke(f"{request.uid[:8]}: acts on a view of {view.observed_at:.3f}, was changed at {acted_at:.3f}")
+        if request.pod is not None:
+            names = {container.name for container in request.pod.spec.init_containers}
+            for sandbox in view.sandboxes:
+                self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
 
@@ -124,6 +130,18 @@ class Watch:
             return self._broke(f"{what}: a second actor, #{request.generation} of {caller.name}")
         self._acted_at[uid] = self._mono
         return None
+
+    def made_sandbox(self, caller: Caller | None, id: str) -> None:
+        """What is written before a container that has begun is as if it had run and been removed."""
+        pod = caller.request.pod if caller is not None and caller.request is not None else None
+        if pod is not None:
+            self._planned[id] = frozenset(container.name for container in pod.spec.init_containers)
+
+    def taken_away(self, containers: Iterable[FakeContainer]) -> None:
+        """Nobody can know of it: its number is free again."""
+        for container in containers:
+            key = uid_of(container), _name(container)
+            self._attempts[key] = min(self._attempts.get(key, -1), _attempt(container) - 1)
 
     def made(self, caller: Caller | None, container: FakeContainer) -> None:
         """The crash-loop back-off of what lies there has passed."""
@@ -180,7 +198,8 @@ class Watch:
             return
         names = [init.name for init in pod.spec.init_containers]
         ahead = names[: names.index(name)] if name in names else names
-        missing = [other for other in ahead if (sandbox_id, other) not in self._done]
+        planned = self._planned.get(sandbox_id, frozenset())
+        missing = [other for other in ahead if other in planned and (sandbox_id, other) not in self._done]
         if missing:
             self._broke(f"{container.name} before {missing}")
 
