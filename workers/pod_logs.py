@@ -63,10 +63,13 @@ def ensure_directory(file: Path) -> None:
 
 
 def prune(directory: Path, container: str, newest_attempt: int) -> None:
-    """Remove what belongs to attempts older than the kept ones. Raises OSError."""
-    for name in _file_names(directory / container):
-        attempt = attempt_of(name)
-        if attempt is not None and attempt <= newest_attempt - KEPT_ATTEMPTS:
+    """Remove what belongs to attempts older than the kept ones: the newest, and the one before it that has left
+    something. Raises OSError."""
+    attempts = {name: attempt_of(name) for name in _file_names(directory / container)}
+    older = sorted({attempt for attempt in attempts.values() if attempt is not None and attempt < newest_attempt})
+    too_old = older[: 1 - KEPT_ATTEMPTS]
+    for name, attempt in attempts.items():
+        if attempt in too_old:
             (directory / container / name).unlink(missing_ok=True)
 
 

@@ -101,10 +101,15 @@ def _missing(
 
 
 def _is_lost(pod: Pod, podman: SimPodman) -> bool:
-    """It restarts nothing and has lost the sandbox in which it had begun (kuberuntime_manager.go, computePodActions)."""
+    """It has lost the sandbox in which it had begun, and restarts nothing or is done: it gets no other one
+    (kuberuntime_manager.go, computePodActions)."""
+    made = podman.of_pod(pod.metadata.uid)
     infra = [c for c in podman.containers.values() if c.is_infra and uid_of(c) == pod.metadata.uid]
-    begun = bool(podman.of_pod(pod.metadata.uid))
-    return pod.spec.restart_policy == "Never" and begun and all(c.state != "running" for c in infra)
+    if not made or any(c.state == "running" for c in infra):
+        return False
+    ends = [_newest(made, container.name) for container in pod.spec.containers]
+    done = all(end is not None and end.state == "exited" and end.exit_code == 0 for end in ends)
+    return pod.spec.restart_policy == "Never" or (pod.spec.restart_policy == "OnFailure" and done)
 
 
 def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChanged, now_wall: float) -> str | None:

@@ -204,7 +204,7 @@ class Watch:
             self._broke(f"{container.name} before {missing}")
 
     def signalled(self, caller: Caller | None, container: FakeContainer, signal: str) -> None:
-        """A sidecar is stopped after those that it serves, unless their time is over."""
+        """A sidecar is stopped after the regular containers and the sidecar behind it, unless their time is over."""
         request = caller.request if caller is not None else None
         if request is None or request.pod is None or request.kind is not WorkType.TERMINATING or container.is_infra:
             return
@@ -212,7 +212,8 @@ class Watch:
         sidecars = [c.name for c in spec.init_containers if is_restartable_init(c)]
         if _name(container) not in sidecars:
             return
-        served = {c.name for c in spec.containers} | set(sidecars[sidecars.index(_name(container)) + 1 :])
+        after = sidecars.index(_name(container)) + 1
+        served = {c.name for c in spec.containers} | set(sidecars[after : after + 1])
         seen = {c.id for c in self._view(uid).containers if c.state in ALIVE}
         left = [c.name for c in self.podman.of_pod(uid) if _name(c) in served and c.state == "running" and c.id in seen]
         grace_s = request.grace_period_s or spec.termination_grace_period_seconds or 0
