@@ -28,6 +28,7 @@ from ipc.messages import (
     RuntimeHealth,
     SyncDone,
     SyncPod,
+    Track,
     Untrack,
 )
 from supervisor import views
@@ -92,6 +93,8 @@ class Agent:
         """What the API server knows."""
         self.in_flight: dict[str, SyncPod] = {}
         """Sent and not answered."""
+        self.rows: dict[str, int] = {}
+        """Rows of the board, as they were given out."""
         self.children: dict[int, Child | None] = dict.fromkeys(SLOTS)
         self.sources_ready = False
         self.disturbed_at = 0.0
@@ -195,9 +198,8 @@ class Agent:
         self._later(REAP_S, self._reap, child)
 
     def _reap(self, child: Child) -> None:
-        """What has not arrived by now never does."""
+        """What has not arrived by now comes too late."""
         self.children[child.slot] = None
-        child.to_master.cut(0)
         self.in_flight = {
             uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot
         }
@@ -205,15 +207,15 @@ class Agent:
         self._later(BOOT_S, self._boot, child.slot)
 
     def _hear(self, child: Child, message: Any) -> None:
-        """The master's `on_message`."""
-        if not self.alive or self.children[child.slot] is not child:
+        """The master's `on_message`, but for one thing: answers of the dead are not kept from the loop here."""
+        if not self.alive or (self.children[child.slot] is not child and not isinstance(message, SyncDone)):
             return
         match message:
             case Ready():
                 self._feed(WorkerUp(child.slot, child.incarnation))
-            case SyncDone(uid=uid):
+            case SyncDone():
                 self._given.watch.answered(message)
-                self.in_flight.pop(uid, None)
+                self._take_answer(message)
                 self._feed(message)
             case EventReport() | PullProgress() | PullEnded():
                 self._feed(message)
@@ -228,6 +230,11 @@ class Agent:
                 self.disturbed_at = self._given.clock.now().mono
             case _:
                 raise AssertionError(message)
+
+    def _take_answer(self, done: SyncDone) -> None:
+        flight = self.in_flight.get(done.uid)
+        if flight is not None and (flight.generation, flight.incarnation) == (done.generation, done.incarnation):
+            del self.in_flight[done.uid]
 
     # --- events in, commands out ---
 
@@ -260,6 +267,8 @@ class Agent:
             self._check(child, message)
             self.in_flight[message.uid] = message
             self._in_flight_slots[message.uid] = slot
+        if isinstance(message, Track):
+            self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
             self._given.watch.forgotten(message.uid)
         if child is not None and child.alive:

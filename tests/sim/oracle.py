@@ -85,7 +85,7 @@ def _missing(
             if sidecar:
                 continue
             return
-        if not sidecar and newest is not None and newest.state == "exited" and newest.exit_code == 0:
+        if not sidecar and newest is not None and _is_over(newest, container):
             continue
         if (why := _no_excuse(container, pod, podman, told, now_wall)) is None:
             if initialized:
@@ -98,6 +98,12 @@ def _missing(
             continue
         if why := _no_excuse(container, pod, podman, told, now_wall):
             yield why
+
+
+def _is_over(newest: FakeContainer, container: Container) -> bool:
+    """An init container that was redefined before initialization was over runs anew."""
+    is_same = newest.labels[labels.CONTAINER_HASH] == container_hash(container)
+    return is_same and newest.state == "exited" and newest.exit_code == 0
 
 
 def _is_lost(pod: Pod, podman: SimPodman) -> bool:

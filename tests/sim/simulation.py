@@ -43,6 +43,7 @@ DOWN_S: Final = 200.0
 """Within which everything is taken down."""
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
+CHECKPOINT_LOST: Final = 0.3
 HUNG_S: Final = 10.0
 """After which a worker that hangs is killed (heartbeats)."""
 
@@ -67,7 +68,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def simulate_seed(seed: int, options: Options) -> Outcome:
     """Run one seed from its beginning to its end."""
-    directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-"))
+    memory = Path("/dev/shm")
+    directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-", dir=memory if memory.is_dir() else None))
     trace = Trace(verbose=options.verbose)
 
     async def main() -> None:
@@ -180,7 +182,15 @@ class Simulation:
         if supervised := self._agent.pods_supervised():
             self._trace.broke(f"{supervised} pods are supervised, and none is there")
         await self._collect_directories()
+        self._check_rows()
         self._trace.check()
+
+    def _check_rows(self) -> None:
+        """As many pods as there are rows get one each."""
+        self._agent.rows.clear()
+        self._agent.state({uid: self._maker.make(uid) for uid in self._uids[: self._given.pod_rows]})
+        if sorted(self._agent.rows.values()) != list(range(self._given.pod_rows)):
+            self._trace.broke(f"a row is lost: {self._agent.rows}")
 
     async def _collect_directories(self) -> None:
         """The files are real, and so are their dates; the collector takes only those older than its list."""
@@ -285,7 +295,9 @@ class Simulation:
         self._restart_agent()
 
     def _restart_agent(self) -> None:
-        self._agent = Agent(self._given, self._agent.accepted())
+        """A checkpoint may be lost: then what runs is only known by its labels."""
+        lost = self._rng.random() < CHECKPOINT_LOST
+        self._agent = Agent(self._given, {} if lost else self._agent.accepted())
         self._agent.start()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
