@@ -69,12 +69,15 @@ def kept_attempts(max_dead: int) -> int | None:
 
 
 def prune(directory: Path, container: str, newest_attempt: int, kept: int | None) -> None:
-    """Remove what belongs to attempts older than the ``kept`` ones; None keeps all. Raises OSError."""
+    """Remove what belongs to attempts older than the ``kept`` ones: the newest, and those before it that have left
+    something. None keeps all. Raises OSError."""
     if kept is None:
         return
-    for name in _file_names(directory / container):
-        attempt = attempt_of(name)
-        if attempt is not None and attempt <= newest_attempt - kept:
+    attempts = {name: attempt_of(name) for name in _file_names(directory / container)}
+    older = sorted({attempt for attempt in attempts.values() if attempt is not None and attempt < newest_attempt})
+    too_old = older[: 1 - kept]
+    for name, attempt in attempts.items():
+        if attempt in too_old:
             (directory / container / name).unlink(missing_ok=True)
 
 

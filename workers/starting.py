@@ -79,9 +79,10 @@ async def _ensure_image(run: SyncRun, container: Container) -> None:
 
 
 async def _attempt(run: SyncRun, container: Container, start: ContainerStart) -> int:
-    """Which attempt it is, its log directory made ready. When no container tells, the logs do. Raises _Failed."""
+    """Which attempt it is, its log directory made ready. The newest container may be gone and an older one left: then
+    the logs tell more. Raises _Failed."""
     try:
-        attempt = start.attempt or pod_logs.read_restart_count(run.logs, container.name)
+        attempt = max(start.attempt, pod_logs.read_restart_count(run.logs, container.name))
         pod_logs.ensure_directory(pod_logs.log_file(run.logs, container.name, attempt))
         kept = pod_logs.kept_attempts(run.context.gc.max_per_pod_container)
         pod_logs.prune(run.logs, container.name, attempt, kept)

@@ -35,6 +35,15 @@ def test_a_dead_container_that_is_kept_keeps_its_log(tmp_path: Path, max_dead: i
     assert sorted(entry.name for entry in (tmp_path / "main").iterdir()) == [f"{attempt}.log" for attempt in left]
 
 
+def test_attempts_that_never_started_take_no_older_ones_place(tmp_path: Path) -> None:
+    (tmp_path / "main").mkdir()
+    for name in ("0.log", "1.log"):
+        (tmp_path / "main" / name).touch()
+    pod_logs.prune(tmp_path, "main", newest_attempt=4, kept=pod_logs.KEPT_ATTEMPTS)
+    assert [entry.name for entry in (tmp_path / "main").iterdir()] == ["1.log"]
+    assert pod_logs.read_restart_count(tmp_path, "main") == 2
+
+
 def test_the_count_goes_on_where_the_files_end(tmp_path: Path) -> None:
     assert pod_logs.read_restart_count(tmp_path, "main") == 0
     pod_logs.ensure_directory(pod_logs.log_file(tmp_path, "main", 0))

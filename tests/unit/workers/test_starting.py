@@ -146,6 +146,23 @@ def test_a_containers_file_is_empty_and_its_own(tmp_path: Path) -> None:
     on_host(tmp_path, scenario)
 
 
+def test_the_count_does_not_fall_when_the_newest_container_is_gone_and_an_older_one_is_left(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("main")
+        for attempt in range(2):
+            assert (await host.start(of, "main", attempt))[0]
+            host.podman.exit(host.running()["main"], 1)
+        newest = (await host.observe(UID)).newest("main")
+        assert newest is not None
+        host.podman.remove_container(newest.id)
+        assert (await host.start(of, "main", 1))[0]
+        again = (await host.observe(UID)).newest("main")
+        assert again is not None
+        assert again.attempt == 2
+
+    on_host(tmp_path, scenario)
+
+
 def test_without_a_path_there_is_no_file(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         specs = specs_made(host)

@@ -1,0 +1,69 @@
+"""Command line of the simulation."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+
+from tests.sim.mutations import MUTATIONS
+from tests.sim.simulation import Options, Outcome, simulate_seed
+
+
+def main() -> int:
+    arguments = _arguments()
+    logging.disable()
+    options = Options(pods=arguments.pods, verbose=arguments.verbose)
+    if arguments.mutation:
+        names = list(MUTATIONS) if arguments.mutation == "all" else [arguments.mutation]
+        return max(_try_mutation(name, arguments.seeds, options) for name in names)
+    end_at = time.monotonic() + arguments.minutes * 60.0 if arguments.minutes else None
+    failed = done = 0
+    for seed in range(arguments.seeds[0], arguments.seeds[1] + 1):
+        if end_at is not None and time.monotonic() > end_at:
+            break
+        outcome = simulate_seed(seed, options)
+        done += 1
+        if outcome.broken:
+            failed += 1
+            _show(outcome, arguments.tail)
+            if not arguments.keep_going:
+                break
+    print(f"{done} seeds, {failed} failed")
+    return 1 if failed or not done else 0
+
+
+def _try_mutation(name: str, seeds: tuple[int, int], options: Options) -> int:
+    with MUTATIONS[name]():
+        outcomes = [simulate_seed(seed, options) for seed in range(seeds[0], seeds[1] + 1)]
+    found = [outcome for outcome in outcomes if outcome.broken]
+    example = f", first by seed {found[0].seed}: {found[0].broken}" if found else ""
+    print(f"{name}: found by {len(found)} of {len(outcomes)} seeds{example}", flush=True)
+    return 0 if found else 1
+
+
+def _show(outcome: Outcome, lines: int) -> None:
+    print(*outcome.tail[-lines:], sep="\n")
+    print(f"seed {outcome.seed}: {outcome.broken}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seeds", type=_seeds, default=(1, 100), metavar="A..B", help="or a single one")
+    parser.add_argument("--minutes", type=float, default=0.0, help="stop beginning new seeds after that time")
+    parser.add_argument("--pods", type=int, default=Options().pods)
+    parser.add_argument("--tail", type=int, default=60, help="lines of the trace of a seed that fails")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first seed that fails")
+    parser.add_argument("--break", dest="mutation", default="", help="a rule to break on purpose, or `all`")
+    parser.add_argument("-v", "--verbose", action="store_true", help="the whole trace, as it comes")
+    return parser.parse_args()
+
+
+def _seeds(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("..")
+    return int(first), int(last or first)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+"""One life of the agent: the real sync loop, the board, and the shell between them, the workers and the sources."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api import Pod
+from ipc.board import Board
+from ipc.boot import WorkerSettings
+from ipc.clock import Clock
+from ipc.messages import (
+    AbandonPull,
+    EventReport,
+    FeedSynced,
+    Observed,
+    PodChanged,
+    PodGone,
+    PullEnded,
+    PullImage,
+    PullProgress,
+    Ready,
+    Relisted,
+    RuntimeHealth,
+    SyncDone,
+    SyncPod,
+    Track,
+    Untrack,
+)
+from supervisor import views
+from supervisor.dialogue import (
+    HousekeepingTick,
+    Log,
+    LoopEvent,
+    PodsStopped,
+    PullWish,
+    Send,
+    SourcesReady,
+    SyncTick,
+    UpdateRefused,
+    Views,
+    WorkerDown,
+    WorkerUp,
+)
+from supervisor.settings import Settings
+from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
+from supervisor.sync_loop import SyncLoop
+from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+from tests.sim.children import Child
+from tests.sim.loop import NOBODY
+from tests.sim.runtime import SimPodman
+from tests.sim.trace import Trace
+from tests.sim.watch import Watch
+
+POD_SLOTS: Final = (FIRST_POD_SLOT, FIRST_POD_SLOT + 1)
+SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
+TICK_S: Final = 1.0
+HOUSEKEEPING_S: Final = 2.0
+REAP_S: Final = 0.05
+"""Longest time from a death to its report."""
+BOOT_S: Final = 1.0
+"""Longest time from there to the successor's birth."""
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What outlives the agent, or what it is configured with."""
+
+    rng: random.Random
+    trace: Trace
+    watch: Watch
+    podman: SimPodman
+    clock: Clock
+    settings: Settings
+    worker_settings: WorkerSettings
+    pod_rows: int
+
+
+class Agent:
+    """Feeds the loop, carries out its commands, buries its children and makes new ones."""
+
+    def __init__(self, given: Given, restored: Mapping[str, Pod]) -> None:
+        """``restored``: the checkpoint."""
+        self.alive = True
+        self.stated = dict(restored)
+        """What the loop was told to keep running, by uid."""
+        self.refused: dict[str, Pod] = {}
+        """What pods stay whose edit was not admitted."""
+        self.told: dict[str, PodChanged] = {}
+        """What the API server knows."""
+        self.in_flight: dict[str, SyncPod] = {}
+        """Sent and not answered."""
+        self.rows: dict[str, int] = {}
+        """Rows of the board, as they were given out."""
+        self.children: dict[int, Child | None] = dict.fromkeys(SLOTS)
+        self.sources_ready = False
+        self.disturbed_at = 0.0
+        """When the eyes of the agent were last disturbed, monotonic seconds."""
+        self.board = Board.create(worker_slots=max(SLOTS) + 1, pod_rows=given.pod_rows)
+        self._given = given
+        self._incarnations = dict.fromkeys(SLOTS, 0)
+        self._in_flight_slots: dict[str, int] = {}
+        self._generations: dict[str, int] = {}
+        self._seen_at: dict[str, float] = {}
+        self._relisted_at = 0.0
+        self._api_up = False
+        self._loop = SyncLoop(
+            given.settings, len(POD_SLOTS), given.pod_rows, "10.0.0.1", random.Random(given.rng.random())
+        )
+
+    def start(self) -> None:
+        self.api_up()
+        if self.stated:
+            self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
+        for slot in SLOTS:
+            self._later(BOOT_S, self._boot, slot)
+        self._every(TICK_S, lambda: self._feed(SyncTick()))
+        self._every(HOUSEKEEPING_S, lambda: self._feed(HousekeepingTick()))
+
+    def die(self, why: str) -> None:
+        """Kill -9 of the whole agent."""
+        self._given.trace.note(f"the agent dies: {why}")
+        self.alive = False
+        for child in self.children.values():
+            if child is not None:
+                child.die("with the agent")
+
+    def pods_supervised(self) -> int:
+        return sum(self._loop.pods_per_slot().values())
+
+    def accepted(self) -> dict[str, Pod]:
+        """The checkpoint."""
+        return {uid: self.refused.get(uid, pod) for uid, pod in self.stated.items()}
+
+    # --- what is wanted ---
+
+    def state(self, desired: Mapping[str, Pod]) -> None:
+        """The sources were read: this is what they state now."""
+        for uid in sorted(self.stated.keys() - desired.keys()):
+            self._update(PodOperation.REMOVE, self.stated.pop(uid))
+        for uid, pod in desired.items():
+            old = self.stated.get(uid)
+            if old == pod:
+                continue
+            self.stated[uid] = pod
+            self.refused.pop(uid, None)
+            self._update(PodOperation.ADD if old is None else PodOperation.UPDATE, pod)
+        if not self.sources_ready:
+            self.sources_ready = True
+            self._feed(SourcesReady())
+
+    def _update(self, op: PodOperation, pod: Pod) -> None:
+        self._given.trace.note(f"{op.value} {pod.metadata.uid[:8]}")
+        self._feed(PodUpdate(op=op, source=FILE_SOURCE, pods=(pod,)))
+
+    # --- children ---
+
+    def kill(self, slot: int) -> None:
+        child = self.children[slot]
+        if child is not None:
+            child.die("killed")
+
+    def api_down(self) -> None:
+        if self._api_up:
+            self._given.trace.note("api server dies")
+            self._api_up = False
+            self.told.clear()
+            self._feed(WorkerDown(API_SLOT))
+            self._later(BOOT_S, self.api_up)
+
+    def api_up(self) -> None:
+        self._api_up = True
+        self.disturbed_at = self._given.clock.now().mono
+        self._feed(WorkerUp(API_SLOT, 1))
+
+    def _boot(self, slot: int) -> None:
+        given = self._given
+        self._incarnations[slot] += 1
+        child = Child(
+            slot,
+            self._incarnations[slot],
+            given.rng,
+            given.trace,
+            hear=self._hear,
+            begin=lambda child, request: given.watch.begins(child, request, self.board),
+            died=self._died,
+        )
+        given.trace.note(f"{child.name} is born")
+        self.children[slot] = child
+        if slot == NODE_SLOT:
+            self.disturbed_at = given.clock.now().mono
+        child.live(given.podman, self.board, given.clock, given.worker_settings, given.rng.randrange(2**32))
+
+    def _died(self, child: Child) -> None:
+        self._later(REAP_S, self._reap, child)
+
+    def _reap(self, child: Child) -> None:
+        """What has not arrived by now comes too late."""
+        self.children[child.slot] = None
+        self.in_flight = {
+            uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot
+        }
+        self._feed(WorkerDown(child.slot))
+        self._later(BOOT_S, self._boot, child.slot)
+
+    def _hear(self, child: Child, message: Any) -> None:
+        """The master's `on_message`, but for one thing: answers of the dead are not kept from the loop here."""
+        if not self.alive or (self.children[child.slot] is not child and not isinstance(message, SyncDone)):
+            return
+        match message:
+            case Ready():
+                self._feed(WorkerUp(child.slot, child.incarnation))
+            case SyncDone():
+                self._given.watch.answered(message)
+                self._take_answer(message)
+                self._feed(message)
+            case EventReport() | PullProgress() | PullEnded():
+                self._feed(message)
+            case PullImage() | AbandonPull():
+                self._feed(PullWish(child.slot, message))
+            case Observed(observations=observations):
+                self._feed(Views(views.resolve(self.board, observations)))
+            case Relisted(started_at=started_at, changed=changed):
+                self._feed(Views(views.resolve(self.board, changed), started_at))
+            case RuntimeHealth(healthy=healthy):
+                self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
+                self.disturbed_at = self._given.clock.now().mono
+            case _:
+                raise AssertionError(message)
+
+    def _take_answer(self, done: SyncDone) -> None:
+        flight = self.in_flight.get(done.uid)
+        if flight is not None and (flight.generation, flight.incarnation) == (done.generation, done.incarnation):
+            del self.in_flight[done.uid]
+
+    # --- events in, commands out ---
+
+    def _feed(self, event: LoopEvent) -> None:
+        if not self.alive:
+            return
+        if isinstance(event, Views):
+            self._relisted_at = max(self._relisted_at, event.relisted_at)
+            for observation in event.observations:
+                if observation.status is not None:
+                    self._seen_at[observation.uid] = observation.observed_at
+        for command in self._loop.handle(event, self._given.clock.now()):
+            match command:
+                case Send(slot, message):
+                    self._send(slot, message)
+                case UpdateRefused(pod):
+                    self._given.trace.note(f"update of {pod.metadata.uid[:8]} refused")
+                    self.refused[pod.metadata.uid] = pod
+                case Log(level, text):
+                    self._given.trace.note(f"{level}: {text}")
+                case PodsStopped():
+                    raise AssertionError("nobody has asked for that")
+
+    def _send(self, slot: int, message: Any) -> None:
+        if slot == API_SLOT:
+            self._tell(message)
+            return
+        child = self.children[slot]
+        if isinstance(message, SyncPod):
+            self._check(child, message)
+            self.in_flight[message.uid] = message
+            self._in_flight_slots[message.uid] = slot
+        if isinstance(message, Track):
+            self.rows[message.uid] = message.row
+        if isinstance(message, Untrack):
+            self._given.watch.forgotten(message.uid)
+        if child is not None and child.alive:
+            child.to_child.post(message)
+
+    def _check(self, child: Child | None, sync: SyncPod) -> None:
+        trace, uid = self._given.trace, sync.uid
+        if uid in self.in_flight:
+            trace.broke(f"two syncs of {uid[:8]} at a time")
+        if child is None or child.incarnation != sync.incarnation:
+            trace.broke(f"a sync of {uid[:8]} for an incarnation that is gone")
+        if sync.generation <= self._generations.get(uid, 0):
+            self._given.watch.began_anew(uid)
+        self._generations[uid] = sync.generation
+        if sync.remove and uid not in self.stated and not self.sources_ready:
+            trace.broke(f"{uid[:8]} is removed before the sources were read")
+
+    def _tell(self, message: Any) -> None:
+        match message:
+            case PodChanged():
+                uid = message.pod.metadata.uid
+                seen_at = max(self._seen_at.get(uid, 0.0), self._relisted_at)
+                self._given.watch.told(self.told.get(uid), message, seen_at)
+                self.told[uid] = message
+            case PodGone(uid=uid):
+                self._given.trace.note(f"told {uid[:8]} is gone")
+                self._given.watch.forgotten(uid)
+                self.told.pop(uid, None)
+            case FeedSynced():
+                self._given.trace.note("api server knows everything")
+
+    # --- time ---
+
+    def _later(self, within_s: float, act: Callable[..., None], *args: Any) -> None:
+        delay_s = self._given.rng.uniform(0.001, within_s)
+        asyncio.get_running_loop().call_later(delay_s, self._if_alive, act, *args, context=NOBODY)
+
+    def _every(self, period_s: float, act: Callable[[], None]) -> None:
+        def again() -> None:
+            if self.alive:
+                act()
+                loop.call_later(period_s, again, context=NOBODY)
+
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._given.rng.uniform(0.0, period_s), again, context=NOBODY)
+
+    def _if_alive(self, act: Callable[..., None], *args: Any) -> None:
+        if self.alive:
+            act(*args)

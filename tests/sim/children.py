@@ -1,0 +1,168 @@
+"""The agent's workers: their real code on the simulated loop, each incarnation with links of its own, each mortal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, cast
+
+from ipc.board import Board
+from ipc.boot import ChildContext, Role, WorkerSettings
+from ipc.clock import Clock
+from ipc.messages import CancelSync, SyncPod
+from supervisor.worker_pool import NODE_SLOT
+from tests.sim.link import Mailbox
+from tests.sim.loop import NOBODY, OWNER
+from tests.sim.runtime import SimPodman, SimRuntime
+from tests.sim.trace import Trace
+from workers.node_worker import run_node_worker
+from workers.pod_worker import run_pod_worker
+
+REQUEST: Final[contextvars.ContextVar[SyncPod | None]] = contextvars.ContextVar("REQUEST", default=None)
+"""The sync on whose behalf something is done: every task of a sync is made in the context in which it arrived."""
+LINK_DELAY_S: Final = 0.01
+SLOW_LINK_S: Final = 1.0
+SLOW_LINK: Final = 0.02
+"""Part of the messages that take longer: somebody did not get the CPU."""
+
+
+class Child:
+    """One incarnation of one slot."""
+
+    def __init__(
+        self,
+        slot: int,
+        incarnation: int,
+        rng: random.Random,
+        trace: Trace,
+        *,
+        hear: Callable[[Child, Any], None],
+        begin: Callable[[Child, SyncPod], None],
+        died: Callable[[Child], None],
+    ) -> None:
+        """``hear`` gets what it sends, ``begin`` each sync in the moment in which it begins, ``died`` its death."""
+        self.slot = slot
+        self.incarnation = incarnation
+        self.name = f"{'node' if slot == NODE_SLOT else f'pods-{slot}'}.{incarnation}"
+        self.alive = True
+        self.tasks: dict[asyncio.Task[Any], None] = {}
+        self.cancelled: set[tuple[str, int]] = set()
+        """Syncs (uid, generation) that were told to stop."""
+        self.to_child: Mailbox[Any] = Mailbox(self._arrived, lambda: _link_delay_s(rng))
+        self.to_master: Mailbox[Any] = Mailbox(lambda message: hear(self, message), lambda: _link_delay_s(rng))
+        self._rng = rng
+        self._trace = trace
+        self._begin = begin
+        self._died = died
+        self._inbox: deque[Any] = deque()
+        self._news = asyncio.Event()
+        self._running = asyncio.Event()
+        """Not hanging."""
+        self._running.set()
+
+    @property
+    def request(self) -> SyncPod | None:
+        return REQUEST.get()
+
+    def live(
+        self, podman: SimPodman, board: Board, clock: Clock, settings: WorkerSettings, seed: int
+    ) -> None:
+        """Begin. Everything it does from now on can be taken away at once."""
+        context = NOBODY.copy()
+        context.run(OWNER.set, self)
+        main = context.run(self._main, podman, board, clock, settings, seed)
+        task = asyncio.get_running_loop().create_task(main, context=context)
+        task.add_done_callback(self._ended)
+
+    def die(self, why: str) -> None:
+        """Kill -9. Of what it has sent, some arrives."""
+        if not self.alive:
+            return
+        self._trace.note(f"{self.name} dies: {why}")
+        self.alive = False
+        self._running.set()
+        self.to_master.cut(self._rng.randint(0, len(self.to_master)))
+        for task in tuple(self.tasks):
+            task.cancel()
+        self._died(self)
+
+    def hang(self) -> None:
+        self._trace.note(f"{self.name} hangs")
+        self._running.clear()
+
+    def go_on(self) -> None:
+        if self.alive and self.hangs:
+            self._trace.note(f"{self.name} goes on")
+        self._running.set()
+
+    @property
+    def hangs(self) -> bool:
+        return not self._running.is_set()
+
+    async def turn(self) -> None:
+        await self._running.wait()
+        if not self.alive:
+            raise asyncio.CancelledError
+
+    # --- its end of the link (an `ipc.channel.Channel`, as far as workers use it) ---
+
+    async def send(self, message: Any) -> None:
+        await self.turn()
+        self.to_master.post(message)
+
+    def __aiter__(self) -> Child:
+        return self
+
+    async def __anext__(self) -> Any:
+        while not self._inbox:
+            self._news.clear()
+            await self._news.wait()
+        await self.turn()
+        message = self._inbox.popleft()
+        if isinstance(message, SyncPod):
+            self.cancelled.discard((message.uid, message.generation))
+            REQUEST.set(message)
+            self._begin(self, message)
+        if isinstance(message, CancelSync):
+            self.cancelled.add((message.uid, message.generation))
+        return message
+
+    def _arrived(self, message: Any) -> None:
+        self._inbox.append(message)
+        self._news.set()
+
+    # --- its life ---
+
+    def _main(
+        self, podman: SimPodman, board: Board, clock: Clock, settings: WorkerSettings, seed: int
+    ) -> Coroutine[Any, Any, None]:
+        role = Role.NODE_WORKER if self.slot == NODE_SLOT else Role.POD_WORKER
+        context = ChildContext(
+            slot=self.slot,
+            incarnation=self.incarnation,
+            role=role,
+            settings=settings,
+            link=cast(Any, None),
+            listen=None,
+            board=board,
+        )
+        writer = board.worker_writer(self.slot)
+        writer.begin(1, self.incarnation)
+        runtime, channel = SimRuntime(podman, self), cast(Any, self)
+        if role is Role.NODE_WORKER:
+            return run_node_worker(context, channel, runtime, clock, writer, random.Random(seed))
+        return run_pod_worker(context, channel, runtime, clock, writer)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self.alive:
+            error = None if task.cancelled() else task.exception()
+            self._trace.broke(f"{self.name} ended by itself: {error!r}")
+        elif not task.cancelled():
+            task.exception()
+
+
+def _link_delay_s(rng: random.Random) -> float:
+    return rng.uniform(0.0005, SLOW_LINK_S if rng.random() < SLOW_LINK else LINK_DELAY_S)

@@ -1,0 +1,60 @@
+"""Simulated time in which nothing happens beside the loop: what product code does in threads happens at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import Any, Protocol, TypeVar
+
+from tests.fakes.clock import SimLoop
+
+T = TypeVar("T")
+
+
+class Owner(Protocol):
+    """Whose tasks they are, so that they can die with it."""
+
+    tasks: dict[asyncio.Task[Any], None]
+
+
+OWNER: contextvars.ContextVar[Owner | None] = contextvars.ContextVar("OWNER", default=None)
+"""Set in the context of everything that a child of the simulated agent does."""
+NOBODY = contextvars.Context()
+"""For callbacks that belong to the world and not to whoever happened to cause them."""
+
+
+class SingleLoop(SimLoop):
+    """A SimLoop with one thread only. Tasks are noted with their owners, in the order of their making."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set_task_factory(_make_task)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def _make_task(
+    loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T], context: contextvars.Context | None = None
+) -> asyncio.Task[T]:
+    task = asyncio.Task(coro, loop=loop, context=context)
+    owner = OWNER.get() if context is None else context.get(OWNER)
+    if owner is not None:
+        owner.tasks[task] = None
+        task.add_done_callback(lambda done: owner.tasks.pop(done, None))
+    return task
+
+
+def run_alone(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine function to its end in simulated time, without threads."""
+    with asyncio.Runner(loop_factory=SingleLoop) as runner:
+        return runner.run(main())

@@ -1,0 +1,108 @@
+"""Rules of the product, each broken on purpose: the simulation has to find out, or it holds nothing.
+
+``python -m tests.sim --break NAME`` (or ``all``) says in how many of the seeds each was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any, Final
+from unittest.mock import patch
+
+import supervisor.status.generate
+from supervisor.image_pulls import ImagePulls
+from supervisor.pod_cache import PodCache
+from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.removals import Removals
+from supervisor.rows import RowAllocator
+from supervisor.sync_loop import SyncLoop
+from workers import restart, starting, sync_terminated
+from workers.init_containers import InitActions
+from workers.observer import Observer
+from workers.pod_worker import PodWorker
+from workers.stopping import TerminationOrder
+
+Mutation = Callable[[], AbstractContextManager[Any]]
+
+
+def _replace(owner: Any, name: str, new: Any) -> Mutation:
+    return partial(patch.object, owner, name, new)
+
+
+def _without_date(self: PodLifecycle, *args: Any, original: Any) -> None:
+    """It forgets when it acted."""
+    before = self.acted_at
+    original(self, *args)
+    self.acted_at = before
+
+
+def _forgetful(name: str) -> Mutation:
+    original = getattr(PodLifecycle, name)
+    return _replace(PodLifecycle, name, lambda self, *args: _without_date(self, *args, original=original))
+
+
+def _any_answer(self: PodLifecycle, done: Any) -> bool:
+    return self.in_flight is not None
+
+
+def _settled_at_once(self: PodLifecycle, view: Any, original: Any = PodLifecycle.settle) -> None:
+    original(self, view)
+    self.finished = self.finished or self.cleaned
+
+
+async def _attempt_of_view(run: Any, container: Any, start: Any, original: Any = starting._attempt) -> int:
+    await original(run, container, start)
+    return int(start.attempt)
+
+
+def _dated_late(
+    self: Observer, uid: str, pods: Any, ids: Any, started_at: float, original: Any = Observer._status
+) -> Any:
+    return original(self, uid, pods, ids, self._clock.now().mono)
+
+
+def _no_backoff(*_: Any) -> bool:
+    return False
+
+
+async def _removed_nothing(run: Any, sandbox: Any) -> bool:
+    return True
+
+
+def _hasty_removals(self: Removals, relisted_at: float) -> Any:
+    due, self._waiting = self._waiting, {}
+    return due
+
+
+def _no_pull_again(self: ImagePulls, now_mono: float) -> list[Any]:
+    self._node_up = True
+    return []
+
+
+async def _now(self: TerminationOrder, name: str, timeout_s: float) -> bool:
+    return True
+
+
+MUTATIONS: Final[Mapping[str, Mutation]] = {
+    "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
+    "after a sync any view will do": _forgetful("done"),
+    "after a death any view will do": _forgetful("lost"),
+    "date an observation by its end": _replace(Observer, "_status", _dated_late),
+    "ignore the crash-loop back-off": _replace(restart, "in_backoff", _no_backoff),
+    "start mains before init containers": _replace(InitActions, "initialized", lambda self: True),
+    "stop sidecars with the others": _replace(TerminationOrder, "must_wait", lambda self, name: False),
+    "wait for nobody's turn": _replace(TerminationOrder, "wait_turn", _now),
+    "never cancel a sync": _replace(PodWorker, "_cancel", lambda self, command: None),
+    "count attempts by what is seen alone": _replace(starting, "_attempt", _attempt_of_view),
+    "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
+    "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
+    "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
+    "forget what was only told to go": _replace(PodLifecycle, "settle", _settled_at_once),
+    "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self, now: None),
+    "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),
+    "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
+    "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
+    "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
+}

@@ -1,0 +1,147 @@
+"""What a quiet host must come to: every pod as its manifest wants it, told as it is. Says what is wrong, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipc.api import Container, Pod
+from ipc.hashing import container_hash
+from ipc.messages import PodChanged
+from ipc.restart_policy import container_should_restart, is_restartable_init
+from tests.fakes.runtime import FakeContainer
+from tests.sim.pods import ABSENT
+from tests.sim.runtime import SimPodman, uid_of
+from tests.sim.watch import TERMINAL, every_status
+from workers import labels
+
+PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff"})
+SLACK_S = 3.0
+"""How late a container may be after its back-off has ended."""
+
+
+def complaints(
+    pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float, *, edited: bool
+) -> Iterator[str]:
+    """Why this pod is not yet as it should be; nothing when it is. What has ended may have ended by an earlier
+    manifest, if it was ``edited``."""
+    if told is None:
+        yield "nothing is told of it"
+        return
+    alive = {name_of(c): c for c in podman.of_pod(pod.metadata.uid) if c.state == "running"}
+    status = told.status
+    yield from _told_wrongly(told, alive)
+    if status.phase in TERMINAL:
+        sandboxes = [c.name for c in podman.containers.values() if c.is_infra and uid_of(c) == pod.metadata.uid]
+        running = [name for name in sandboxes if podman.container(name).state == "running"]
+        if alive or running:
+            yield f"it is {status.phase} and runs {sorted(alive)} {running}"
+        if not edited:
+            yield from _wrong_end(pod, status.phase, status.reason)
+        return
+    wanted = {c.name: c for c in (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)}
+    for name, container in alive.items():
+        if name not in wanted:
+            yield f"{name} runs and is not wanted"
+        elif name != "debug" and container.labels[labels.CONTAINER_HASH] != container_hash(wanted[name]):
+            yield f"{name} runs as it was before an edit"
+    yield from _missing(pod, podman, told, alive, now_wall)
+
+
+def _told_wrongly(told: PodChanged, alive: dict[str, FakeContainer]) -> Iterator[str]:
+    for status in every_status(told):
+        running = status.state.running is not None
+        truth = alive.get(status.name)
+        if running and (truth is None or not status.container_id.endswith(truth.id)):
+            yield f"{status.name} is said to run and does not"
+        if not running and truth is not None:
+            yield f"{status.name} runs and is not said to"
+
+
+def _wrong_end(pod: Pod, phase: str, reason: str) -> Iterator[str]:
+    """A pod that restarts everything always does not come to its end by itself."""
+    if reason in ("DeadlineExceeded", "NodePorts"):
+        return
+    own = any(c.restart_policy is not None for c in (*pod.spec.containers, *pod.spec.init_containers))
+    if pod.spec.restart_policy == "Always" and not own:
+        yield f"it is {phase} ({reason}) and restarts always"
+
+
+def _missing(
+    pod: Pod, podman: SimPodman, told: PodChanged, alive: dict[str, FakeContainer], now_wall: float
+) -> Iterator[str]:
+    """What should run and has no excuse."""
+    if _is_lost(pod, podman):
+        return
+    ready = {c.pod_id for c in podman.containers.values() if c.is_infra and c.state == "running"}
+    here = [c for c in podman.of_pod(pod.metadata.uid) if c.pod_id in ready]
+    regular = {c.name for c in pod.spec.containers}
+    initialized = any(name_of(c) in regular for c in here)
+    for container in pod.spec.init_containers:
+        sidecar = is_restartable_init(container)
+        if initialized and not sidecar:
+            continue
+        newest = _newest(here, container.name)
+        if container.name in alive:
+            if sidecar:
+                continue
+            return
+        if not sidecar and newest is not None and _is_over(newest, container):
+            continue
+        if (why := _no_excuse(container, pod, podman, told, now_wall)) is None:
+            if initialized:
+                continue
+            return
+        yield why
+        return
+    for container in pod.spec.containers:
+        if container.name in alive:
+            continue
+        if why := _no_excuse(container, pod, podman, told, now_wall):
+            yield why
+
+
+def _is_over(newest: FakeContainer, container: Container) -> bool:
+    """An init container that was redefined before initialization was over runs anew."""
+    is_same = newest.labels[labels.CONTAINER_HASH] == container_hash(container)
+    return is_same and newest.state == "exited" and newest.exit_code == 0
+
+
+def _is_lost(pod: Pod, podman: SimPodman) -> bool:
+    """It has lost the sandbox in which it had begun, and restarts nothing or is done: it gets no other one
+    (kuberuntime_manager.go, computePodActions)."""
+    made = podman.of_pod(pod.metadata.uid)
+    infra = [c for c in podman.containers.values() if c.is_infra and uid_of(c) == pod.metadata.uid]
+    if not made or any(c.state == "running" for c in infra):
+        return False
+    ends = [_newest(made, container.name) for container in pod.spec.containers]
+    done = all(end is not None and end.state == "exited" and end.exit_code == 0 for end in ends)
+    return pod.spec.restart_policy == "Never" or (pod.spec.restart_policy == "OnFailure" and done)
+
+
+def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChanged, now_wall: float) -> str | None:
+    """None when it rightly does not run now."""
+    newest = _newest(podman.of_pod(pod.metadata.uid), container.name)
+    waiting = {c.name: c.state.waiting.reason for c in every_status(told) if c.state.waiting is not None}
+    if container.image == ABSENT and waiting.get(container.name) in PULL_REASONS:
+        return None
+    if newest is not None and newest.state == "exited":
+        backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
+        if now_wall < newest.finished_at + backoff_s + SLACK_S:
+            return None
+        is_same = newest.labels[labels.CONTAINER_HASH] == container_hash(container)
+        restarts = is_restartable_init(container) or container_should_restart(container, pod.spec, newest.exit_code)
+        if is_same and not restarts:
+            return None
+    return f"{container.name} does not run: {newest.state if newest else 'never made'}, {waiting.get(container.name)}"
+
+
+def _newest(containers: list[FakeContainer], name: str) -> FakeContainer | None:
+    return max((c for c in containers if name_of(c) == name), key=attempt_of, default=None)
+
+
+def name_of(container: FakeContainer) -> str:
+    return container.labels.get(labels.CONTAINER_NAME, "")
+
+
+def attempt_of(container: FakeContainer) -> int:
+    return labels.whole(container.labels, labels.ATTEMPT, 0)

@@ -1,0 +1,321 @@
+"""A host, an agent, and everything that may go wrong between them: one seed, one thread, no time of its own.
+
+The real sync loop, board, pod workers and node worker run on simulated time against a Podman in memory. First there
+is noise: pods come, change and go while processes die, calls fail and hosts reboot. Then it is quiet, and everything
+has to come to what is wanted within a bound. Then everything is taken down, and nothing may be left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.api import Pod
+from ipc.boot import WorkerSettings
+from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings
+from tests.fakes.clock import SimClock
+from tests.sim.agent import SLOTS, Agent, Given
+from tests.sim.loop import NOBODY, run_alone
+from tests.sim.oracle import complaints
+from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
+from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
+from tests.sim.trace import Trace, Violation
+from tests.sim.watch import Watch
+from workers.runtime import ErrorKind
+
+WALL: Final = 1_500_000_000.0
+"""Before any real file was made: what the collector of directories compares with file dates never is older than those
+until the clock jumps (`Simulation._collect_directories`)."""
+STEP_S: Final = 1.0
+"""How often the slow checks look."""
+MAX_BACKOFF_S: Final = 40.0
+SETTLE_S: Final = 400.0
+"""Within which a quiet host comes to what is wanted: the longest back-offs of images and containers, hooks that hang,
+grace periods, a resync."""
+DOWN_S: Final = 200.0
+"""Within which everything is taken down."""
+STALE_S: Final = 45.0
+"""How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
+CHECKPOINT_LOST: Final = 0.3
+HUNG_S: Final = 10.0
+"""After which a worker that hangs is killed (heartbeats)."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How large and how wild."""
+
+    pods: int = 5
+    noise_s: float = 90.0
+    verbose: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How one seed came out."""
+
+    seed: int
+    digest: str
+    broken: str
+    """The promise that was broken, or empty."""
+    tail: tuple[str, ...]
+
+
+def simulate_seed(seed: int, options: Options) -> Outcome:
+    """Run one seed from its beginning to its end."""
+    memory = Path("/dev/shm")
+    directory = Path(tempfile.mkdtemp(prefix="rootlet-sim-", dir=memory if memory.is_dir() else None))
+    trace = Trace(verbose=options.verbose)
+
+    async def main() -> None:
+        await Simulation(seed, options, trace, directory).run()
+
+    broken = ""
+    try:
+        run_alone(main)
+    except Violation as violation:
+        broken = str(violation)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines))
+
+
+class Simulation:
+    """The driver."""
+
+    def __init__(self, seed: int, options: Options, trace: Trace, directory: Path) -> None:
+        self._rng = random.Random(seed)
+        self._options = options
+        self._trace = trace
+        self._clock = SimClock()
+        self._clock.wall_offset_s = WALL
+        self._directory = directory
+        self._maker = PodMaker(random.Random(self._rng.random()))
+        self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
+        self._desired: dict[str, Pod] = {}
+        self._edited: set[str] = set()
+        self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
+        self._podman = SimPodman(
+            self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED]
+        )
+        self._podman.commands.update(PROGRAMS)
+        self._watch.podman = self._podman
+        settings = Settings(
+            crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S))
+        )
+        self._given = Given(
+            rng=self._rng,
+            trace=trace,
+            watch=self._watch,
+            podman=self._podman,
+            clock=self._clock,
+            settings=settings,
+            worker_settings=WorkerSettings(
+                instance=INSTANCE,
+                node_name="sim",
+                podman_socket="",
+                pod_logs_dir=str(directory / "pod-logs"),
+                pods_dir=str(directory / "pods"),
+                max_container_restart_period_s=MAX_BACKOFF_S,
+            ),
+            pod_rows=max(1, options.pods - 1),
+        )
+        self._agent = Agent(self._given, {})
+
+    async def run(self) -> None:
+        """Raises Violation."""
+        asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
+        self._agent.start()
+        await self._make_noise()
+        await self._settle()
+        await self._take_down()
+        self._agent.die("the end")
+
+    def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
+
+    # --- the three parts ---
+
+    async def _make_noise(self) -> None:
+        self._podman.odds = NOISY
+        self._podman.pull_fate = self._pull_fate
+        end_at = self._now + self._options.noise_s
+        acts = list(NOISE)
+        weights = [NOISE[act] for act in acts]
+        while self._now < end_at:
+            await self._step(self._rng.uniform(0.0, 2 * STEP_S))
+            self._rng.choices(acts, weights)[0](self)
+
+    async def _settle(self) -> None:
+        self._trace.note("quiet from here")
+        self._podman.odds = QUIET
+        self._podman.pull_fate = lambda reference: None
+        self._podman.revive()
+        for child in self._agent.children.values():
+            if child is not None:
+                child.go_on()
+        self._agent.state(self._desired)
+        wrong = dict.fromkeys((*self._desired, *sorted(self._existing())), "not looked at")
+        end_at = self._now + SETTLE_S
+        while wrong and self._now < end_at:
+            await self._step(STEP_S)
+            wrong = {uid: why for uid in wrong if (why := self._complaint(uid))}
+        if wrong:
+            words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
+            self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
+        self._trace.check()
+
+    async def _take_down(self) -> None:
+        self._trace.note("everything goes")
+        self._desired.clear()
+        self._agent.state({})
+        end_at = self._now + DOWN_S
+        while (self._existing() or self._agent.pods_supervised() or self._agent.told) and self._now < end_at:
+            await self._step(STEP_S)
+        if left := self._existing() or self._agent.told.keys():
+            self._trace.broke(f"{DOWN_S:g} s after everything was taken down there are {sorted(left)}")
+        if supervised := self._agent.pods_supervised():
+            self._trace.broke(f"{supervised} pods are supervised, and none is there")
+        await self._collect_directories()
+        self._check_rows()
+        self._trace.check()
+
+    def _check_rows(self) -> None:
+        """As many pods as there are rows get one each."""
+        self._agent.rows.clear()
+        self._agent.state({uid: self._maker.make(uid) for uid in self._uids[: self._given.pod_rows]})
+        if sorted(self._agent.rows.values()) != list(range(self._given.pod_rows)):
+            self._trace.broke(f"a row is lost: {self._agent.rows}")
+
+    async def _collect_directories(self) -> None:
+        """The files are real, and so are their dates; the collector takes only those older than its list."""
+        self._clock.wall_offset_s += 10 * WALL
+        await self._step(70.0)
+        left = sorted(path.name for name in ("pod-logs", "pods") for path in (self._directory / name).glob("*"))
+        if left:
+            self._trace.broke(f"directories are left: {left}")
+
+    async def _step(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._check_staleness()
+        self._trace.check()
+
+    def _check_staleness(self) -> None:
+        """Nothing is said to run for long that has ended."""
+        if self._podman.is_down or any(child is None or child.hangs for child in self._agent.children.values()):
+            self._agent.disturbed_at = self._now
+        for uid, message in self._agent.told.items():
+            for name, ran in self._watch.false_claims(message):
+                age_s = self._now - max(ran.finished_at, self._agent.disturbed_at)
+                if age_s > STALE_S:
+                    self._trace.broke(f"{uid[:8]} {name} is said to run, and ended {age_s:.0f} s ago")
+
+    def _existing(self) -> set[str]:
+        return self._podman.uids()
+
+    def _complaint(self, uid: str) -> str:
+        """Each pod has to be well at some moment: those that crash again and again never are for long."""
+        if uid not in self._desired:
+            return "it is there and not wanted" if uid in self._existing() else ""
+        told, now_wall = self._agent.told.get(uid), self._clock.now().wall
+        pod = self._agent.refused.get(uid, self._desired[uid])
+        return "; ".join(complaints(pod, self._podman, told, now_wall, edited=uid in self._edited))
+
+    @property
+    def _now(self) -> float:
+        return self._clock.now().mono
+
+    def _pull_fate(self, reference: str) -> ErrorKind | None:
+        self._podman.pull_s = self._rng.choice((0.5, 3.0, 40.0))
+        return self._rng.choice((None, None, ErrorKind.PULL, ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE))
+
+    # --- what people do ---
+
+    def change_manifest(self) -> None:
+        uid, roll = self._rng.choice(self._uids), self._rng.random()
+        if uid not in self._desired:
+            self._desired[uid] = self._maker.make(uid)
+        elif roll < 0.7:
+            self._desired[uid] = self._maker.edit(self._desired[uid])
+            self._edited.add(uid)
+        else:
+            del self._desired[uid]
+        self.read_sources()
+
+    def read_sources(self) -> None:
+        """A source that cannot be read yet is read later."""
+        if self._agent.alive and (self._agent.sources_ready or self._rng.random() < 0.3):
+            self._agent.state(self._desired)
+
+    def remove_by_hand(self) -> None:
+        if uids := sorted(self._existing()):
+            self._podman.remove_by_hand(self._rng.choice(uids))
+
+    def end_a_process(self) -> None:
+        running = [c for c in self._podman.containers.values() if c.state == "running"]
+        if running:
+            self._podman.exit(self._rng.choice(running).id, self._rng.choice((0, 1, 42, 137)))
+
+    # --- what processes do ---
+
+    def kill_worker(self) -> None:
+        self._agent.kill(self._rng.choice(SLOTS))
+
+    def kill_api_server(self) -> None:
+        self._agent.api_down()
+
+    def hang_worker(self) -> None:
+        child = self._agent.children[self._rng.choice(SLOTS)]
+        if child is None or child.hangs or not child.alive:
+            return
+        child.hang()
+        seconds = self._rng.uniform(0.5, 2 * HUNG_S)
+        if seconds > HUNG_S:
+            self._later(HUNG_S, lambda: child.die("no heartbeat"))
+        else:
+            self._later(seconds, child.go_on)
+
+    def kill_podman(self) -> None:
+        self._podman.die("killed")
+
+    def kill_agent(self) -> None:
+        """And start it again: it knows the checkpoint, and reads its sources when it can."""
+        self._agent.die("killed")
+        self._restart_agent()
+
+    def reboot(self) -> None:
+        self._trace.note("the host reboots")
+        self._agent.die("reboot")
+        self._podman.reboot()
+        self._restart_agent()
+
+    def _restart_agent(self) -> None:
+        """A checkpoint may be lost: then what runs is only known by its labels."""
+        lost = self._rng.random() < CHECKPOINT_LOST
+        self._agent = Agent(self._given, {} if lost else self._agent.accepted())
+        self._agent.start()
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(seconds, act, context=NOBODY)
+
+
+NOISE: Final[dict[Callable[[Simulation], None], float]] = {
+    Simulation.change_manifest: 20,
+    Simulation.read_sources: 10,
+    Simulation.end_a_process: 10,
+    Simulation.remove_by_hand: 1,
+    Simulation.kill_worker: 4,
+    Simulation.kill_api_server: 1,
+    Simulation.hang_worker: 2,
+    Simulation.kill_podman: 1,
+    Simulation.kill_agent: 1,
+    Simulation.reboot: 0.3,
+}
+"""What happens, and how often relative to one another."""
+
+__all__ = ["ABSENT", "Options", "Outcome", "simulate_seed"]

@@ -1,0 +1,296 @@
+"""The promises that hold at every step, whatever dies. Told of every effect in the moment in which it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from ipc.api import ContainerStatus, Pod
+from ipc.board import Board
+from ipc.clock import Clock
+from ipc.messages import PodChanged, SyncDone, SyncPod, WorkType
+from ipc.restart_policy import is_restartable_init
+from ipc.runtime import ContainerState, RuntimePodStatus
+from tests.fakes.runtime import FakeContainer
+from tests.sim.children import Child
+from tests.sim.runtime import Caller, SimPodman, uid_of
+from tests.sim.trace import Trace
+from workers import labels
+from workers.kills import ALIVE
+from workers.restart import CRASH_LOOP_RESET_S
+from workers.view import read_view
+
+MAKING: Final = frozenset({"create_pod", "create_container", "start_container"})
+TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+ROUNDING_S: Final = 1e-6
+NEVER_SEEN: Final = RuntimePodStatus(uid="")
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A container that was made, as long as anybody may speak of it."""
+
+    uid: str
+    name: str
+    finished_at: float = 0.0
+    """Monotonic seconds; 0.0 while it runs or before it did."""
+
+
+class Watch:
+    """Keeps what has to be remembered to judge; knows nothing of how the product decides."""
+
+    def __init__(self, trace: Trace, clock: Clock, in_flight: Callable[[str], SyncPod | None]) -> None:
+        """``in_flight``: the sync that the master waits for, by uid."""
+        self._trace = trace
+        self._clock = clock
+        self._in_flight = in_flight
+        self._acted_at: dict[str, float] = {}
+        """When somebody last changed something of a pod on the agent's behalf, monotonic seconds."""
+        self._views: dict[str, RuntimePodStatus] = {}
+        """What the newest sync of each pod acts on, and since when."""
+        self._began_at: dict[str, float] = {}
+        self._done: set[tuple[str, str]] = set()
+        """(sandbox, init container): it came to its end there, or as a sidecar has started."""
+        self._planned: dict[str, frozenset[str]] = {}
+        """Sandbox -> names of the init containers that its pod has had ever since it was made."""
+        self._initialized: set[str] = set()
+        """Sandboxes in which a regular container was made."""
+        self._attempts: dict[tuple[str, str], int] = {}
+        """(uid, container): the last attempt that was started."""
+        self._ran: dict[str, Ran] = {}
+        self.podman: SimPodman
+
+    def note(self, line: str) -> None:
+        self._trace.note(line)
+
+    # --- syncs ---
+
+    def begins(self, child: Child, request: SyncPod, board: Board) -> None:
+        """No acting on an old view."""
+        view = read_view(request, board)
+        self.note(f"{child.name} begins {request.kind.value} {request.uid[:8]} #{request.generation}")
+        if view is None:
+            return
+        acted_at = self._acted_at.get(request.uid, 0.0)
+        if view.observed_at <= acted_at:
+            self._broke(f"{request.uid[:8]}: acts on a view of {view.observed_at:.3f}, was changed at {acted_at:.3f}")
+        if request.pod is not None:
+            names = {container.name for container in request.pod.spec.init_containers}
+            for sandbox in view.sandboxes:
+                self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
+        self._views[request.uid] = view
+        self._began_at[request.uid] = self._mono
+
+    def answered(self, done: SyncDone) -> None:
+        self.note(f"done {done.uid[:8]} #{done.generation}: {done.sentence} {done.error}")
+        if done.error == "Internal":
+            self._broke(f"an error of the worker's own: {done.message}")
+
+    def forgotten(self, uid: str) -> None:
+        """The master says that nothing of the pod is left."""
+        left = [c.name for c in self.podman.of_pod(uid)]
+        left += [pod.name for pod in self.podman.pods.values() if pod.labels.get(labels.POD_UID) == uid]
+        if left:
+            self._broke(f"{uid[:8]} is forgotten and has {left}")
+        self.began_anew(uid)
+
+    def began_anew(self, uid: str) -> None:
+        """Whatever comes under that uid is another pod; the master knows that nothing is left of the one before."""
+        self._acted_at.pop(uid, None)
+        self._count_anew(uid)
+
+    def _count_anew(self, uid: str) -> None:
+        for key in [key for key in self._attempts if key[0] == uid]:
+            del self._attempts[key]
+
+    # --- effects ---
+
+    def began(self, caller: Caller, verb: str) -> None:
+        """A sync that was told to stop makes nothing new."""
+        request = caller.request
+        if request is None or verb not in MAKING:
+            return
+        if isinstance(caller, Child) and (request.uid, request.generation) in caller.cancelled:
+            self._broke(f"{request.uid[:8]}: {verb} after the sync was cancelled")
+
+    def touched(self, caller: Caller | None, uid: str, what: str) -> None:
+        """One actor per pod, and no pod by another's."""
+        self.note(f"{caller.name if caller else 'somebody'}: {what}")
+        if caller is None:
+            return
+        request = caller.request
+        if request is None:
+            return self._broke(f"{caller.name} changes something ({what}) and has no pod to do so for")
+        if request.uid != uid:
+            return self._broke(f"{what}: of {uid[:8]}, by the sync of {request.uid[:8]}")
+        flight = self._in_flight(uid)
+        mine = (request.incarnation, request.generation)
+        if flight is None or (flight.incarnation, flight.generation) != mine:
+            return self._broke(f"{what}: a second actor, #{request.generation} of {caller.name}")
+        self._acted_at[uid] = self._mono
+        return None
+
+    def made_sandbox(self, caller: Caller | None, id: str) -> None:
+        """What is written before a container that has begun is as if it had run and been removed."""
+        pod = caller.request.pod if caller is not None and caller.request is not None else None
+        if pod is not None:
+            self._planned[id] = frozenset(container.name for container in pod.spec.init_containers)
+
+    def taken_away(self, containers: Iterable[FakeContainer]) -> None:
+        """Nobody can know of it: its number is free again."""
+        for container in containers:
+            key = uid_of(container), _name(container)
+            self._attempts[key] = min(self._attempts.get(key, -1), _attempt(container) - 1)
+
+    def made(self, caller: Caller | None, container: FakeContainer) -> None:
+        """The crash-loop back-off of what lies there has passed."""
+        uid, name = uid_of(container), _name(container)
+        self._ran[container.id] = Ran(uid, name)
+        if caller is None or caller.request is None:
+            return
+        pod = caller.request.pod
+        if pod is not None and any(name == regular.name for regular in pod.spec.containers):
+            self._check_initialized(pod, container)
+            self._initialized.add(container.pod_id)
+        others = [c for c in self.podman.of_pod(uid) if _name(c) == name and c.id != container.id]
+        newest = max(others, key=_attempt, default=None)
+        if newest is not None:
+            self._check_backoff(newest, container)
+
+    def _check_backoff(self, newest: FakeContainer, made: FakeContainer) -> None:
+        seen = next((c for c in self._view(uid_of(made)).containers if c.id == newest.id), None)
+        if newest.state != "exited" or seen is None or seen.state is not ContainerState.EXITED:
+            return
+        if newest.labels[labels.CONTAINER_HASH] != made.labels[labels.CONTAINER_HASH]:
+            return
+        backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
+        if newest.finished_at - newest.created_at > CRASH_LOOP_RESET_S:
+            return
+        early_s = newest.finished_at + backoff_s - self._clock.now().wall
+        if early_s > ROUNDING_S:
+            self._broke(f"{made.name} is made {early_s:.3f} s before its back-off of {backoff_s:g} s is over")
+
+    def started(self, caller: Caller | None, container: FakeContainer) -> None:
+        """Nothing starts in a pod that goes down, nothing twice, nothing before its turn, and counts only rise."""
+        uid, name = uid_of(container), _name(container)
+        request = caller.request if caller is not None else None
+        if request is not None and request.kind is not WorkType.SYNC:
+            self._broke(f"{container.name} starts in a sync of kind {request.kind.value}")
+        if container.is_infra:
+            return
+        twins = [c.name for c in self.podman.of_pod(uid) if _name(c) == name and c.state == "running"]
+        if len(twins) > 1:
+            self._broke(f"{twins} run at once")
+        last, attempt = self._attempts.get((uid, name), -1), _attempt(container)
+        if attempt <= last:
+            self._broke(f"{container.name} starts as attempt {attempt} after attempt {last}")
+        self._attempts[uid, name] = attempt
+        if request is not None and request.pod is not None:
+            self._check_initialized(request.pod, container)
+            if any(c.name == name and is_restartable_init(c) for c in request.pod.spec.init_containers):
+                self._done.add((container.pod_id, name))
+
+    def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
+        """Per sandbox. Once it was, the manifest may have changed."""
+        name, sandbox_id = _name(container), container.pod_id
+        if any(debug.name == name for debug in pod.spec.ephemeral_containers) or sandbox_id in self._initialized:
+            return
+        names = [init.name for init in pod.spec.init_containers]
+        ahead = names[: names.index(name)] if name in names else names
+        planned = self._planned.get(sandbox_id, frozenset())
+        missing = [other for other in ahead if other in planned and (sandbox_id, other) not in self._done]
+        if missing:
+            self._broke(f"{container.name} before {missing}")
+
+    def signalled(self, caller: Caller | None, container: FakeContainer, signal: str) -> None:
+        """A sidecar is stopped after the regular containers and the sidecar behind it, unless their time is over."""
+        request = caller.request if caller is not None else None
+        if request is None or request.pod is None or request.kind is not WorkType.TERMINATING or container.is_infra:
+            return
+        spec, uid = request.pod.spec, request.uid
+        sidecars = [c.name for c in spec.init_containers if is_restartable_init(c)]
+        if _name(container) not in sidecars:
+            return
+        after = sidecars.index(_name(container)) + 1
+        served = {c.name for c in spec.containers} | set(sidecars[after : after + 1])
+        seen = {c.id for c in self._view(uid).containers if c.state in ALIVE}
+        left = [c.name for c in self.podman.of_pod(uid) if _name(c) in served and c.state == "running" and c.id in seen]
+        grace_s = request.grace_period_s or spec.termination_grace_period_seconds or 0
+        waited_s = self._mono - self._began_at[uid]
+        if left and waited_s < grace_s - ROUNDING_S:
+            self._broke(f"{signal} to {container.name} after {waited_s:.3f} s of {grace_s} s, while {left} run")
+
+    def ended(self, container: FakeContainer) -> None:
+        if container.is_infra:
+            return
+        self._ran[container.id] = Ran(uid_of(container), _name(container), self._mono)
+        if container.exit_code == 0:
+            self._done.add((container.pod_id, _name(container)))
+
+    def cleared(self, caller: Caller | None, uid: str) -> None:
+        """A sandbox was removed. With the last one the pod ends, if it is on its way out."""
+        request = caller.request if caller is not None else None
+        if request is not None and request.remove and not self.podman.of_pod(uid):
+            self._count_anew(uid)
+
+    # --- what is told ---
+
+    def told(self, before: PodChanged | None, message: PodChanged, seen_at: float) -> None:
+        """Terminal phases are never left, counts never fall, and nothing is said to run that had ended before the
+        newest look began (``seen_at``)."""
+        uid, status = message.pod.metadata.uid, message.status
+        shown = " ".join(f"{c.name}:{_word(c)}({c.restart_count})" for c in every_status(message))
+        self.note(f"told {uid[:8]} {status.phase} {status.reason} {shown}")
+        if before is not None:
+            old = before.status.phase
+            if old in TERMINAL and status.phase != old:
+                self._broke(f"{uid[:8]} was {old} and is {status.phase}")
+            counts = {c.name: c.restart_count for c in every_status(before)}
+            for c in every_status(message):
+                if c.restart_count < counts.get(c.name, 0):
+                    self._broke(f"{uid[:8]} {c.name}: restart count fell from {counts[c.name]} to {c.restart_count}")
+        for name, ran in self.false_claims(message):
+            if ran.finished_at < seen_at:
+                self._broke(f"{uid[:8]} {name}: said to run, ended at {ran.finished_at:.3f}, seen at {seen_at:.3f}")
+
+    def false_claims(self, message: PodChanged) -> Iterable[tuple[str, Ran]]:
+        """Containers that a status says run, and that have ended."""
+        for status in every_status(message):
+            ran = self._ran.get(status.container_id.rpartition("/")[2])
+            if status.state.running is not None and ran is not None and ran.finished_at:
+                yield status.name, ran
+
+    # --- helpers ---
+
+    @property
+    def _mono(self) -> float:
+        return self._clock.now().mono
+
+    def _view(self, uid: str) -> RuntimePodStatus:
+        return self._views.get(uid, NEVER_SEEN)
+
+    def _broke(self, promise: str) -> None:
+        self._trace.broke(promise)
+
+
+def every_status(message: PodChanged) -> tuple[ContainerStatus, ...]:
+    status = message.status
+    return (*status.init_container_statuses, *status.container_statuses, *status.ephemeral_container_statuses)
+
+
+def _word(status: ContainerStatus) -> str:
+    if status.state.waiting is not None:
+        return status.state.waiting.reason
+    return "Running" if status.state.running is not None else "Terminated"
+
+
+def _name(container: FakeContainer) -> str:
+    return container.labels.get(labels.CONTAINER_NAME, "")
+
+
+def _attempt(container: FakeContainer) -> int:
+    return labels.whole(container.labels, labels.ATTEMPT, 0)
+
+
+
