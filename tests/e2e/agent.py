@@ -104,6 +104,7 @@ class Agent:
         """Added to that of the agent's processes."""
         self.configure({})
         self.socket = Path(self.settings["adminSocket"])
+        self.state = Path(self.settings["stateDir"])
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---
@@ -130,6 +131,10 @@ class Agent:
         assert self._process is None, "runs already"
         self._process = self.spawn()
         self.until(lambda: self.is_up(sources_ready=sources_ready), "the agent is up", START_DEADLINE_S)
+
+    def respawn(self) -> None:
+        """Start it again after its end, as whoever started it would: without waiting for anything."""
+        self._process = self.spawn()
 
     def is_up(self, *, sources_ready: bool) -> bool:
         """Fails when the agent has ended."""
