@@ -320,6 +320,17 @@ class FakePodman:
             _refuse(ErrorKind.INTERNAL, "an infra container cannot be removed without removing the pod")
         self._remove(container)
 
+    def cut_remove_container(self, id: str) -> None:
+        """Podman is killed between removing the container's layer and forgetting the container."""
+        self.exit(id)
+        self.container(id).state = "removing"
+
+    def inspected(self, id: str) -> InspectedContainer:
+        container = self.container(id)
+        if container.state == "removing":
+            _refuse(ErrorKind.INTERNAL, f'getting container from store "{id}": container not known')
+        return _inspected(container)
+
     def remove_pod(self, id: str) -> None:
         pod = self.pods.get(id)
         if pod is None:
@@ -454,7 +465,7 @@ class FakeRuntime:
         return await self._call("inspect_pod", inspected)
 
     async def inspect_container(self, id: str) -> InspectedContainer:
-        return await self._call("inspect_container", lambda: _inspected(self.podman.container(id)))
+        return await self._call("inspect_container", lambda: self.podman.inspected(id))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
