@@ -29,6 +29,7 @@ MAX_BACKOFF_S: Final = 5
 MAX_SHOWN: Final = 6
 
 Say = Callable[[str], None]
+Check = Callable[[], list[str]]
 
 
 class Outcome(NamedTuple):
@@ -39,7 +40,7 @@ class Outcome(NamedTuple):
     misses: Counter[str]
     exits: Counter[int]
     took_s: float
-    """From the end of the storm until every pod was Ready again."""
+    """From the end of the storm until everything was as it should be."""
     broken: dict[str, list[str]]
     """By promise: what broke it. Empty for those that were kept."""
 
@@ -54,7 +55,7 @@ class Outcome(NamedTuple):
         )
         lines = [
             f"seed {self.plan.seed}: {sum(self.hits.values())} faults in {self.plan.duration_s:g} s: {', '.join(hit)}",
-            f"the agent ended {self.exits.total()} times: {dict(self.exits)}; Ready again after {self.took_s:.1f} s",
+            f"the agent ended {self.exits.total()} times: {dict(self.exits)}; whole again after {self.took_s:.1f} s",
         ]
         for promise, findings in self.broken.items():
             lines.append(f"{'BROKEN' if findings else 'kept  '}  {promise}")
@@ -81,17 +82,19 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
             storm.rage()
             over = monotonic()
             say("the storm is over")
-            late = _settle(keeper, lambda: checks.not_ready(agent, wanted), CONVERGENCE_S)
+            whole: dict[str, Check] = {
+                "every wanted pod is Ready": lambda: checks.not_ready(agent, wanted),
+                "the newest manifests run, each container once": lambda: checks.not_as_written(agent, wanted),
+                "the status is what Podman shows": lambda: checks.lies(agent, wanted),
+            }
+            converged = _settle(keeper, whole, CONVERGENCE_S)
             took_s = monotonic() - over
             say("looking at what is left")
-            settled = {
-                "the newest manifests run, each container once": lambda: checks.not_as_written(agent, wanted),
+            clean: dict[str, Check] = {
                 "nothing is left behind": lambda: checks.left_behind(agent, wanted),
-                "the status is what Podman shows": lambda: checks.lies(agent, wanted),
                 "the agent's processes are there, once each": lambda: checks.strangers(agent),
             }
-            end = monotonic() + SETTLING_S
-            later = {promise: _settle(keeper, check, end - monotonic()) for promise, check in settled.items()}
+            settled = _settle(keeper, clean, SETTLING_S)
         now = agent.eye.lives()
         calm = [
             f"{'/'.join(key)} was restarted"
@@ -99,8 +102,8 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
             if key[0] in plan.calm and now.get(key) != life
         ]
         broken = {
-            f"every wanted pod is Ready again within {CONVERGENCE_S:g} s": late,
-            **later,
+            **converged,
+            **settled,
             f"no container ever ran twice ({watch.samples} looks)": watch.twins,
             "calm pods never noticed": watch.disturbed + calm,
             f"restart counts never fell ({watch.answers} answers)": watch.falls,
@@ -135,17 +138,21 @@ def _remove(place: Path) -> None:
         directory.rmdir()
 
 
-def _settle(keeper: Keeper, check: Callable[[], list[str]], deadline_s: float) -> list[str]:
-    """Its last findings, once there are none or the time is over."""
-    findings: list[str] = ["never looked"]
+def _settle(keeper: Keeper, wanted: dict[str, Check], deadline_s: float) -> dict[str, list[str]]:
+    """The last findings of all, once none of them has any or the time is over."""
+    findings: dict[str, list[str]] = {}
 
-    def is_fine() -> bool:
-        nonlocal findings
-        try:
-            findings = check()
-        except (OSError, http.client.HTTPException, AssertionError) as error:
-            findings = [f"cannot be told: {error}"]
-        return not findings
+    def are_fine() -> bool:
+        findings.update({promise: _told(check) for promise, check in wanted.items()})
+        return not any(findings.values())
 
-    keeper.until(is_fine, deadline_s)
+    keeper.until(are_fine, deadline_s)
     return findings
+
+
+def _told(check: Check) -> list[str]:
+    """Nobody answers while the agent starts."""
+    try:
+        return check()
+    except (OSError, http.client.HTTPException, AssertionError) as error:
+        return [f"cannot be told: {error!r}"]

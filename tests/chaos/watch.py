@@ -83,7 +83,7 @@ class Watch:
             key, count = (name, status["name"]), status["restartCount"]
             before = self._restarts.get(key, 0)
             if count < before:
-                _add(self.falls, f"{'/'.join(key)}: restart count {before}, then {count}")
+                _add(self.falls, f"{'/'.join(key)}: restart count {before}, then {count}: {status}")
             self._restarts[key] = count
 
 
