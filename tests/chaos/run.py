@@ -76,8 +76,8 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
         agent.until_ready(wanted.editions, START_S + PER_POD_S * len(wanted.editions))
         say(f"{len(wanted.editions)} pods are Ready")
         before, lives = checks.sizes(agent), agent.eye.lives()
-        watch = Watch(agent, plan.calm)
         storm = Storm(plan, agent, wanted, keeper, state, say)
+        watch = Watch(agent, plan.calm, storm.robbed, keeper.exits.total)
         with watch.on():
             storm.rage()
             over = monotonic()
