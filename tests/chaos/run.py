@@ -27,6 +27,7 @@ SETTLING_S: Final = 150.0
 HEARTBEAT_TIMEOUT_S: Final = 5
 MAX_BACKOFF_S: Final = 5
 MAX_SHOWN: Final = 6
+TELL_EVERY_S: Final = 15.0
 
 Say = Callable[[str], None]
 Check = Callable[[], list[str]]
@@ -87,14 +88,14 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
                 "the newest manifests run, each container once": lambda: checks.not_as_written(agent, wanted),
                 "the status is what Podman shows": lambda: checks.lies(agent, wanted),
             }
-            converged = _settle(keeper, whole, CONVERGENCE_S)
+            converged = _settle(keeper, whole, CONVERGENCE_S, say)
             took_s = monotonic() - over
             say("looking at what is left")
             clean: dict[str, Check] = {
                 "nothing is left behind": lambda: checks.left_behind(agent, wanted),
                 "the agent's processes are there, once each": lambda: checks.strangers(agent),
             }
-            settled = _settle(keeper, clean, SETTLING_S)
+            settled = _settle(keeper, clean, SETTLING_S, say)
         now = agent.eye.lives()
         calm = [
             f"{'/'.join(key)} was restarted"
@@ -138,13 +139,19 @@ def _remove(place: Path) -> None:
         directory.rmdir()
 
 
-def _settle(keeper: Keeper, wanted: dict[str, Check], deadline_s: float) -> dict[str, list[str]]:
-    """The last findings of all, once none of them has any or the time is over."""
+def _settle(keeper: Keeper, wanted: dict[str, Check], deadline_s: float, say: Say) -> dict[str, list[str]]:
+    """The last findings of all, once none of them has any or the time is over; now and then what they are."""
     findings: dict[str, list[str]] = {}
+    told_at = monotonic()
 
     def are_fine() -> bool:
+        nonlocal told_at
         findings.update({promise: _told(check) for promise, check in wanted.items()})
-        return not any(findings.values())
+        waits_for = [each for found in findings.values() for each in found]
+        if waits_for and monotonic() - told_at > TELL_EVERY_S:
+            told_at = monotonic()
+            say(f"waiting: {'; '.join(waits_for[:MAX_SHOWN])}")
+        return not waits_for
 
     keeper.until(are_fine, deadline_s)
     return findings
