@@ -8,10 +8,16 @@ one agent.
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
 from ipc.api import LifecycleHandler
+
+CONTAINER_STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
+"""Reason of an end that nobody saw (pkg/kubelet/container/helpers.go and kubelet_pods.go)."""
+UNKNOWN_EXIT_CODE: Final = 137
+"""Of a container whose end nobody saw."""
 
 
 class ContainerState(enum.StrEnum):
@@ -61,6 +67,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     exit_code: int = 0
     oom_killed: bool = False
     error: str = ""
+    reason: str = ""
+    """CONTAINER_STATUS_UNKNOWN when it has ended and how is lost; otherwise empty: Podman knows no reasons."""
     message: str = ""
     """Termination message of one that has ended: what it wrote for that purpose, or the end of its log."""
     pid: int = 0

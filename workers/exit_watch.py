@@ -1,7 +1,8 @@
-"""Hints that a container's process has ended: one file descriptor (a pidfd) for each that runs.
+"""Ends of containers' processes: one file descriptor (a pidfd) for each that runs, infra containers among them.
 
 A pidfd becomes readable some 20 ms before Podman's API shows the end, and 150 ms before its event arrives (measured on
-4.3.1). While it is not readable, what was inspected of the running container is still true.
+4.3.1). While it is not readable, what was inspected of the running container is still true. When it is, and Podman
+goes on saying that the container runs, the pidfd is right: a container whose monitor is dead runs for Podman for ever.
 """
 
 from __future__ import annotations
@@ -9,96 +10,176 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import select
 from collections.abc import Callable, Set
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
+from ipc.clock import Clock, Instant
+from workers.runtime import InspectedContainer
+
 SETTLE_S: Final = 0.03
 """From the end of a process until Podman shows it, in seconds: conmon writes the exit code first."""
-MAX_REPEATS: Final = 6
-"""How often a hint is repeated, each time after twice the delay, while Podman still says that the dead process runs.
-After that the relist is left with it."""
+MAX_PAUSE_S: Final = 2.0
+"""Between two looks at a container that Podman says runs, while its process has ended, in seconds. The first pause is
+SETTLE_S, each next one twice as long."""
+PATIENCE_S: Final = 10.0
+"""How long a monitor may take to tell Podman of an end, in seconds. Then its exit code counts as lost."""
 RESERVED_FDS: Final = 256
 """File descriptors left for everything else in the process."""
+MAX_FDS: Final = 65_536
+"""As many file descriptors as a node worker asks for, at the most: twenty thousand pods."""
+
+
+class Processes(Protocol):
+    """What is needed of the runtime."""
+
+    def open_process(self, container: InspectedContainer) -> int | None: ...
+
+    def has_monitor(self, container: InspectedContainer) -> bool: ...
 
 
 class _Watch(msgspec.Struct, frozen=True):
-    pid: int
+    container: InspectedContainer
     uid: str
     fd: int
 
 
+class _End(msgspec.Struct, frozen=True):
+    pid: int
+    seen: Instant
+    monitored: bool
+    """Whether somebody was there to tell Podman, when that was last looked at."""
+    looks: int = 0
+    """How often Podman was asked since."""
+    final: bool = False
+    """Podman will not notice any more."""
+
+
 class ExitWatch:
-    """Watches processes of containers; belongs to the running event loop. Only hints: a lost one costs time."""
+    """Watches processes of containers; belongs to the running event loop."""
 
     def __init__(
         self,
-        open_process: Callable[[int], int | None],
+        processes: Processes,
+        clock: Clock,
         on_exit: Callable[[str], None],
         max_watches: int | None = None,
     ) -> None:
-        """``open_process`` is the runtime's; ``on_exit`` gets, in the loop, the uid of the pod to look at."""
-        self._open_process = open_process
+        """``on_exit`` gets, in the loop, the uid of the pod to look at."""
+        self._processes = processes
+        self._clock = clock
         self._on_exit = on_exit
         self._loop = asyncio.get_running_loop()
         self._max_watches = _room_for_watches() if max_watches is None else max_watches
         self._watches: dict[str, _Watch] = {}
-        self._ended: dict[str, tuple[int, int]] = {}
-        """Container id: the pid that ended, and how often that was told."""
+        self._ends: dict[str, _End] = {}
+        self._unwatched: set[str] = set()
 
-    def watch(self, container_id: str, pid: int, uid: str) -> None:
-        """The container was seen running with that pid. Again is free of cost."""
-        known = self._watches.get(container_id)
-        if known is not None and known.pid == pid:
+    @property
+    def unwatched(self) -> Set[str]:
+        """Ids of containers that run and have no file descriptor: there are not enough. Relists find their ends."""
+        return self._unwatched
+
+    @property
+    def doubted(self) -> Set[str]:
+        """Ids of containers whose processes have ended, while Podman has not said so, or was not asked since."""
+        return {id for id, end in self._ends.items() if not end.final}
+
+    def watch(self, container: InspectedContainer, uid: str) -> None:
+        """The container was seen running just now. Again is free of cost."""
+        id = container.id
+        if self.is_running(id, container.pid):
             return
-        self.forget(container_id)
-        if len(self._watches) >= self._max_watches:
+        end = self._ends.pop(id, None)
+        self._close(id)
+        if end is not None and end.pid == container.pid:
+            self._doubt(container, uid, end)
             return
         try:
-            fd = self._open_process(pid)
+            fd = self._processes.open_process(container)
         except OSError:
-            return  # Out of file descriptors, most likely: then its end is found by an event or a relist.
-        if fd is None:
-            self._tell(container_id, pid, uid)
+            self._unwatched.add(id)
             return
-        self._watches[container_id] = _Watch(pid, uid, fd)
-        self._loop.add_reader(fd, self._end, container_id)
+        if fd is None:
+            self._ended(container, uid)
+        elif len(self._watches) < self._max_watches:
+            self._watches[id] = _Watch(container, uid, fd)
+            self._loop.add_reader(fd, self._fired, id)
+        else:
+            os.close(fd)
+            self._unwatched.add(id)
 
     def is_running(self, container_id: str, pid: int) -> bool:
-        """Whether the process that was watched under that pid certainly has not ended."""
+        """Whether the process that is watched under that pid certainly has not ended."""
         known = self._watches.get(container_id)
-        return known is not None and known.pid == pid
+        return known is not None and known.container.pid == pid
+
+    def is_alive(self, container_id: str) -> bool:
+        """Whether a process of that container is watched and has not ended, asked of the kernel."""
+        known = self._watches.get(container_id)
+        if known is None:
+            return False
+        poll = select.poll()
+        poll.register(known.fd, select.POLLIN)
+        return not poll.poll(0)
+
+    def end_of(self, container_id: str, pid: int) -> float | None:
+        """When that process ended, in epoch seconds, if Podman will not notice it any more."""
+        end = self._ends.get(container_id)
+        return end.seen.wall if end is not None and end.final and end.pid == pid else None
 
     def forget(self, container_id: str) -> None:
-        """The container does not run any more."""
+        """The container does not run any more, or is gone."""
+        self._close(container_id)
+        self._ends.pop(container_id, None)
+
+    def retain(self, container_ids: Set[str]) -> None:
+        """Every container that exists: the others are forgotten."""
+        for gone in (self._watches.keys() | self._ends.keys() | self._unwatched) - container_ids:
+            self.forget(gone)
+
+    def close(self) -> None:
+        self.retain(frozenset())
+
+    def _close(self, container_id: str) -> None:
+        self._unwatched.discard(container_id)
         known = self._watches.pop(container_id, None)
         if known is not None:
             self._loop.remove_reader(known.fd)
             os.close(known.fd)
 
-    def retain(self, container_ids: Set[str]) -> None:
-        """Every container that exists: the others are forgotten altogether."""
-        for gone in (self._watches.keys() | self._ended.keys()) - container_ids:
-            self.forget(gone)
-            self._ended.pop(gone, None)
-
-    def close(self) -> None:
-        self.retain(frozenset())
-
-    def _end(self, container_id: str) -> None:
+    def _fired(self, container_id: str) -> None:
         known = self._watches[container_id]
-        self.forget(container_id)
-        self._tell(container_id, known.pid, known.uid)
+        self._close(container_id)
+        self._ended(known.container, known.uid)
 
-    def _tell(self, container_id: str, pid: int, uid: str) -> None:
-        told_pid, times = self._ended.get(container_id, (pid, 0))
-        times = times if told_pid == pid else 0
-        self._ended[container_id] = (pid, times + 1)
-        if times <= MAX_REPEATS:
-            self._loop.call_later(SETTLE_S * 2**times, self._on_exit, uid)
+    def _ended(self, container: InspectedContainer, uid: str) -> None:
+        monitored = self._processes.has_monitor(container)
+        self._ends[container.id] = _End(container.pid, self._clock.now(), monitored)
+        self._loop.call_later(SETTLE_S, self._on_exit, uid)
+
+    def _doubt(self, container: InspectedContainer, uid: str, end: _End) -> None:
+        """Podman was asked once more and says that it runs. A monitor that was dead before the question has told it
+        nothing and never will."""
+        late = self._clock.now().mono - end.seen.mono >= PATIENCE_S
+        final = end.final or late or not end.monitored
+        monitored = final or self._processes.has_monitor(container)
+        self._ends[container.id] = msgspec.structs.replace(end, looks=end.looks + 1, final=final, monitored=monitored)
+        if not final:
+            pause_s = min(SETTLE_S * 2.0 ** min(end.looks + 1, 16), MAX_PAUSE_S)
+            self._loop.call_later(pause_s, self._on_exit, uid)
+
+
+def raise_file_limit() -> None:
+    """This process may open as many files as it is allowed to, up to MAX_FDS."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = MAX_FDS if hard == resource.RLIM_INFINITY else min(hard, MAX_FDS)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _room_for_watches() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(0, soft - RESERVED_FDS)
+    return MAX_FDS if soft == resource.RLIM_INFINITY else max(0, soft - RESERVED_FDS)

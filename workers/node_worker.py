@@ -1,8 +1,11 @@
 """Observation for the whole node: answers the master's requests, and finds by itself what nobody asked about.
 
 Mirrors the generic PLEG (pkg/kubelet/pleg/generic.go). Different on purpose: a relist every ten seconds instead of one,
-because ends of processes (pidfds) and Podman's events mark single pods to be looked at; and a pod that is asked for is
-looked at alone, unless so many wait that one relist is cheaper.
+and every thirty when the last ones found nothing new, because ends of processes (pidfds) and Podman's events mark
+single pods to be looked at; and a pod that is asked for is looked at alone, unless so many wait that one relist is
+cheaper.
+
+While nothing happens a relist is two calls (the containers, and the pods that have none), whatever the number of pods.
 """
 
 from __future__ import annotations
@@ -38,12 +41,14 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from workers import labels
+from workers.doubts import is_in_motion
+from workers.exit_watch import raise_file_limit
 from workers.garbage import Garbage
 from workers.image_puller import ImagePuller
 from workers.log_gc import LogGarbage
 from workers.observer import Observer, Relisting
 from workers.published import Published, within_one_message
-from workers.relist import is_list_cheaper
+from workers.relist import is_list_cheaper, relist_period_s
 from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
 
 RELIST_JITTER: Final = 0.2
@@ -81,6 +86,7 @@ async def run_node_worker(
     rng: random.Random | None = None,
 ) -> None:
     """Serve until the master says so or is gone. No error of the runtime ends it, a bug does."""
+    raise_file_limit()
     worker = NodeWorker(context, channel, runtime, clock, row_writer, rng or random.Random())
     await channel.send(Ready(pid=os.getpid()))
     try:
@@ -126,6 +132,7 @@ class NodeWorker:
             pod_logs_dir=settings.pod_logs_dir,
             pods_dir=settings.pods_dir,
             on_exit=self._ask,
+            on_forgotten=self._forgotten,
         )
         self._puller = ImagePuller(runtime, clock, self._send)
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
@@ -142,6 +149,8 @@ class NodeWorker:
         """How often in a row a pod could not be looked at."""
         self._relist_at = 0.0
         """When the next relist is due, in monotonic seconds; infinite while one is under way."""
+        self._quiet_relists = 0
+        """How many in a row found nothing new, and nobody had a reason to doubt."""
         self._relist_failures = 0
         """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
         self._health = RuntimeHealth(healthy=False)
@@ -190,6 +199,10 @@ class NodeWorker:
             self._relist_at = 0.0
             self._wake.set()
 
+    def _doubt(self) -> None:
+        """Something may have happened without a word: relist more often."""
+        self._quiet_relists = 0
+
     # --- hints ---
 
     async def listen(self) -> None:
@@ -206,13 +219,21 @@ class NodeWorker:
             failures += 1
             log.info("Podman's stream of events broke: %s", why)
             self.garbage.podman_was_lost()
+            self._doubt()
             await asyncio.sleep(retry_delay_s(failures))
             self._ask_relist()
 
     def _hint(self, event: RuntimeEvent) -> None:
-        uid, delay_s = event.labels.get(labels.POD_UID, ""), HINTS.get(event.action)
-        if uid and delay_s is not None and not self._published.is_older(uid, event.time):
-            self._ask(uid, self._clock.now().mono + delay_s if delay_s else 0.0)
+        uid, delay_s, now = event.labels.get(labels.POD_UID, ""), HINTS.get(event.action), self._clock.now()
+        if uid and delay_s is not None and not self._published.is_older(uid, event.time, now):
+            self._ask(uid, now.mono + delay_s if delay_s else 0.0)
+
+    def _forgotten(self, uid: str) -> None:
+        """A process of that pod lives on, and Podman does not know its container any more."""
+        log.warning("Podman has forgotten a container of pod %s whose process runs", uid)
+        self.garbage.podman_was_lost()
+        self._doubt()
+        self._ask_relist()
 
     # --- looking ---
 
@@ -299,21 +320,30 @@ class NodeWorker:
         answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
+        self._heed_surprises(waiting, relisting, [uid for uid in news if seen[uid].changed])
         if failed:
             again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
             self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
             return
-        period_s = self._relist_period_s * self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
+        period_s = relist_period_s(self._relist_period_s, self._quiet_relists)
+        period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
         changed = within_one_message(seen[uid] for uid in news)
         await self._send(Relisted(started_at=relisting.started_at, changed=changed))
+
+    def _heed_surprises(self, waiting: Sequence[str], relisting: Relisting, changed: Sequence[str]) -> None:
+        """What changed without any hint was missed, and what is between two states may not come to its end."""
+        in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
+        if relisting.failures or in_motion or self._observer.has_blind_spots or set(changed) - set(waiting):
+            self._doubt()
+        else:
+            self._quiet_relists += 1
 
     # --- results ---
 
     def _record(self, status: RuntimePodStatus) -> Observation:
         self._failures.pop(status.uid, None)
-        now = self._clock.now()
-        return self._published.record(status, now.wall - (now.mono - status.observed_at))
+        return self._published.record(status)
 
     def _retry(self, uid: str, why: str) -> None:
         """The request stays; it is due again after a delay, unless somebody has asked anew."""
@@ -324,6 +354,7 @@ class NodeWorker:
 
     async def _fail_relist(self, why: str) -> None:
         self._relist_failures += 1
+        self._doubt()
         self.garbage.podman_was_lost()
         self._relist_at = self._clock.now().mono + retry_delay_s(self._relist_failures)
         await self._report_health(RuntimeHealth(healthy=False, message=why))

@@ -10,6 +10,7 @@ import msgspec
 from ipc.api import LifecycleHandler
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers import labels
+from workers.doubts import lost_end
 from workers.image_reference import image_digest_reference
 from workers.naming import container_name_of
 from workers.runtime import InspectedContainer, ListedContainer, ListedPod
@@ -95,6 +96,17 @@ def _member(found: InspectedContainer) -> tuple[bool, RuntimeContainerStatus]:
 
 
 def _container(found: InspectedContainer) -> RuntimeContainerStatus:
+    container = _as_told(found)
+    if not found.started_at or container.state not in (ContainerState.CREATED, ContainerState.EXITED):
+        return container
+    # What was started and counts as created again has ended, like everything, with a reboot: Podman resets its state
+    # and keeps its dates. Then there is no exit code, or that of an earlier end; nor where Podman found none (-1).
+    if found.exit_code < 0 or (container.state is ContainerState.CREATED and found.finished_at < found.started_at):
+        return lost_end(container, found.finished_at)
+    return msgspec.structs.replace(container, state=ContainerState.EXITED)
+
+
+def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
     state = container_state(found.state)
     # Podman notes a start after the OCI runtime has come back: a process that ended at once did so "before" it.
     finished_at = max(found.finished_at, found.started_at) if state is ContainerState.EXITED else found.finished_at

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Set
 import msgspec
 
 from ipc.clock import Clock
-from ipc.runtime import ContainerState, RuntimePodStatus
+from ipc.runtime import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers import labels
+from workers.doubts import STUCK_SLACK_S, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
 from workers.observe import container_state, is_of, pod_status
-from workers.relist import Listing, halfway_removed, members_by_uid, to_inspect, unlisted_pods
+from workers.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
 from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, ListedPod, Runtime, RuntimeCallError
 from workers.start_error import with_start_errors
 from workers.termination_message import read_termination_message, with_termination_messages
@@ -44,18 +45,30 @@ class Observer:
         pod_logs_dir: str,
         pods_dir: str,
         on_exit: Callable[[str], None],
+        on_forgotten: Callable[[str], None] = lambda uid: None,
+        stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
-        """``on_exit`` gets the uid of a pod of which a process has just ended."""
+        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_forgotten`` of one that has a
+        process which Podman does not know any more."""
         self._runtime = runtime
         self._clock = clock
         self._instance = instance
         self._pod_logs_dir = pod_logs_dir
         self._pods_dir = pods_dir
-        self._exits = ExitWatch(runtime.open_process, on_exit)
+        self._on_forgotten = on_forgotten
+        self._stuck_slack_s = stuck_slack_s
+        self._exits = ExitWatch(runtime, clock, on_exit)
         self._inspected: dict[str, InspectedContainer] = {}
         self._messages: dict[str, str] = {}
         """What those that have ended had to say, by id: read once, after each inspect."""
         self._strays: dict[str, tuple[str, ...]] = {}
+        self._stopping: dict[str, float] = {}
+        """Since when each container is being stopped, in monotonic seconds, as far as it was seen."""
+
+    @property
+    def has_blind_spots(self) -> bool:
+        """Whether a container runs whose end only a relist finds."""
+        return bool(self._exits.unwatched)
 
     @property
     def containers(self) -> int:
@@ -76,23 +89,27 @@ class Observer:
         failures = await self._inspect([id for id, state in shown.items() if not self._is_settled(id, state)])
         if failures:
             raise next(iter(failures.values()))
-        self._forget({id for id, c in self._inspected.items() if c.labels.get(labels.POD_UID) == uid} - shown.keys())
+        await self._confirm_gone({id for id, c in self._ours() if c.labels[labels.POD_UID] == uid} - shown.keys())
         return self._status(uid, pods, shown, started_at)
 
     async def relist(self) -> Relisting:
-        """Everything. Raises RuntimeCallError when a list itself fails."""
+        """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it."""
         listing = await self._list()
-        failures = await self._inspect(to_inspect(listing.containers, self._inspected))
+        ids = {container.id for container in listing.containers}
+        await self._confirm_gone({id for id, _ in self._ours()} - ids)
+        wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
+        failures = await self._inspect(dict.fromkeys(wanted))
         for container in halfway_removed(listing.containers):
             if container.id in failures:
                 await self._finish_removal(container, failures)
-        ids = {container.id for container in listing.containers}
+        self._watch_again()
         self._forget(self._inspected.keys() - ids)
         self._exits.retain(ids)
-        self._strays = _strays(listing)
+        every = members_by_uid(listing)
+        self._strays = _strays(every, listing)
         statuses: dict[str, RuntimePodStatus] = {}
         pod_failures: dict[str, RuntimeCallError] = {}
-        for uid, members in members_by_uid(listing).items():
+        for uid, members in every.items():
             failed = failures.keys() & set(members.container_ids)
             try:
                 if failed:
@@ -105,6 +122,22 @@ class Observer:
     def close(self) -> None:
         """Watch nothing any more."""
         self._exits.close()
+
+    def _ours(self) -> list[tuple[str, InspectedContainer]]:
+        """What is known and carries our labels; members of our pods may be strangers."""
+        known = self._inspected.items()
+        return [(id, c) for id, c in known if is_of(c.labels, self._instance, c.labels.get(labels.POD_UID, ""))]
+
+    async def _confirm_gone(self, missing: Set[str]) -> None:
+        """A list does not show them, which is not believed: they are asked for by their ids. Raises RuntimeCallError.
+
+        A list that is cut off, or of an empty or another storage, must make no pod look absent.
+        """
+        failures = await self._inspect(sorted(missing))
+        for failure in failures.values():
+            raise failure
+        if there := missing & self._inspected.keys():
+            raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
     async def _list(self) -> Listing:
         started_at = self._clock.now().mono
@@ -127,7 +160,9 @@ class Observer:
         known = self._inspected.get(id)
         if known is None or known.state != state:
             return False
-        return state == "exited" or (state == "running" and self._exits.is_running(id, known.pid))
+        if state == "running":
+            return self._exits.is_running(id, known.pid) or self._exits.end_of(id, known.pid) is not None
+        return state == "exited"
 
     async def _inspect(self, ids: Iterable[str]) -> dict[str, RuntimeCallError]:
         """Renew what is known of these containers; the errors by id. What is gone is forgotten, which is no error."""
@@ -146,10 +181,17 @@ class Observer:
         self._inspected[id] = found
         uid = found.labels.get(labels.POD_UID, "")
         ours, state = is_of(found.labels, self._instance, uid), container_state(found.state)
-        if ours and found.state == "running":
-            self._exits.watch(id, found.pid, uid)
+        if ours and state is ContainerState.RUNNING:
+            self._exits.watch(found, uid)
         else:
             self._exits.forget(id)
+        if found.state == "stopping":
+            self._stopping.setdefault(id, self._clock.now().mono)
+        else:
+            self._stopping.pop(id, None)
+        if self._exits.end_of(id, found.pid) is not None:
+            found = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
+            state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
             self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
         return None
@@ -168,28 +210,46 @@ class Observer:
         self._forget({container.id})
         del failures[container.id]
 
+    def _watch_again(self) -> None:
+        """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
+        for id in sorted(self._exits.unwatched & self._inspected.keys()):
+            self._exits.watch(self._inspected[id], self._inspected[id].labels.get(labels.POD_UID, ""))
+
+    def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
+        """Its stop was begun by somebody who has left it at that."""
+        since = self._stopping.get(container.id)
+        patience_s = container.grace_period_s + self._stuck_slack_s
+        return since is not None and self._clock.now().mono - since >= patience_s
+
     def _forget(self, ids: Set[str]) -> None:
         for id in ids:
+            if self._exits.is_alive(id):
+                self._on_forgotten(self._inspected[id].labels.get(labels.POD_UID, ""))
             self._inspected.pop(id, None)
             self._messages.pop(id, None)
+            self._stopping.pop(id, None)
             self._exits.forget(id)
 
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """What is known of these pods and containers, and what Podman forgets. Raises RuntimeCallError."""
         found = [self._inspected[id] for id in ids if id in self._inspected]
-        ours = (container for container in found if is_of(container.labels, self._instance, uid))
-        status = with_termination_messages(pod_status(uid, pods, ours, started_at), self._messages)
+        ours = [container for container in found if is_of(container.labels, self._instance, uid)]
+        ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
+        status = with_unseen_ends(pod_status(uid, pods, ours, started_at), ends)
+        status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
+        status = with_termination_messages(status, self._messages)
         try:
             return with_start_errors(status, self._pod_logs_dir)
         except OSError as error:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read start errors", str(error)) from error
 
 
-def _strays(listing: Listing) -> dict[str, tuple[str, ...]]:
-    """Ids of containers outside of any pod, by uid."""
+def _strays(members: Mapping[str, Members], listing: Listing) -> dict[str, tuple[str, ...]]:
+    """Ids of containers outside of every pod that carries their uid, by uid."""
+    pod_ids = {container.id: container.pod_id for container in listing.containers}
     found: dict[str, tuple[str, ...]] = {}
-    for container in listing.containers:
-        if not container.pod_id:
-            uid = container.labels.get(labels.POD_UID, "")
-            found[uid] = (*found.get(uid, ()), container.id)
+    for uid, of_pod in members.items():
+        inside = {pod.id for pod in of_pod.pods}
+        if astray := tuple(id for id in of_pod.container_ids if pod_ids[id] not in inside):
+            found[uid] = astray
     return found

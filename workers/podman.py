@@ -20,11 +20,11 @@ import requests
 import urllib3.exceptions
 from podman import PodmanClient
 
-from workers import labels, leftovers, libpod
+from workers import labels, leftovers, libpod, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.libpod_client import Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
-from workers.pidfd import open_pidfd, wait_ended
+from workers.pidfd import wait_ended
 from workers.registry_logins import LoginsError, read_logins
 from workers.runtime import (
     CallCounts,
@@ -214,27 +214,32 @@ class PodmanRuntime:
     # --- waiting ---
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        pid = pid or await self._pid(id)
-        pidfd = open_pidfd(pid) if pid else None
+        if pid and not processes.exists(pid):
+            return True
+        found = await self._find(id)
+        if found is None or not found.pid or (pid and found.pid != pid):
+            return True
+        pidfd = processes.open_process(found)
         if pidfd is None:
             return True
         try:
-            # The pid may have passed to a stranger before the pidfd was opened, but not if it is the container's now.
-            return await self._pid(id) != pid or await wait_ended(pidfd, timeout_s)
+            return await wait_ended(pidfd, timeout_s)
         finally:
             os.close(pidfd)
 
-    def open_process(self, pid: int) -> int | None:
-        return open_pidfd(pid)
+    def open_process(self, container: InspectedContainer) -> int | None:
+        return processes.open_process(container)
 
-    async def _pid(self, id: str) -> int:
-        """Of the container's first process; 0 when it does not run or is gone."""
+    def has_monitor(self, container: InspectedContainer) -> bool:
+        return processes.has_monitor(container)
+
+    async def _find(self, id: str) -> InspectedContainer | None:
         try:
-            return (await self.inspect_container(id)).pid
+            return await self.inspect_container(id)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
-            return 0
+            return None
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         params = {"stream": "true", **self._ours()}

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ipc.board import Board, PodRowWriter
+from ipc.clock import Instant
 from ipc.messages import Observation
 from ipc.runtime import RuntimePodStatus
 
@@ -20,19 +21,13 @@ class _Row(msgspec.Struct, frozen=True):
     writer: PodRowWriter
 
 
-class _Known(msgspec.Struct, frozen=True):
-    status: RuntimePodStatus
-    wall: float
-    """When that look began, in epoch seconds."""
-
-
 class Published:
     """The rows of tracked pods and the newest view of all. The only writer of pod rows."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
         self._rows: dict[str, _Row] = {}
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, RuntimePodStatus] = {}
 
     @property
     def tracked(self) -> Set[str]:
@@ -45,7 +40,7 @@ class Published:
         writer = self._board.pod_writer(row)
         self._rows[uid] = _Row(row, writer)
         known = self._known.get(uid)
-        if known is None or not _write(writer, known.status):
+        if known is None or not _write(writer, known):
             writer.clear()
 
     def untrack(self, uid: str) -> None:
@@ -54,26 +49,29 @@ class Published:
         if row is not None:
             row.writer.clear()
 
-    def record(self, status: RuntimePodStatus, wall: float) -> Observation:
-        """Publish a look that began at ``wall`` (epoch seconds): what to tell the master of it.
+    def record(self, status: RuntimePodStatus) -> Observation:
+        """Publish a look: what to tell the master of it.
 
         An untracked pod's status travels in the message, and so does one that does not fit its row.
         """
         known = self._known.get(status.uid)
-        changed = known is None or not known.status.same_as(status)
+        changed = known is None or not known.same_as(status)
         row = self._rows.get(status.uid)
         if row is None and status.is_empty():
             self._known.pop(status.uid, None)
         else:
-            self._known[status.uid] = _Known(status, wall)
+            self._known[status.uid] = status
         if row is not None and _renew(row.writer, status, changed):
             return Observation(uid=status.uid, observed_at=status.observed_at, changed=changed, row=row.number)
         return Observation(uid=status.uid, observed_at=status.observed_at, changed=changed, status=status)
 
-    def is_older(self, uid: str, wall: float) -> bool:
-        """Whether something that happened at that epoch second is in the newest view of the pod already."""
+    def is_older(self, uid: str, wall: float, now: Instant) -> bool:
+        """Whether something that happened at that epoch second is in the newest view of the pod already.
+
+        The look's time is put on the wall clock as it goes now: that may have been set since.
+        """
         known = self._known.get(uid)
-        return known is not None and wall < known.wall
+        return known is not None and wall < now.wall - (now.mono - known.observed_at)
 
     def retain(self, existing: Set[str]) -> None:
         """Forget untracked pods that are not among these."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipc.messages import PullFailure
-from workers.restart import BackoffEntry, BackoffLimits, has_expired, next_backoff_s
+from workers.restart import BackoffEntry, BackoffLimits, has_expired, in_backoff, next_backoff_s
 
 PULL_BACKOFF: Final = BackoffLimits(initial_s=10.0, max_s=300.0, expires_after_s=600.0)
 """pkg/kubelet/kubelet.go (imageBackOffPeriod, MaxImageBackOff); client-go forgets after twice the maximum."""
@@ -35,8 +35,9 @@ class PullBackoff:
         failure = self._failures.get(image)
         if failure is None or has_expired(_entry(failure), now_wall, self._limits):
             return None
-        retry_at = failure.updated_at + failure.backoff_s
-        return (failure, retry_at) if now_wall < retry_at else None
+        if not in_backoff(_entry(failure), failure.updated_at, now_wall, self._limits):
+            return None
+        return failure, failure.updated_at + failure.backoff_s
 
     def failed(self, image: str, message: str, now_wall: float) -> float:
         """A pull has failed; the wall time before which trying again is useless (Backoff.Next)."""

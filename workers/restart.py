@@ -63,8 +63,12 @@ def has_expired(entry: BackoffEntry, event_at: float, limits: BackoffLimits) -> 
 
 
 def in_backoff(entry: BackoffEntry, event_at: float, now_wall: float, limits: BackoffLimits) -> bool:
-    """client-go flowcontrol Backoff.IsInBackOffSince."""
-    return not has_expired(entry, event_at, limits) and now_wall - event_at < entry.backoff_s
+    """client-go flowcontrol Backoff.IsInBackOffSince.
+
+    An event that lies further ahead than the back-off is long says that the clock was set back: how long ago it was is
+    unknown, and waiting for that time could take hours. So a jump makes a wait twice as long at the most.
+    """
+    return not has_expired(entry, event_at, limits) and abs(now_wall - event_at) < entry.backoff_s
 
 
 def next_backoff_s(entry: BackoffEntry | None, event_at: float, limits: BackoffLimits) -> float:

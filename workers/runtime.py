@@ -215,11 +215,14 @@ class Runtime(Protocol):
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
         """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""
 
-    def open_process(self, pid: int) -> int | None:
-        """A file descriptor, the caller's, that becomes readable when that process ends; None when there is none.
+    def open_process(self, container: InspectedContainer) -> int | None:
+        """A file descriptor, the caller's, that becomes readable when that container's process ends.
 
-        Raises OSError, e.g. EMFILE.
+        None when it has ended, even if a stranger has its pid by now. Raises OSError, e.g. EMFILE.
         """
+
+    def has_monitor(self, container: InspectedContainer) -> bool:
+        """Whether anybody waits for that container's end: without its monitor Podman never notices it."""
 
     async def remove_container(self, id: str) -> None:
         """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.

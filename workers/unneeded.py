@@ -15,6 +15,7 @@ from ipc.container_gc import dead_to_remove, evict_sandboxes
 from ipc.pod_containers import ContainerKind, every_container, find_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.decision import Given
+from workers.doubts import is_unnoticed_end
 from workers.kills import ALIVE, ContainerKill, kill_of
 from workers.termination import KillReason
 
@@ -61,9 +62,9 @@ def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeCont
 
 def _kept_dead(given: Given, name: str, too_many: Container[str]) -> Iterator[RuntimeContainerStatus]:
     """Of those that are too many only the newest of its name: it says that and how the container ended, how often, and
-    when it may start again."""
+    when it may start again. So it is with one that runs for Podman: everybody else takes it for a twin."""
     newest = given.status.newest(name)
-    return (c for c in _exited(given, name) if c is newest or c.id not in too_many)
+    return (c for c in _exited(given, name) if c is newest or not (c.id in too_many or is_unnoticed_end(c)))
 
 
 def _exited(given: Given, name: str) -> Iterator[RuntimeContainerStatus]:

@@ -11,17 +11,14 @@ from ipc.api import (
     ContainerStateWaiting,
 )
 from ipc.clock import rfc3339
+from ipc.runtime import CONTAINER_STATUS_UNKNOWN, UNKNOWN_EXIT_CODE, RuntimeContainerStatus
 from ipc.runtime import ContainerState as Observed
-from ipc.runtime import RuntimeContainerStatus
 
 CONTAINER_CREATING: Final = "ContainerCreating"
 POD_INITIALIZING: Final = "PodInitializing"
-STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
+STATUS_UNKNOWN: Final = CONTAINER_STATUS_UNKNOWN
 RESTARTING_ALL_CONTAINERS: Final = "RestartingAllContainers"
 COMPLETED: Final = "Completed"
-
-UNKNOWN_EXIT_CODE: Final = 137
-"""Of a container whose end nobody saw."""
 
 LOST_WHEN_TERMINATED: Final = "The container could not be located when the pod was terminated"
 LOST_WHEN_DELETED: Final = (
@@ -83,6 +80,8 @@ def stamp(wall: float) -> str | None:
 
 def _end_reason(container: RuntimeContainerStatus) -> str:
     """Podman knows no reason: the one that a CRI runtime would give."""
+    if container.reason:
+        return container.reason
     if container.oom_killed:
         return "OOMKilled"
     if not container.started_at:

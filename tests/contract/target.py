@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from tests.fakes.runtime import FakePodman, FakeRuntime
 from tests.podman_service import PodmanService
 from workers import labels
+from workers.pidfd import open_pidfd, wait_ended
 from workers.podman import PodmanRuntime
-from workers.runtime import InspectedContainer, Runtime
+from workers.removing import REMOVE_TRIES
+from workers.runtime import InspectedContainer, Runtime, RuntimeCallError
 
 FAKE_IMAGE = "localhost/rootlet-test:latest"
 FOREVER = ("sleep", "1000")
@@ -29,6 +33,15 @@ class Target(Protocol):
     def stranger(self) -> Runtime:
         """A runtime of another instance name on the same Podman."""
 
+    async def kill_monitor(self, container: InspectedContainer) -> None:
+        """kill -9 of its conmon; returns when that is dead."""
+
+    async def kill_process(self, container: InspectedContainer) -> None:
+        """kill -9 of its first process, behind Podman's back; returns when that is dead."""
+
+    async def abandon_stop(self, container: InspectedContainer) -> None:
+        """Somebody's `podman stop` is killed while it waits."""
+
     async def clean(self) -> None:
         """Remove everything and close."""
 
@@ -40,9 +53,9 @@ class _Base:
 
     async def clean(self) -> None:
         for pod in await self.runtime.list_pods():
-            await self.runtime.remove_pod(pod.id)
+            await remove(self.runtime.remove_pod, pod.id)
         for container in await self.runtime.list_containers():
-            await self.runtime.remove_container(container.id)
+            await remove(self.runtime.remove_container, container.id)
         for runtime in self._closing:
             await runtime.close()
 
@@ -55,6 +68,15 @@ class FakeTarget(_Base):
     def stranger(self) -> Runtime:
         return FakeRuntime(self._podman, "two")
 
+    async def kill_monitor(self, container: InspectedContainer) -> None:
+        self._podman.kill_monitor(container.id)
+
+    async def kill_process(self, container: InspectedContainer) -> None:
+        self._podman.exit(container.id, 137)
+
+    async def abandon_stop(self, container: InspectedContainer) -> None:
+        self._podman.abandon(container.id, "stopping")
+
 
 class PodmanTarget(_Base):
     def __init__(self, service: PodmanService) -> None:
@@ -66,6 +88,39 @@ class PodmanTarget(_Base):
         made = PodmanRuntime(self._service.socket, self._service.new_instance())
         self._closing.append(made)
         return made
+
+    async def kill_monitor(self, container: InspectedContainer) -> None:
+        await _kill(container.conmon_pid)
+
+    async def kill_process(self, container: InspectedContainer) -> None:
+        await _kill(container.pid)
+
+    async def abandon_stop(self, container: InspectedContainer) -> None:
+        stop = await asyncio.create_subprocess_exec("podman", "stop", "--time", "1000", container.id)
+        await eventually(lambda: self.runtime.inspect_container(container.id), lambda c: c.state == "stopping")
+        stop.kill()
+        await stop.wait()
+
+
+async def remove(verb: Callable[[str], Awaitable[None]], id: str) -> None:
+    """As often as Podman needs it."""
+    for remaining in reversed(range(REMOVE_TRIES)):
+        try:
+            return await verb(id)
+        except RuntimeCallError:
+            if not remaining:
+                raise
+    return None
+
+
+async def _kill(pid: int) -> None:
+    pidfd = open_pidfd(pid)
+    assert pidfd is not None
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        assert await wait_ended(pidfd, DEADLINE_S)
+    finally:
+        os.close(pidfd)
 
 
 _numbers = itertools.count()

@@ -44,6 +44,8 @@ VERSION = "4.3.1"
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 FIRST_PID = 10_000
 KILLED = 128 + signal.SIGKILL
+RUNNING = frozenset({"running", "paused", "stopping"})
+"""States in which Podman waits for a monitor's word of the end."""
 
 PROGRESS_PERIOD_S = 10.0
 
@@ -136,6 +138,10 @@ class FakeContainer:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     is_leftover: bool = False
     """The OCI runtime has a process of it, and Podman does not know."""
+    monitored: bool = True
+    """Its conmon lives; without it Podman does not notice the end of the process."""
+    is_dead: bool = False
+    """Its process has ended, and Podman says that it runs."""
     pipes: list[int] = field(default_factory=list)
     """Ends of pipes that are closed when the process ends: its pidfds."""
 
@@ -169,6 +175,8 @@ class FakePodman:
         """Names of containers whose creation was cut short: nothing is found under them, and they are in use."""
         self.cannot_start: set[str] = set()
         """Names of containers that the OCI runtime fails to start."""
+        self.without_layer: set[str] = set()
+        """Ids of containers of which nothing but their entry is left."""
         self.lost: dict[str, str] = {}
         """Processes of containers that were removed without it: names, and the instances that they are of."""
         self.commands: dict[tuple[str, ...], Program] = {}
@@ -183,16 +191,44 @@ class FakePodman:
     def exit(self, id: str, exit_code: int = 0, *, oom_killed: bool = False) -> None:
         """A container's process ends by itself."""
         container = self.container(id)
-        if container.state != "running":
+        if container.state not in RUNNING or container.is_dead:
             return
         if container.end is not None:
             container.end.cancel()
+        container.ended.set()
+        self._close_pipes(container)
+        if not container.monitored:
+            container.is_dead = True
+            return
         container.state, container.pid = "exited", 0
         container.exit_code, container.oom_killed = exit_code, oom_killed
         container.finished_at = self.clock.now().wall
-        container.ended.set()
-        self._close_pipes(container)
         self._tell("died", container)
+
+    def kill_monitor(self, id: str) -> None:
+        """kill -9 of a container's conmon; its process lives on."""
+        self.container(id).monitored = False
+
+    def forget(self, id: str) -> None:
+        """Podman loses a container; its process lives on."""
+        container = self.containers.pop(self.container(id).id)
+        self.lost[container.name] = container.labels.get(labels.INSTANCE, "")
+
+    def abandon(self, id: str, state: str) -> None:
+        """Somebody's `podman stop` (state stopping) or `podman rm` (removing, after a stop) is killed over it."""
+        if state == "removing":
+            self.exit(id, KILLED)
+        self.container(id).state = state
+
+    def reboot(self) -> None:
+        """All processes are gone, and Podman has noticed that when it started (libpod, resetState)."""
+        for container in self.containers.values():
+            if container.end is not None:
+                container.end.cancel()
+            container.ended.set()
+            self._close_pipes(container)
+            container.state = "exited" if container.state == "exited" else "configured"
+            container.pid, container.is_dead = 0, False
 
     def break_events(self) -> None:
         """Every event stream ends."""
@@ -289,7 +325,7 @@ class FakePodman:
         if re.split("[+-]", word)[0] not in {s.name.removeprefix("SIG") for s in signal.Signals}:
             _refuse(ErrorKind.INVALID, f"invalid signal: {name}")
         container = self.containers.get(id)
-        if container is None or container.state != "running" or container.program is None:
+        if container is None or container.state not in RUNNING or container.is_dead or container.program is None:
             return
         container.signals.append(name)
         if word == "KILL":
@@ -324,10 +360,11 @@ class FakePodman:
         """Podman is killed between removing the container's layer and forgetting the container."""
         self.exit(id)
         self.container(id).state = "removing"
+        self.without_layer.add(id)
 
     def inspected(self, id: str) -> InspectedContainer:
         container = self.container(id)
-        if container.state == "removing":
+        if container.id in self.without_layer:
             _refuse(ErrorKind.INTERNAL, f'getting container from store "{id}": container not known')
         return _inspected(container)
 
@@ -339,13 +376,17 @@ class FakePodman:
             self._remove(container)
         del self.pods[id]
 
-    def open_process(self, pid: int) -> int | None:
-        container = next((c for c in self.containers.values() if c.pid == pid), None)
-        if container is None:
+    def open_process(self, shown: InspectedContainer) -> int | None:
+        container = self.containers.get(shown.id)
+        if container is None or not shown.pid or container.pid != shown.pid or container.is_dead:
             return None
         reader, writer = os.pipe()
         container.pipes.append(writer)
         return reader
+
+    def has_monitor(self, shown: InspectedContainer) -> bool:
+        container = self.containers.get(shown.id)
+        return container is not None and container.state in RUNNING and container.monitored
 
     def _close_pipes(self, container: FakeContainer) -> None:
         for pipe in container.pipes:
@@ -378,6 +419,7 @@ class FakePodman:
     def _run(self, container: FakeContainer, program: Program) -> None:
         self._pids += 1
         container.state, container.pid = "running", self._pids
+        container.monitored, container.is_dead = True, False
         container.started_at = self.clock.now().wall
         container.ended.clear()
         self._tell("start", container)
@@ -420,6 +462,8 @@ class FakeRuntime:
         self.podman = podman
         self.down = False
         """No service answers."""
+        self.list_limit: int | None = None
+        """Lists show no more than so many, and do not say so."""
         self.calls: deque[str] = deque(maxlen=10_000)
         """The verbs called, newest last."""
         self._instance = instance
@@ -441,21 +485,21 @@ class FakeRuntime:
             pods = (pod for pod in self.podman.pods.values() if self._is_ours(pod.labels))
             return tuple(self._listed_pod(pod) for pod in pods if not uid or pod.labels.get(labels.POD_UID) == uid)
 
-        return await self._call("list_pods", listed)
+        return (await self._call("list_pods", listed))[: self.list_limit]
 
     async def list_empty_pods(self) -> tuple[ListedPod, ...]:
         def listed() -> tuple[ListedPod, ...]:
             pods = (pod for pod in self.podman.pods.values() if self._is_ours(pod.labels))
             return tuple(self._listed_pod(pod) for pod in pods if not self.podman.members(pod))
 
-        return await self._call("list_empty_pods", listed)
+        return (await self._call("list_empty_pods", listed))[: self.list_limit]
 
     async def list_containers(self) -> tuple[ListedContainer, ...]:
         def listed() -> tuple[ListedContainer, ...]:
             containers = (c for c in self.podman.containers.values() if self._is_ours(c.labels))
             return tuple(self._listed_container(container) for container in containers)
 
-        return await self._call("list_containers", listed)
+        return (await self._call("list_containers", listed))[: self.list_limit]
 
     async def inspect_pod(self, id: str) -> InspectedPod:
         def inspected() -> InspectedPod:
@@ -530,8 +574,11 @@ class FakeRuntime:
             return False
         return True
 
-    def open_process(self, pid: int) -> int | None:
-        return self.podman.open_process(pid)
+    def open_process(self, container: InspectedContainer) -> int | None:
+        return self.podman.open_process(container)
+
+    def has_monitor(self, container: InspectedContainer) -> bool:
+        return self.podman.has_monitor(container)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         await self._call("events", lambda: None)

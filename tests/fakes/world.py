@@ -427,7 +427,7 @@ class NodeWorkerModel:
         looked_at = {*look.waiting, *tracked, *look.shown} if look.uids is None else set(look.uids)
         seen = {uid: self._seen(look, uid) for uid in sorted(looked_at)}
         existing = {uid for uid, status in seen.items() if not status.is_empty()}
-        told = {uid: self._published.record(status, self._world.now.wall) for uid, status in seen.items()}
+        told = {uid: self._published.record(status) for uid, status in seen.items()}
         if look.waiting:
             self.outbox.append(Observed(observations=tuple(told[uid] for uid in look.waiting)))
         if look.uids is None:

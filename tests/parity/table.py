@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import enum
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from tests.named_tests import missing
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DATA_FILE: Final = ROOT / "docs" / "parity.toml"
@@ -64,15 +64,10 @@ def load(data: bytes) -> Table:
     return msgspec.toml.decode(data, type=Table)
 
 
-Known = Mapping[str, frozenset[str]]
-"""Path of a test file -> the names of its tests."""
-
-
 def faults(table: Table, root: Path) -> list[str]:
     """Everything that is wrong, a line each; test files are looked up below ``root``."""
-    named = {reference.partition("::")[0] for _, row in table.rows() for reference in row.tests}
-    known = {path: _tests_of(root / path) for path in named}
-    return [*_wrong_groups(table), *(f"{id}: {fault}" for id, row in table.rows() for fault in _wrong(row, known))]
+    lost = frozenset(missing((reference for _, row in table.rows() for reference in row.tests), root))
+    return [*_wrong_groups(table), *(f"{id}: {fault}" for id, row in table.rows() for fault in _wrong(row, lost))]
 
 
 def _wrong_groups(table: Table) -> Iterator[str]:
@@ -84,34 +79,14 @@ def _wrong_groups(table: Table) -> Iterator[str]:
             yield f"{group.id}: its rows are not {group.id}-01, {group.id}-02, … in this order"
 
 
-def _wrong(row: Row, known: Known) -> Iterator[str]:
+def _wrong(row: Row, lost: frozenset[str]) -> Iterator[str]:
     if not row.title.strip():
         yield "has no title"
     if row.state is not State.DONE and not row.note.strip():
         yield f"is {row.state} and does not say why"
     if row.state in SHOWN_BY_TESTS and not row.tests:
         yield f"is {row.state} and names no test"
-    yield from (f"there is no test {reference}" for reference in row.tests if not _exists(reference, known))
-
-
-def _exists(reference: str, known: Known) -> bool:
-    """As a function of that file, or as a method of a class in it."""
-    path, _, name = reference.partition("::")
-    return name in known[path]
-
-
-def _tests_of(file: Path) -> frozenset[str]:
-    """None of a file that is not there."""
-    return frozenset(_test_names(ast.parse(file.read_text()))) if file.is_file() else frozenset()
-
-
-def _test_names(parent: ast.Module | ast.ClassDef) -> Iterator[str]:
-    """``name``, or ``Class::name`` as pytest writes it."""
-    for node in parent.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-            yield node.name
-        if isinstance(node, ast.ClassDef):
-            yield from map(partial("{}::{}".format, node.name), _test_names(node))
+    yield from (f"there is no test {reference}" for reference in row.tests if reference in lost)
 
 
 def count(rows: Mapping[str, Row]) -> dict[State, int]:

@@ -135,7 +135,10 @@ class Agent:
             admin_socket=directory / "run" / "admin.sock",
             container_runtime_endpoint=f"unix://{directory}/nobody.sock",
             workers=WorkersSettings(
-                count=1, heartbeat_timeout_s=1.0, max_deaths=MAX_DEATHS, death_period_s=60.0  # type: ignore[arg-type]
+                count=1,
+                heartbeat_timeout_s=1.0,
+                max_deaths=MAX_DEATHS,
+                death_period_s=60.0,  # type: ignore[arg-type]
             ),
         )
         self.exit_code: int | None = None

@@ -8,8 +8,8 @@ import pytest
 from ipc.api import Container, ContainerState, ContainerStatus, ObjectMeta, Pod, PodSpec, PodStatus, RestartPolicy
 from ipc.clock import Instant
 from ipc.messages import SyncAction, SyncResult
+from ipc.runtime import CONTAINER_STATUS_UNKNOWN, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.runtime import ContainerState as Observed
-from ipc.runtime import RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.status import StatusInput, generate_pod_status
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)
@@ -98,6 +98,7 @@ def test_a_reason_says_nothing_of_a_container_that_is_done(policy: RestartPolicy
         ({"exit_code": 1}, "terminated Error 1"),
         ({"exit_code": 143}, "terminated Error 143"),
         ({"exit_code": 137, "oom_killed": True}, "terminated OOMKilled 137"),
+        ({"exit_code": 137, "reason": CONTAINER_STATUS_UNKNOWN}, "terminated ContainerStatusUnknown 137"),
         ({"exit_code": 128, "started_at": 0.0, "error": "crun: no such file"}, "terminated ContainerCannotRun 128"),
     ],
 )

@@ -161,7 +161,7 @@ class WatchedPodman(FakePodman):
 
     def running(self) -> list[FakeContainer]:
         """Those of pods, without infra containers."""
-        return [c for c in self.containers.values() if c.state == "running" and not c.is_infra]
+        return [c for c in self.containers.values() if c.state == "running" and not (c.is_infra or c.is_dead)]
 
 
 class FakeHost(Host):

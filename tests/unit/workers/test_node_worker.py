@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
 from workers.node_worker import HINTS, RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.runtime import InspectedContainer
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
@@ -287,15 +290,110 @@ async def test_lost_hints_only_delay() -> None:
 
 
 @simulated
-async def test_the_relist_period_varies_by_a_fifth() -> None:
+async def test_the_relist_period_grows_while_nothing_is_new_and_varies_by_a_fifth() -> None:
     host = Host()
     async with host.worker() as master:
-        while master.count(Relisted) < 30:
-            await master.first(Relisted, after=len(master.reports))
-        times = [report.started_at for report in master.reports if isinstance(report, Relisted)]
-        gaps = [later - earlier for earlier, later in pairwise(times)]
-        assert all(8.0 <= gap <= 12.01 for gap in gaps)
-        assert max(gaps) - min(gaps) > 2.0
+        gaps = await _gaps_between_relists(master, 30)
+        assert all(16.0 <= gap <= 24.01 for gap in gaps[:1])
+        assert all(24.0 <= gap <= 36.01 for gap in gaps[1:])
+        assert max(gaps[1:]) - min(gaps[1:]) > 6.0
+
+
+async def _gaps_between_relists(master: Master, count: int) -> list[float]:
+    """Of so many from now on."""
+    before = len(master.reports)
+    while sum(isinstance(report, Relisted) for report in master.reports[before:]) < count:
+        await master.first(Relisted, after=len(master.reports))
+    times = [report.started_at for report in master.reports if isinstance(report, Relisted)][-count - 1 :]
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+@simulated
+async def test_what_was_missed_makes_the_next_relist_come_sooner() -> None:
+    host = Host()
+    container = host.running("u1")
+    host.running("u2")
+    async with host.worker() as master:
+        master.send(Track(uid="u1", row=0), Track(uid="u2", row=1))
+        await _gaps_between_relists(master, 5)
+        host.podman.mute = True
+        host.running("u1", 1)
+        missed, sooner, *later = await _gaps_between_relists(master, 4)
+        assert missed >= 24.0
+        assert sooner <= 12.01
+        assert 16.0 <= later[0] <= 24.01
+        host.podman.mute = False
+        host.podman.exit(container)  # told by its pidfd: no reason for doubt
+        assert min(await _gaps_between_relists(master, 4)) >= 24.0
+
+
+@simulated
+async def test_a_state_that_does_not_last_is_looked_at_often() -> None:
+    host = Host()
+    container = host.running("u1")
+    async with host.worker() as master:
+        await _gaps_between_relists(master, 5)
+        host.podman.abandon(container, "removing")
+        await _gaps_between_relists(master, 1)
+        assert max(await _gaps_between_relists(master, 5)) <= 12.01
+
+
+@simulated
+async def test_what_cannot_be_watched_is_found_by_relists_that_stay_frequent() -> None:
+    host = Host()
+    container = host.running("u1")
+
+    def fail(shown: InspectedContainer) -> int | None:
+        raise OSError("too many open files")
+
+    open_process = host.runtime.open_process
+    host.runtime.open_process = fail  # type: ignore[method-assign]
+    async with host.worker() as master:
+        master.send(Track(uid="u1", row=0))
+        assert max(await _gaps_between_relists(master, 5)) <= 12.01
+        host.podman.kill_monitor(container)
+        host.podman.exit(container)
+        host.runtime.open_process = open_process  # type: ignore[method-assign]
+        await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, len(master.reports))
+        assert min((await _gaps_between_relists(master, 6))[3:]) >= 24.0
+
+
+async def _quiet_calls(pods: int, minutes: int) -> dict[str, int]:
+    """How often each verb is called in that time of a node worker that knows everything already."""
+    host = Host()
+    for number in range(pods):
+        host.running(f"u{number}")
+    async with host.worker(pod_rows=pods) as master:
+        master.send(*(Track(uid=f"u{number}", row=number) for number in range(pods)))
+        await _gaps_between_relists(master, 3)
+        before = Counter(host.runtime.calls)
+        await asyncio.sleep(60 * minutes)
+        return dict(Counter(host.runtime.calls) - before)
+
+
+def test_when_nothing_happens_the_number_of_calls_does_not_depend_on_the_number_of_pods() -> None:
+    minutes = 10
+    few, many = (simulate(partial(_quiet_calls, pods, minutes)) for pods in (60, 300))
+    assert few.keys() == many.keys() == {"list_containers", "list_empty_pods"}
+    for calls in (few, many):
+        # A relist every 24 to 36 seconds.
+        assert all(1.6 * minutes <= count <= 2.6 * minutes for count in calls.values())
+
+
+@simulated
+async def test_a_relist_inspects_only_what_has_changed() -> None:
+    host = Host()
+    for number in range(60):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        host.podman.mute = True
+        await asyncio.sleep(1)
+        host.running("new")
+        before = Counter(host.runtime.calls)
+        master.send(Relist())
+        await master.first(Relisted, after=len(master.reports))
+        calls = dict(Counter(host.runtime.calls) - before)
+        assert calls == {"list_containers": 1, "list_empty_pods": 1, "inspect_container": 2}
 
 
 @simulated

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ipc.api import ExecAction, LifecycleHandler
-from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
+from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.unit.workers.runtime_values import (
     INSTANCE,
     UID,
@@ -202,3 +202,27 @@ def test_a_container_is_ours_by_both_labels(found: dict[str, str], ours: bool) -
 def test_an_infra_container_in_a_list_stands_for_its_pod() -> None:
     pod = sandbox_of(listed("infra", is_infra=True, labels=own_labels()))
     assert (pod.id, pod.name, pod.infra_id, pod.labels) == ("p1", "pod-one", "infra", own_labels())
+
+
+@pytest.mark.parametrize(
+    ("fields", "ended"),
+    [
+        ({"state": "exited", "exit_code": -1, "finished_at": 150.0}, (137, CONTAINER_STATUS_UNKNOWN, 150.0)),
+        ({"state": "configured", "exit_code": 0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
+        ({"state": "configured", "exit_code": 3, "finished_at": 90.0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
+        ({"state": "configured", "exit_code": 3, "finished_at": 150.0}, (3, "", 150.0)),
+        ({"state": "created", "exit_code": 0, "finished_at": 150.0}, (0, "", 150.0)),
+    ],
+    ids=["no exit file", "reboot", "reboot of a second run", "reboot after its end", "about to run again"],
+)
+def test_an_end_without_an_exit_code_is_no_success(fields: dict[str, Any], ended: tuple[int, str, float]) -> None:
+    """A reboot makes Podman show what it ran as configured (libpod, resetState), with all its dates."""
+    shown = inspected("c1", **{"pid": 0, **fields})
+    (container,) = pod_status(UID, [], [shown], 5.0).containers
+    assert container.state is ContainerState.EXITED
+    assert (container.exit_code, container.reason, container.finished_at) == ended
+
+
+def test_what_never_ran_is_created() -> None:
+    (container,) = pod_status(UID, [], [inspected("c1", state="configured", started_at=0.0, pid=0)], 5.0).containers
+    assert container.state is ContainerState.CREATED

@@ -21,6 +21,12 @@ def test_what_was_remembered_counts_as_if_it_had_happened_here() -> None:
     assert backoff.remembered(NOW + 40.0) == (again,)
 
 
+def test_a_clock_that_was_set_back_is_not_waited_for() -> None:
+    backoff = PullBackoff("u1", [failure(backoff_s=40.0)])
+    assert backoff.waits_for("a", NOW - 3 * 3600.0) is None
+    assert backoff.waits_for("a", NOW - 39.0) is not None
+
+
 def test_nothing_is_remembered_for_longer_than_twice_the_maximum() -> None:
     backoff = PullBackoff("u1", [failure("old", updated_at=NOW - 601.0), failure("new")])
     assert [known.image for known in backoff.remembered(NOW)] == ["new"]

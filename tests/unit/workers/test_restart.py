@@ -56,6 +56,26 @@ def test_the_delay_is_capped() -> None:
     assert decide(dead(9, ran_s=1, backoff_s=300.0), at=START + 301).backoff_s == 300.0
 
 
+@pytest.mark.parametrize("back_s", [41.0, 3 * 3600.0, 20 * 365 * 86_400.0])
+def test_a_clock_that_was_set_back_is_not_waited_for(back_s: float) -> None:
+    crashed = dead(1, ran_s=5, backoff_s=40.0)
+    assert decide(crashed, at=START + 5 - back_s) == RestartDecision(backoff_s=80.0)
+
+
+def test_a_clock_that_was_set_back_a_little_makes_a_wait_twice_as_long_at_the_most() -> None:
+    crashed = dead(1, ran_s=5, backoff_s=40.0)
+    assert decide(crashed, at=START + 5 - 39) == RestartDecision(backoff_s=40.0, retry_at=START + 45)
+
+
+def test_a_clock_that_was_set_forward_starts_one_container_early_and_then_waits_again() -> None:
+    jump_s = 3 * 3600.0
+    crashed = dead(3, ran_s=5, backoff_s=160.0)
+    started = decide(crashed, at=START + 5 + jump_s)
+    assert started == RestartDecision(backoff_s=320.0 if LIMITS.max_s >= 320.0 else 300.0)
+    next_one = dead(4, created_at=START + 5 + jump_s, ran_s=1, backoff_s=started.backoff_s)
+    assert decide(next_one, at=START + 7 + jump_s).retry_at == START + 6 + jump_s + started.backoff_s
+
+
 @pytest.mark.parametrize(("ran_s", "label"), [(600.0, 300.0), (600.1, 10.0)])
 def test_a_long_run_forgets(ran_s: float, label: float) -> None:
     """Exactly 600 s is not longer than 600 s."""

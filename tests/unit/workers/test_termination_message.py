@@ -247,7 +247,7 @@ def test_the_last_words_of_a_whole_pod_fit_its_row(containers: int) -> None:
     assert sum(len(message.encode()) for message in newest) <= MAX_POD_BYTES
     published = Published(Board.create(worker_slots=1, pod_rows=1))
     published.track(of.metadata.uid, 0)
-    assert published.record(told, 0.0).row == 0
+    assert published.record(told).row == 0
 
 
 def test_more_than_a_row_holds_travels_in_the_message() -> None:
@@ -255,7 +255,7 @@ def test_more_than_a_row_holds_travels_in_the_message() -> None:
     told = with_termination_messages(observed(of, seen(of, "a", ContainerState.EXITED)), {"a-0": "x" * 4096})
     published = Published(Board.create(worker_slots=1, pod_rows=1, pod_row_bytes=1024))
     published.track(of.metadata.uid, 0)
-    again = published.record(told, 0.0)
+    again = published.record(told)
     assert (again.row, again.status) == (-1, told)
 
 

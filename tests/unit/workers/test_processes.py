@@ -1,0 +1,94 @@
+"""Whose process a pid is, on real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from ipc.clock import wall
+from tests.unit.workers.runtime_values import inspected
+from workers import processes
+from workers.processes import START_SLACK_S, has_monitor, is_process_of, open_process
+
+ID = "5619b1a64b4a9392e42f6c5da3acab914f88f81c83ff719235e3ce71096f4c40"
+AS_CONMON = "sleep 1000 & echo $!; wait"
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def monitored() -> Iterator[tuple[int, int]]:
+    """Pids of a monitor and of its container's process."""
+    command = ["conmon", "-c", AS_CONMON, "-c", ID, "-u", ID]
+    with subprocess.Popen(command, executable="/bin/sh", stdout=subprocess.PIPE, text=True) as conmon:
+        assert conmon.stdout is not None
+        pid = int(conmon.stdout.readline())
+        yield conmon.pid, pid
+        for each in (pid, conmon.pid):
+            os.kill(each, signal.SIGKILL)
+
+
+def test_the_monitors_child_is_the_container(monitored: tuple[int, int]) -> None:
+    conmon, pid = monitored
+    # The clock was set back since: by its dates alone it would be a stranger.
+    container = inspected(ID, pid=pid, conmon_pid=conmon, started_at=wall() - 10_000)
+    assert has_monitor(container)
+    assert is_process_of(container)
+    pidfd = open_process(container)
+    assert pidfd is not None
+    os.close(pidfd)
+
+
+def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> None:
+    conmon, pid = monitored
+    other = inspected(ID.replace("5", "6"), pid=pid, conmon_pid=conmon, started_at=wall() - 10_000)
+    assert not has_monitor(other)
+    assert not is_process_of(other)
+
+
+def test_a_pid_of_a_younger_process_was_used_again(sleeper: subprocess.Popen[bytes]) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    reused = inspected(ID, pid=sleeper.pid, conmon_pid=sleeper.pid, started_at=wall() - START_SLACK_S - 2)
+    assert not has_monitor(reused)
+    assert open_process(reused) is None
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_without_a_monitor_what_is_not_younger_is_the_container(sleeper: subprocess.Popen[bytes]) -> None:
+    container = inspected(ID, pid=sleeper.pid, conmon_pid=1, started_at=wall())
+    pidfd = open_process(container)
+    assert pidfd is not None
+    os.close(pidfd)
+
+
+def test_a_cgroup_with_the_id_needs_no_dates(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    read = processes._read
+
+    def with_cgroup(pid: int, name: str) -> str:
+        return f"0::/user.slice/libpod-{ID}.scope/container\n" if name == "cgroup" else read(pid, name)
+
+    monkeypatch.setattr(processes, "_read", with_cgroup)
+    assert is_process_of(inspected(ID, pid=sleeper.pid, conmon_pid=1, started_at=0.0))
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**22 + 1])
+def test_nobody_is_no_process(pid: int) -> None:
+    assert open_process(inspected(ID, pid=pid)) is None
+
+
+def test_one_that_has_ended_is_none(sleeper: subprocess.Popen[bytes]) -> None:
+    container = inspected(ID, pid=sleeper.pid, conmon_pid=os.getpid(), started_at=wall())
+    sleeper.kill()
+    sleeper.wait()
+    assert not is_process_of(container)
+    assert open_process(container) is None

@@ -1,0 +1,78 @@
+"""Is this process that container's? What /proc says of the pids that Podman tells, without any privilege.
+
+A pid in Podman's state may have passed to a stranger: when its monitor (conmon) is gone, nobody strikes it out, and
+after a reboot with a runtime directory that outlives it all of them are old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from workers.pidfd import open_pidfd
+from workers.runtime import InspectedContainer
+
+PROC: Final = Path("/proc")
+MONITOR: Final = "conmon"
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+START_SLACK_S: Final = 2.0
+"""The time of boot in /proc/stat is in whole seconds."""
+_PPID, _START_TIME = 4 - 3, 22 - 3
+"""Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
+
+
+def open_process(container: InspectedContainer) -> int | None:
+    """A pidfd of the container's first process; None when that has ended, whoever has its pid now.
+
+    Raises OSError, e.g. EMFILE.
+    """
+    pidfd = open_pidfd(container.pid) if container.pid > 0 else None
+    if pidfd is None:
+        return None
+    # Looked at when the pidfd is there: had the process ended in between, the pidfd would say so.
+    if is_process_of(container):
+        return pidfd
+    os.close(pidfd)
+    return None
+
+
+def exists(pid: int) -> bool:
+    """Whether any process has that pid."""
+    return (PROC / str(pid)).exists()
+
+
+def has_monitor(container: InspectedContainer) -> bool:
+    """Whether conmon still waits for the container's end. Without it Podman never notices that."""
+    words = _read(container.conmon_pid, "cmdline").split("\0")
+    return os.path.basename(words[0]) == MONITOR and container.id in words
+
+
+def is_process_of(container: InspectedContainer) -> bool:
+    """Whether the process that has the container's pid is the container's.
+
+    Its cgroup carries the id, or its parent is the container's monitor. When neither says so (no cgroups, and the
+    monitor is dead) it must not be younger than the container's start, which Podman notes after the process is there.
+    """
+    if container.id in _read(container.pid, "cgroup"):
+        return True
+    fields = _read(container.pid, "stat").rpartition(")")[2].split()
+    if len(fields) <= _START_TIME:
+        return False  # it has just ended
+    if int(fields[_PPID]) == container.conmon_pid and has_monitor(container):
+        return True
+    return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
+
+
+def boot_time() -> float:
+    """When this host was booted, in epoch seconds of the present clock."""
+    lines = (PROC / "stat").read_text().splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith("btime ")))
+
+
+def _read(pid: int, name: str) -> str:
+    """Empty for a process that is not there."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return (PROC / str(pid) / name).read_bytes().decode(errors="replace")
+    return ""
