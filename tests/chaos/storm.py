@@ -198,7 +198,7 @@ class Storm:
     # --- targets ---
 
     def _role(self, role: str) -> list[psutil.Process]:
-        """The youngest last: a Podman service is two processes, of which the second one works."""
+        """The youngest last: of an agent that was killed just now some may still be there."""
         found = procs.roles(self._agent).get(role, [])
         if not found:
             raise Missed("no such process")

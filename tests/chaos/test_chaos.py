@@ -14,6 +14,11 @@ SEED = 20261120
 MINUTE_S = 60.0
 
 
+def say(line: str) -> None:
+    """At once: whoever waits for minutes wants to see it go on."""
+    print(line, flush=True)
+
+
 @pytest.mark.parametrize(
     ("pods", "duration_s"),
     [
@@ -21,6 +26,5 @@ MINUTE_S = 60.0
     ],
 )
 def test_what_a_storm_leaves(podman_service: PodmanService, pods: int, duration_s: float) -> None:
-    outcome = run(make_plan(SEED, duration_s, pods), podman_service.new_instance(), print)
-    print(outcome)
+    outcome = run(make_plan(SEED, duration_s, pods), podman_service.new_instance(), say)
     assert outcome.is_good, f"\n{outcome}"
