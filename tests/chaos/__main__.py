@@ -30,7 +30,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as directory:
         ensure_image(Path(directory))
     outcome = run(plan, f"test-{os.getpid()}-{int(wall())}", lambda line: print(line, flush=True))
-    print(outcome)
     return 0 if outcome.is_good else 1
 
 

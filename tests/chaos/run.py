@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 def run(plan: Plan, instance: str, say: Say) -> Outcome:
-    """The whole of it; nothing of it stays."""
+    """The whole of it, told as it goes on; nothing of it stays."""
     say(
         f"seed {plan.seed}: {len(plan.faults)} faults planned, {len(plan.calm)} calm and {len(plan.stormy)} stormy pods"
     )
@@ -111,7 +111,9 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
             "no process has grown": checks.leaks(before, checks.sizes(agent)),
             "no bug shows in the log": checks.bugs(agent),
         }
-        return Outcome(plan, storm.hits, storm.misses, keeper.exits, took_s, broken)
+        outcome = Outcome(plan, storm.hits, storm.misses, keeper.exits, took_s, broken)
+        say(str(outcome))
+        return outcome
 
 
 @contextlib.contextmanager
