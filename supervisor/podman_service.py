@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import tomli_w
 
+from supervisor.atomic_file import ensure_private_directory, write_atomically
 from supervisor.settings import Settings
 
 EXIT_COMMAND_DELAY_S = 10
@@ -54,10 +55,16 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
         return PodmanService(users)
     own = settings.admin_socket.with_suffix(".podman.sock")
     conf = settings.state_dir / "containers.conf"
-    conf.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    conf.write_bytes(tomli_w.dumps(merged_conf(read_files(conf_files(environ)), settings.podman.keyring)).encode())
+    _write_if_other(conf, tomli_w.dumps(merged_conf(read_files(conf_files(environ)), settings.podman.keyring)).encode())
     argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")
     return PodmanService(own, argv, {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"})
+
+
+def _write_if_other(file: Path, data: bytes) -> None:
+    """An agent that is started again on a full disk finds what it needs there. Raises OSError."""
+    if not file.is_file() or file.read_bytes() != data:
+        ensure_private_directory(file.parent)
+        write_atomically(file, data)
 
 
 def conf_files(environ: Mapping[str, str]) -> list[Path]:

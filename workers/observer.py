@@ -17,8 +17,8 @@ from workers import labels
 from workers.doubts import STUCK_SLACK_S, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
 from workers.observe import container_state, is_of, pod_status
-from workers.relist import Listing, Members, members_by_uid, to_inspect, unlisted_pods
-from workers.runtime import ErrorKind, InspectedContainer, ListedPod, Runtime, RuntimeCallError
+from workers.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
+from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, ListedPod, Runtime, RuntimeCallError
 from workers.start_error import with_start_errors
 from workers.termination_message import read_termination_message, with_termination_messages
 
@@ -99,6 +99,9 @@ class Observer:
         await self._confirm_gone({id for id, _ in self._ours()} - ids)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
         failures = await self._inspect(dict.fromkeys(wanted))
+        for container in halfway_removed(listing.containers):
+            if container.id in failures:
+                await self._finish_removal(container, failures)
         self._watch_again()
         self._forget(self._inspected.keys() - ids)
         self._exits.retain(ids)
@@ -192,6 +195,20 @@ class Observer:
         if ours and state is ContainerState.EXITED and not found.is_infra:
             self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
         return None
+
+    async def _finish_removal(self, container: ListedContainer, failures: dict[str, RuntimeCallError]) -> None:
+        """Podman died over it, or works on it: it can only be removed any more, and keeps its pod from being seen.
+        An infra container goes with its pod only, also when it was begun."""
+        try:
+            if container.is_infra:
+                await self._runtime.remove_pod(container.pod_id)
+            else:
+                await self._runtime.remove_container(container.id)
+        except RuntimeCallError as error:
+            failures[container.id] = error
+            return
+        self._forget({container.id})
+        del failures[container.id]
 
     def _watch_again(self) -> None:
         """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""

@@ -59,6 +59,11 @@ def to_inspect(containers: Iterable[ListedContainer], known: Mapping[str, Inspec
     return tuple(c.id for c in containers if c.id not in known or not is_same_run(known[c.id], c))
 
 
+def halfway_removed(containers: Iterable[ListedContainer]) -> tuple[ListedContainer, ...]:
+    """Those that Podman has begun to remove. It takes the layer first, and one without a layer cannot be inspected."""
+    return tuple(container for container in containers if container.state == "removing")
+
+
 def unlisted_pods(containers: Iterable[ListedContainer], empty_pods: Iterable[ListedPod]) -> frozenset[str]:
     """Ids of pods whose members are listed without their infra container: only an inspect of the pod shows them."""
     listed = tuple(containers)

@@ -108,6 +108,8 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         ContainerKind.REGULAR: (spec.containers, previous.container_statuses),
         ContainerKind.EPHEMERAL: (spec.ephemeral_containers, previous.ephemeral_container_statuses),
     }
+    if not given.looked_at:  # not even that it waits, or how often it was restarted
+        return {kind: tuple(known) for kind, (_, known) in lists.items()}
     made = {kind: container_statuses(surroundings, kind, *of_kind) for kind, of_kind in lists.items()}
     if given.rejection is None:
         return made

@@ -104,6 +104,7 @@ class Agent:
         """Added to that of the agent's processes."""
         self.configure({})
         self.socket = Path(self.settings["adminSocket"])
+        self.state = Path(self.settings["stateDir"])
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---
@@ -134,6 +135,10 @@ class Agent:
         self._process = self.spawn()
         self.until(first_look, "the first look", START_DEADLINE_S, MOMENT_POLL_S)
         self.until(lambda: self.is_up(sources_ready=sources_ready), "the agent is up", START_DEADLINE_S)
+
+    def respawn(self) -> None:
+        """Start it again after its end, as whoever started it would: without waiting for anything."""
+        self._process = self.spawn()
 
     def is_up(self, *, sources_ready: bool) -> bool:
         """Fails when the agent has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections import Counter
@@ -77,7 +78,13 @@ class Eye:
         return [name for id, name in found if id and id not in known and any(part in name for part in parts)]
 
     def remove_everything(self) -> None:
-        """All that carries the name, without asking the agent."""
+        """All that carries the name, without asking the agent. Podman fails for a container whose process it has lost,
+        and succeeds the second time."""
+        with contextlib.suppress(AssertionError):
+            self._remove_everything()
+        self._remove_everything()
+
+    def _remove_everything(self) -> None:
         if pods := self.podman_pods():
             podman("pod", "rm", "--force", "--time", "0", *pods)
         if left := [container.id for container in self.containers(infra=True)]:

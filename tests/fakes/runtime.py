@@ -175,6 +175,8 @@ class FakePodman:
         """Names of containers whose creation was cut short: nothing is found under them, and they are in use."""
         self.cannot_start: set[str] = set()
         """Names of containers that the OCI runtime fails to start."""
+        self.without_layer: set[str] = set()
+        """Ids of containers of which nothing but their entry is left."""
         self.lost: dict[str, str] = {}
         """Processes of containers that were removed without it: names, and the instances that they are of."""
         self.commands: dict[tuple[str, ...], Program] = {}
@@ -354,6 +356,18 @@ class FakePodman:
             _refuse(ErrorKind.INTERNAL, "an infra container cannot be removed without removing the pod")
         self._remove(container)
 
+    def cut_remove_container(self, id: str) -> None:
+        """Podman is killed between removing the container's layer and forgetting the container."""
+        self.exit(id)
+        self.container(id).state = "removing"
+        self.without_layer.add(id)
+
+    def inspected(self, id: str) -> InspectedContainer:
+        container = self.container(id)
+        if container.id in self.without_layer:
+            _refuse(ErrorKind.INTERNAL, f'getting container from store "{id}": container not known')
+        return _inspected(container)
+
     def remove_pod(self, id: str) -> None:
         pod = self.pods.get(id)
         if pod is None:
@@ -495,7 +509,7 @@ class FakeRuntime:
         return await self._call("inspect_pod", inspected)
 
     async def inspect_container(self, id: str) -> InspectedContainer:
-        return await self._call("inspect_container", lambda: _inspected(self.podman.container(id)))
+        return await self._call("inspect_container", lambda: self.podman.inspected(id))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))

@@ -60,3 +60,15 @@ def test_the_users_own_settings_stay(tmp_path: Path) -> None:
 
 def test_a_file_that_the_user_names_replaces_all_others(tmp_path: Path) -> None:
     assert conf_files({"CONTAINERS_CONF": "/a.conf", "HOME": str(tmp_path)}) == [Path("/a.conf")]
+
+
+def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
+    """So that an agent starts on a full disk. Another one replaces it whole."""
+    wanted = settings(tmp_path, service="own")
+    file = Path(choose_service(wanted, tmp_path, {"HOME": str(tmp_path)}).env["CONTAINERS_CONF"])
+    written, content = file.stat(), file.read_bytes()
+    choose_service(wanted, tmp_path, {"HOME": str(tmp_path)})
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
+    file.write_text("")
+    choose_service(wanted, tmp_path, {"HOME": str(tmp_path)})
+    assert file.read_bytes() == content

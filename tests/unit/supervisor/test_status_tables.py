@@ -41,7 +41,7 @@ READY_SANDBOX = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=S
 def status(
     wanted: Pod, *containers: RuntimeContainerStatus, previous: PodStatus | None = None, **more: object
 ) -> PodStatus:
-    observed = RuntimePodStatus(uid="u", sandboxes=(READY_SANDBOX,), containers=containers)
+    observed = RuntimePodStatus(uid="u", observed_at=1.0, sandboxes=(READY_SANDBOX,), containers=containers)
     given = StatusInput(pod=wanted, observed=observed, reasons=more.pop("reasons", {}), previous=previous, **more)  # type: ignore[arg-type]
     return generate_pod_status(given, NOW)
 
@@ -83,6 +83,17 @@ def test_the_start_time_is_the_earliest_known_also_when_it_is_seen_late() -> Non
     adopted = status(pod("a"), container("a", RUNNING), previous=first)
     assert adopted.start_time == "1970-01-01T00:00:50Z"
     assert status(pod("a"), previous=adopted).start_time == adopted.start_time
+
+
+def test_who_has_not_looked_says_nothing_of_containers_but_what_was_known() -> None:
+    """A new agent over a pod that runs: not even that a container waits, or was never restarted."""
+    unseen = StatusInput(pod=pod("a"), observed=RuntimePodStatus(uid="u"), reasons={}, previous=None)
+    first = generate_pod_status(unseen, NOW)
+    assert (first.phase, first.container_statuses) == ("Pending", ())
+    known = status(pod("a"), container("a", RUNNING, attempt=3))
+    again = generate_pod_status(msgspec.structs.replace(unseen, previous=known), LATER)
+    assert [s.restart_count for s in again.container_statuses] == [3]
+    assert again.container_statuses == known.container_statuses
 
 
 def test_a_failed_start_shows_as_waiting_with_its_reason_and_the_last_end() -> None:
@@ -129,12 +140,14 @@ def test_rejection_makes_it_failed_with_the_reason() -> None:
 
 def test_transition_times_move_only_with_the_status() -> None:
     wanted = pod("a")
-    observed = RuntimePodStatus(uid="u", sandboxes=(READY_SANDBOX,), containers=(container("a", RUNNING),))
+    observed = RuntimePodStatus(
+        uid="u", observed_at=1.0, sandboxes=(READY_SANDBOX,), containers=(container("a", RUNNING),)
+    )
     given = StatusInput(pod=wanted, observed=observed, reasons={}, previous=None)
     first = generate_pod_status(given, NOW)
     same = generate_pod_status(msgspec.structs.replace(given, previous=first), LATER)
     assert same == first
-    gone = RuntimePodStatus(uid="u", sandboxes=(READY_SANDBOX,), containers=(container("a", EXITED),))
+    gone = RuntimePodStatus(uid="u", observed_at=1.0, sandboxes=(READY_SANDBOX,), containers=(container("a", EXITED),))
     changed = generate_pod_status(msgspec.structs.replace(given, previous=first, observed=gone), LATER)
     times = {condition.type: condition.last_transition_time for condition in changed.conditions}
     assert times["Ready"] != times["Initialized"]

@@ -686,6 +686,27 @@ async def test_both_ways_of_looking_show_the_same() -> None:
         assert len(listed.containers) == 3
 
 
+@pytest.mark.parametrize("is_infra", [False, True])
+def test_a_removal_that_podman_died_over_is_finished(is_infra: bool) -> None:
+    """Without its layer Podman can list and remove it, but not show it."""
+
+    async def main() -> None:
+        host = Host()
+        id = host.running("u1")
+        host.running("u2")
+        pod = host.podman.containers[id].pod_id
+        begun = host.podman.pods[pod].infra_id if is_infra else id
+        host.podman.cut_remove_container(begun)
+        async with host.worker() as master:
+            master.send(Track(uid="u1", row=0), Track(uid="u2", row=1), Relist())
+            await master.observation("u1", lambda status: all(c.id != begun for c in status.containers))
+        assert begun not in host.podman.containers
+        assert (pod in host.podman.pods) is not is_infra
+        assert len(host.podman.pods) == 2 - is_infra
+
+    simulate(main)
+
+
 def test_a_failed_start_is_shown_as_an_end(tmp_path: Path) -> None:
     async def main() -> None:
         host = Host()

@@ -1,0 +1,167 @@
+"""One run: an agent, its pods, the storm, the calm after it, and the outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final, NamedTuple
+
+from ipc.clock import monotonic
+from tests.chaos import checks, disk
+from tests.chaos.plan import Plan
+from tests.chaos.storm import Keeper, Storm
+from tests.chaos.wanted import Wanted
+from tests.chaos.watch import Watch
+from tests.e2e.agent import Agent
+
+START_S: Final = 60.0
+PER_POD_S: Final = 5.0
+"""Generous: others may use the machine."""
+CONVERGENCE_S: Final = 240.0
+SETTLING_S: Final = 150.0
+"""Directories without a pod are looked for every minute."""
+HEARTBEAT_TIMEOUT_S: Final = 5
+MAX_BACKOFF_S: Final = 5
+MAX_SHOWN: Final = 6
+TELL_EVERY_S: Final = 15.0
+
+Say = Callable[[str], None]
+Check = Callable[[], list[str]]
+
+
+class Outcome(NamedTuple):
+    """What survived."""
+
+    plan: Plan
+    hits: Counter[str]
+    misses: Counter[str]
+    exits: Counter[int]
+    took_s: float
+    """From the end of the storm until everything was as it should be."""
+    broken: dict[str, list[str]]
+    """By promise: what broke it. Empty for those that were kept."""
+
+    @property
+    def is_good(self) -> bool:
+        return not any(self.broken.values())
+
+    def __str__(self) -> str:
+        hit = (
+            f"{kind} {count}" + (f" (+{self.misses[kind]} missed)" if self.misses[kind] else "")
+            for kind, count in sorted(self.hits.items())
+        )
+        lines = [
+            f"seed {self.plan.seed}: {sum(self.hits.values())} faults in {self.plan.duration_s:g} s: {', '.join(hit)}",
+            f"the agent ended {self.exits.total()} times: {dict(self.exits)}; whole again after {self.took_s:.1f} s",
+        ]
+        for promise, findings in self.broken.items():
+            lines.append(f"{'BROKEN' if findings else 'kept  '}  {promise}")
+            lines += [f"          {finding}" for finding in findings[:MAX_SHOWN]]
+            lines += [f"          … {len(findings) - MAX_SHOWN} more"] * (len(findings) > MAX_SHOWN)
+        return "\n".join(lines)
+
+
+def run(plan: Plan, instance: str, say: Say) -> Outcome:
+    """The whole of it, told as it goes on; nothing of it stays."""
+    say(
+        f"seed {plan.seed}: {len(plan.faults)} faults planned, {len(plan.calm)} calm and {len(plan.stormy)} stormy pods"
+    )
+    with _agent(instance) as (agent, state):
+        wanted, keeper = Wanted(agent), Keeper(agent)
+        agent.start()
+        wanted.add(*plan.calm, *plan.stormy)
+        agent.until_ready(wanted.editions, START_S + PER_POD_S * len(wanted.editions))
+        say(f"{len(wanted.editions)} pods are Ready")
+        before, lives = checks.sizes(agent), agent.eye.lives()
+        storm = Storm(plan, agent, wanted, keeper, state, say)
+        watch = Watch(agent, plan.calm, storm.robbed, keeper.exits.total)
+        with watch.on():
+            storm.rage()
+            over = monotonic()
+            say("the storm is over")
+            whole: dict[str, Check] = {
+                "every wanted pod is Ready": lambda: checks.not_ready(agent, wanted),
+                "the newest manifests run, each container once": lambda: checks.not_as_written(agent, wanted),
+                "the status is what Podman shows": lambda: checks.lies(agent, wanted),
+            }
+            converged = _settle(keeper, whole, CONVERGENCE_S, say)
+            took_s = monotonic() - over
+            say("looking at what is left")
+            clean: dict[str, Check] = {
+                "nothing is left behind": lambda: checks.left_behind(agent, wanted),
+                "the agent's processes are there, once each": lambda: checks.strangers(agent),
+            }
+            settled = _settle(keeper, clean, SETTLING_S, say)
+        now = agent.eye.lives()
+        calm = [
+            f"{'/'.join(key)} was restarted"
+            for key, life in lives.items()
+            if key[0] in plan.calm and now.get(key) != life
+        ]
+        broken = {
+            **converged,
+            **settled,
+            f"no container ever ran twice ({watch.samples} looks)": watch.twins,
+            "calm pods never noticed": watch.disturbed + calm,
+            f"restart counts never fell ({watch.answers} answers)": watch.falls,
+            "no process has grown": checks.leaks(before, checks.sizes(agent)),
+            "no bug shows in the log": checks.bugs(agent),
+        }
+        outcome = Outcome(plan, storm.hits, storm.misses, keeper.exits, took_s, broken)
+        say(str(outcome))
+        return outcome
+
+
+@contextlib.contextmanager
+def _agent(instance: str) -> Iterator[tuple[Agent, Path]]:
+    with contextlib.ExitStack() as stack:
+        place = Path(mkdtemp(prefix="rl-disk-", dir="/tmp"))
+        stack.callback(lambda: _remove(place))
+        state = stack.enter_context(disk.small_disk(place))
+        agent = Agent(
+            instance,
+            {
+                "stateDir": str(state),
+                "workers": {"heartbeatTimeout": f"{HEARTBEAT_TIMEOUT_S}s"},
+                "crashLoopBackOff": {"maxContainerRestartPeriod": f"{MAX_BACKOFF_S}s"},
+            },
+        )
+        stack.callback(agent.close)
+        yield agent, state
+
+
+def _remove(place: Path) -> None:
+    """What is mounted there is gone."""
+    (place / "seen" / "state").unlink(missing_ok=True)
+    for directory in (place / "seen", place / "disk", place):
+        directory.rmdir()
+
+
+def _settle(keeper: Keeper, wanted: dict[str, Check], deadline_s: float, say: Say) -> dict[str, list[str]]:
+    """The last findings of all, once none of them has any or the time is over; now and then what they are."""
+    findings: dict[str, list[str]] = {}
+    told_at = monotonic()
+
+    def are_fine() -> bool:
+        nonlocal told_at
+        findings.update({promise: _told(check) for promise, check in wanted.items()})
+        waits_for = [each for found in findings.values() for each in found]
+        if waits_for and monotonic() - told_at > TELL_EVERY_S:
+            told_at = monotonic()
+            say(f"waiting: {'; '.join(waits_for[:MAX_SHOWN])}")
+        return not waits_for
+
+    keeper.until(are_fine, deadline_s)
+    return findings
+
+
+def _told(check: Check) -> list[str]:
+    """Nobody answers while the agent starts."""
+    try:
+        return check()
+    except (OSError, http.client.HTTPException, AssertionError) as error:
+        return [f"cannot be told: {error!r}"]

@@ -1,0 +1,99 @@
+"""Looks again and again while the storm is on: what must never be so, not even for a moment."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+from collections.abc import Callable, Iterator, Set
+from typing import Final
+
+from tests.chaos import procs
+from tests.chaos.plan import parts_of
+from tests.e2e.agent import Agent, Json
+
+PERIOD_S: Final = 1.0
+MAX_FINDINGS: Final = 20
+_STATUSES: Final = ("containerStatuses", "initContainerStatuses")
+
+
+class Watch:
+    """Its findings are sentences; none is good."""
+
+    def __init__(self, agent: Agent, calm: tuple[str, ...], robbed: Set[str], lives: Callable[[], int]) -> None:
+        """``robbed``: pods of which a stranger has removed containers; ``lives``: how often the agent has ended."""
+        self._agent = agent
+        self._robbed = robbed
+        self._agent_lives = lives
+        self._calm = frozenset((pod, part) for pod in calm for part in parts_of(pod))
+        self._calm_lives = self._lives()
+        self._restarts: dict[tuple[str, str], tuple[int, int]] = {}
+        """The last count, and in which life of the agent it was told."""
+        self.twins: list[str] = []
+        self.disturbed: list[str] = []
+        self.falls: list[str] = []
+        self.samples = 0
+        self.answers = 0
+        """How often the agent answered."""
+        self.error: Exception | None = None
+
+    @contextlib.contextmanager
+    def on(self) -> Iterator[None]:
+        """Watch until the end of the block."""
+        end = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(end,), name="watch")
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def _watch(self, end: threading.Event) -> None:
+        try:
+            while not end.wait(PERIOD_S):
+                self._look()
+                self._compare_restarts()
+        except Exception as error:  # of this thread: told by the one that waits
+            self.error = error
+
+    def _look(self) -> None:
+        self.samples += 1
+        found = procs.running(self._agent.instance)
+        for one, other in procs.twins(found):
+            _add(self.twins, f"{one.pod}/{one.part} runs twice: pids {one.pid} and {other.pid}")
+        now = self._lives(found)
+        for key in self._calm_lives.keys() - now.keys():
+            _add(self.disturbed, f"{'/'.join(key)} does not run")
+        for key, life in now.items():
+            if key in self._calm_lives and life != self._calm_lives[key]:
+                _add(self.disturbed, f"{'/'.join(key)} is another process")
+
+    def _lives(self, found: list[procs.Running] | None = None) -> dict[tuple[str, str], tuple[int, float]]:
+        seen = procs.running(self._agent.instance) if found is None else found
+        return {(r.pod, r.part): (r.pid, r.started_at) for r in seen if (r.pod, r.part) in self._calm}
+
+    def _compare_restarts(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
+            life, shown = self._agent_lives(), self._agent.pods()
+            self.answers += 1
+            for name, pod in shown.items():
+                self._compare(name, pod, life)
+
+    def _compare(self, name: str, pod: Json, life: int) -> None:
+        for status in (each for kind in _STATUSES for each in pod["status"].get(kind, ())):
+            key, count = (name, status["name"]), status["restartCount"]
+            before, told_in = self._restarts.get(key, (0, life))
+            # A new agent knows only what the containers say that are left, as the kubelet does without its API server.
+            is_excused = name in self._robbed and told_in != life
+            if count < before and not is_excused:
+                _add(self.falls, f"{'/'.join(key)}: restart count {before}, then {count}: {status}")
+            self._restarts[key] = (count, life)
+
+
+def _add(findings: list[str], sentence: str) -> None:
+    """Once each, and not for ever."""
+    if sentence not in findings and len(findings) < MAX_FINDINGS:
+        findings.append(sentence)
