@@ -136,7 +136,7 @@ class Agent:
             container_runtime_endpoint=f"unix://{directory}/nobody.sock",
             workers=WorkersSettings(
                 count=1,
-                heartbeat_timeout_s=1.0,
+                heartbeat_timeout_s=1.0,  # type: ignore[arg-type]
                 max_deaths=MAX_DEATHS,
                 death_period_s=60.0,  # type: ignore[arg-type]
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipc.api import Container, Pod
-from ipc.hashing import container_hash
+from ipc.hashing import hash_in
 from ipc.messages import PodChanged
 from ipc.restart_policy import container_should_restart, is_restartable_init
 from tests.fakes.runtime import FakeContainer
@@ -42,7 +42,7 @@ def complaints(
     for name, container in alive.items():
         if name not in wanted:
             yield f"{name} runs and is not wanted"
-        elif name != "debug" and container.labels[labels.CONTAINER_HASH] != container_hash(wanted[name]):
+        elif name != "debug" and container.labels[labels.CONTAINER_HASH] != hash_in(pod.spec, wanted[name]):
             yield f"{name} runs as it was before an edit"
     yield from _missing(pod, podman, told, alive, now_wall)
 
@@ -85,7 +85,7 @@ def _missing(
             if sidecar:
                 continue
             return
-        if not sidecar and newest is not None and _is_over(newest, container):
+        if not sidecar and newest is not None and _is_over(newest, container, pod):
             continue
         if (why := _no_excuse(container, pod, podman, told, now_wall)) is None:
             if initialized:
@@ -100,9 +100,9 @@ def _missing(
             yield why
 
 
-def _is_over(newest: FakeContainer, container: Container) -> bool:
+def _is_over(newest: FakeContainer, container: Container, pod: Pod) -> bool:
     """An init container that was redefined before initialization was over runs anew."""
-    is_same = newest.labels[labels.CONTAINER_HASH] == container_hash(container)
+    is_same = newest.labels[labels.CONTAINER_HASH] == hash_in(pod.spec, container)
     return is_same and newest.state == "exited" and newest.exit_code == 0
 
 
@@ -128,7 +128,7 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
         backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
         if now_wall < newest.finished_at + backoff_s + SLACK_S:
             return None
-        is_same = newest.labels[labels.CONTAINER_HASH] == container_hash(container)
+        is_same = newest.labels[labels.CONTAINER_HASH] == hash_in(pod.spec, container)
         restarts = is_restartable_init(container) or container_should_restart(container, pod.spec, newest.exit_code)
         if is_same and not restarts:
             return None

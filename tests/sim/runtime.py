@@ -15,7 +15,7 @@ from ipc.messages import SyncPod
 from tests.fakes.runtime import KILLED, FakeContainer, FakePodman, FakeRuntime, Flavour, Program
 from tests.sim.loop import NOBODY
 from workers import labels
-from workers.runtime import ErrorKind, RuntimeCallError, RuntimeEvent, SpecDict
+from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError, RuntimeEvent, SpecDict
 
 T = TypeVar("T")
 
@@ -236,10 +236,10 @@ class SimPodman(FakePodman):
         for listener in self.listeners:
             listener.put_nowait(event)
 
-    def open_process(self, pid: int) -> int | None:
+    def open_process(self, container: InspectedContainer) -> int | None:
         if self.rng.random() < self.odds.no_pidfd:
             raise OSError("no file descriptors left")
-        return super().open_process(pid)
+        return super().open_process(container)
 
 
 class SimRuntime(FakeRuntime):
