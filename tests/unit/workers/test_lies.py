@@ -10,7 +10,7 @@ import pytest
 
 from ipc.messages import Observation, Observe, Relist, Relisted, RuntimeHealth, Track, WorkType
 from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
-from tests.fakes.clock import simulate
+from tests.fakes.clock import SimClock, simulate
 from tests.unit.workers import pods
 from tests.unit.workers.node_worker_harness import Master
 from tests.unit.workers.sync_harness import FakeHost
@@ -98,7 +98,7 @@ async def test_a_monitor_that_hangs_has_its_time_and_may_still_tell() -> None:
         await follow(master)
         # Stopped, not dead: it is there and says nothing.
         host.podman.kill_monitor(container)
-        host.runtime.has_monitor = lambda shown: True  # type: ignore[method-assign]
+        host.runtime.has_monitor = lambda container: True  # type: ignore[method-assign]
         host.podman.exit(container)
         ended_at = host.now()
         await news(master, is_lost)
@@ -404,6 +404,7 @@ def test_a_clock_that_jumps_keeps_no_crashed_container_waiting(tmp_path: Path, j
             host.podman.exit(host.running()["main"], 1)
             await host.settle(pod)
         host.podman.exit(host.running()["main"], 1)
+        assert isinstance(host.clock, SimClock)
         host.clock.wall_offset_s += jump_s
         done = await host.sync(pod)
         waits = [result.retry_at - host.clock.now().wall for result in done.results if result.retry_at]

@@ -343,7 +343,7 @@ async def test_what_cannot_be_watched_is_found_by_relists_that_stay_frequent() -
     host = Host()
     container = host.running("u1")
 
-    def fail(shown: InspectedContainer) -> int | None:
+    def fail(container: InspectedContainer) -> int | None:
         raise OSError("too many open files")
 
     open_process = host.runtime.open_process
