@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api import Pod, PodStatus
+from ipc.clock import Instant
 from ipc.messages import PullFailure, SyncDone, SyncResult, WorkType
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import past_active_deadline
@@ -88,6 +89,8 @@ class PodLifecycle:
         self.pull_failures: tuple[PullFailure, ...] = ()
         """Back-off of its images, as its last sync has left it."""
         self._generation = 0
+        self._clock_offset_s: float | None = None
+        """From the monotonic to the wall clock, when that was first asked for."""
 
     @property
     def active(self) -> bool:
@@ -143,10 +146,17 @@ class PodLifecycle:
         self.cleaned = self.cleaned and self.phase is WorkType.TERMINATED
         self.finished = self.cleaned and (view.is_empty() or not self.removed)
 
-    def is_past_deadline(self, now_wall: float) -> bool:
+    def is_past_deadline(self, now: Instant) -> bool:
         """Its activeDeadlineSeconds are over, and nobody stops it yet (active_deadline.go, ShouldSync)."""
         start_time = self.status.start_time if self.status is not None else None
-        return self.phase is WorkType.SYNC and past_active_deadline(self.pod, start_time, now_wall)
+        return self.phase is WorkType.SYNC and past_active_deadline(self.pod, start_time, self.steady_wall(now))
+
+    def steady_wall(self, now: Instant) -> float:
+        """The wall clock, but not what it was set forward since the pod is known here: that was no time to be active
+        in. Upstream's is the clock as it is."""
+        if self._clock_offset_s is None:
+            self._clock_offset_s = now.wall - now.mono
+        return min(now.wall, now.mono + self._clock_offset_s)
 
     @property
     def at_rest(self) -> bool:

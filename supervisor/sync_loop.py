@@ -394,7 +394,7 @@ class SyncLoop:
                 life.pending = True
                 self._touched.add(uid)
         for life in self._lives:
-            if life.is_past_deadline(now.wall):
+            if life.is_past_deadline(now):
                 self._terminate_if_terminal(life, now)
                 self._touched.add(life.uid)
         self._collect_garbage(now)

@@ -59,6 +59,8 @@ class Observer:
         self._stuck_slack_s = stuck_slack_s
         self._exits = ExitWatch(runtime, clock, on_exit)
         self._inspected: dict[str, InspectedContainer] = {}
+        self._ours: dict[str, frozenset[str]] = {}
+        """Ids of those that carry our labels, by uid: members of our pods may be strangers."""
         self._messages: dict[str, str] = {}
         """What those that have ended had to say, by id: read once, after each inspect."""
         self._strays: dict[str, tuple[str, ...]] = {}
@@ -89,14 +91,14 @@ class Observer:
         failures = await self._inspect([id for id, state in shown.items() if not self._is_settled(id, state)])
         if failures:
             raise next(iter(failures.values()))
-        await self._confirm_gone({id for id, c in self._ours() if c.labels[labels.POD_UID] == uid} - shown.keys())
+        await self._confirm_gone(self._ours.get(uid, frozenset()) - shown.keys())
         return self._status(uid, pods, shown, started_at)
 
     async def relist(self) -> Relisting:
         """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it."""
         listing = await self._list()
         ids = {container.id for container in listing.containers}
-        await self._confirm_gone({id for id, _ in self._ours()} - ids)
+        await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
         failures = await self._inspect(dict.fromkeys(wanted))
         for container in halfway_removed(listing.containers):
@@ -122,11 +124,6 @@ class Observer:
     def close(self) -> None:
         """Watch nothing any more."""
         self._exits.close()
-
-    def _ours(self) -> list[tuple[str, InspectedContainer]]:
-        """What is known and carries our labels; members of our pods may be strangers."""
-        known = self._inspected.items()
-        return [(id, c) for id, c in known if is_of(c.labels, self._instance, c.labels.get(labels.POD_UID, ""))]
 
     async def _confirm_gone(self, missing: Set[str]) -> None:
         """A list does not show them, which is not believed: they are asked for by their ids. Raises RuntimeCallError.
@@ -181,6 +178,8 @@ class Observer:
         self._inspected[id] = found
         uid = found.labels.get(labels.POD_UID, "")
         ours, state = is_of(found.labels, self._instance, uid), container_state(found.state)
+        if ours:
+            self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
         if ours and state is ContainerState.RUNNING:
             self._exits.watch(found, uid)
         else:
@@ -223,9 +222,13 @@ class Observer:
 
     def _forget(self, ids: Set[str]) -> None:
         for id in ids:
+            known = self._inspected.pop(id, None)
+            uid = known.labels.get(labels.POD_UID, "") if known is not None else ""
             if self._exits.is_alive(id):
-                self._on_forgotten(self._inspected[id].labels.get(labels.POD_UID, ""))
-            self._inspected.pop(id, None)
+                self._on_forgotten(uid)
+            left = self._ours.pop(uid, frozenset()) - {id}
+            if left:
+                self._ours[uid] = left
             self._messages.pop(id, None)
             self._stopping.pop(id, None)
             self._exits.forget(id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -50,6 +51,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """Its containers are down for good."""
     rejection: Failure | None = None
     """It was not admitted."""
+    steady_wall: float = math.inf
+    """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 
     @property
     def looked_at(self) -> bool:
@@ -138,9 +141,7 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
     )
     if previous.phase in TERMINAL_PHASES:
         phase = previous.phase
-    elif given.looked_at and past_active_deadline(
-        given.pod, status.start_time, _active_until(given.observed, phase, now)
-    ):
+    elif given.looked_at and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
         return _failed(status, DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE)
     kept = (previous.reason, previous.message) if phase == previous.phase else ("", "")
     return msgspec.structs.replace(status, phase=phase, reason=kept[0], message=kept[1])
@@ -150,10 +151,10 @@ def _failed(status: PodStatus, reason: str, message: str) -> PodStatus:
     return msgspec.structs.replace(status, phase="Failed", reason=reason, message=message)
 
 
-def _active_until(observed: RuntimePodStatus, phase: str, now: Instant) -> float:
+def _active_until(given: StatusInput, phase: str, now: Instant) -> float:
     """When its last container ended, for a pod that is at its end."""
-    ends = [container.finished_at for container in observed.containers if container.finished_at]
-    return max(ends) if ends and phase in TERMINAL_PHASES else now.wall
+    ends = [container.finished_at for container in given.observed.containers if container.finished_at]
+    return max(ends) if ends and phase in TERMINAL_PHASES else min(now.wall, given.steady_wall)
 
 
 def _conditions(given: StatusInput, status: PodStatus, previous: PodStatus) -> tuple[PodCondition, ...]:

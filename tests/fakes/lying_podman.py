@@ -56,6 +56,7 @@ class LyingPodman:
             c["Id"]: c for uid in uids for c in (self._container(instance, uid, infra) for infra in (True, False))
         }
         self._streams: list[asyncio.Event] = []
+        self._connections: set[asyncio.StreamWriter] = set()
 
     def _container(self, instance: str, uid: str, is_infra: bool) -> Json:
         kind = "infra" if is_infra else "main"
@@ -124,6 +125,7 @@ class LyingPodman:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, until somebody ends it."""
+        self._connections.add(writer)
         try:
             while request := await reader.readline():
                 while (await reader.readline()).strip():
@@ -134,6 +136,7 @@ class LyingPodman:
         except ConnectionError:
             return
         finally:
+            self._connections.discard(writer)
             writer.close()
 
     async def _respond(self, path: str, query: str, writer: asyncio.StreamWriter) -> bool:
@@ -154,6 +157,7 @@ class LyingPodman:
         match self.lie:
             case Lie.SILENCE:
                 await self._never()
+                return False
             case Lie.HANG_UP:
                 return False
             case Lie.GARBAGE:
@@ -189,6 +193,14 @@ class LyingPodman:
             end.set()
         self._streams.clear()
 
+    async def hang_up(self) -> None:
+        """On everybody; back when nobody is served any more."""
+        self.let_go()
+        for writer in tuple(self._connections):
+            writer.transport.abort()
+        while self._connections:  # noqa: ASYNC110 - each has a task of its own
+            await asyncio.sleep(0)
+
 
 async def _write(
     writer: asyncio.StreamWriter, status: int, body: bytes, headers: str = "", *, length: int | None = None
@@ -209,4 +221,4 @@ async def lying_podman(directory: Path, instance: str, uids: tuple[str, ...]) ->
         yield service, socket
     finally:
         server.close()
-        service.let_go()
+        await service.hang_up()

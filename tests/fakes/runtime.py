@@ -227,7 +227,7 @@ class FakePodman:
                 container.end.cancel()
             container.ended.set()
             self._close_pipes(container)
-            container.state = "exited" if container.state == "exited" else "configured"
+            container.state = "exited" if container.state == "exited" else "created"
             container.pid, container.is_dead = 0, False
 
     def break_events(self) -> None:

@@ -122,6 +122,7 @@ class Talk:
         self.settings = Settings(**settings)
         self.loop = SyncLoop(self.settings, workers, rows, "10.0.0.1", random.Random(0))
         self.mono = 100.0
+        self.clock_set_by_s = 0.0
         self.syncs: dict[str, SyncPod] = {}
         """The newest of every pod."""
         self.told: dict[str, PodChanged] = {}
@@ -141,7 +142,7 @@ class Talk:
 
     def say(self, event: LoopEvent) -> list[str]:
         self.mono += 1.0
-        commands = self.loop.handle(event, Instant(mono=self.mono, wall=WALL + self.mono))
+        commands = self.loop.handle(event, Instant(mono=self.mono, wall=WALL + self.mono + self.clock_set_by_s))
         return [word for command in commands for word in self._words(command)]
 
     def update(self, *pods: Pod | str, op: PodOperation = PodOperation.UPDATE) -> list[str]:

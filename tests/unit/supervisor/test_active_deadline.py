@@ -42,6 +42,16 @@ def test_it_counts_from_the_start_time(
 # --- the sync loop ---
 
 
+def test_a_clock_that_is_set_forward_ends_no_pod() -> None:
+    talk = Talk()
+    talk.start(pod("a", 60))
+    talk.clock_set_by_s = 3 * 3600.0
+    assert talk.tick(after_s=30.0) == []
+    talk.see(running("a"))
+    assert talk.phase("a") == "Running"
+    assert talk.tick(after_s=35.0) == ["terminating a"]
+
+
 def test_the_tick_ends_a_pod_with_its_normal_grace() -> None:
     talk = Talk()
     talk.start(pod("a", 60, grace_s=20))

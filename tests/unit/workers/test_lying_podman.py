@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.clock import SystemClock
+from ipc.clock import SystemClock, monotonic
 from ipc.messages import Observe, Relist, Relisted, Track
 from ipc.runtime import ContainerState, SandboxState
 from tests.fakes.lying_podman import Lie, lying_podman
@@ -36,8 +36,10 @@ async def test_no_bad_answer_makes_a_pod_absent_or_ends_the_worker(tmp_path: Pat
     async with lying_podman(tmp_path, "one", UIDS) as (service, socket):
         runtime = PodmanRuntime(socket, "one", request_timeout_s=REQUEST_TIMEOUT_S)
         async with node_worker(runtime, SystemClock(), relist_period_s=1e9) as master:
+            await master.first(Relisted)
+            asked_at = monotonic()
             master.send(*(Track(uid=uid, row=row) for row, uid in enumerate(UIDS)), Relist())
-            await master.first(Relisted, after=len(master.reports))
+            await master.first(Relisted, lambda report: report.started_at >= asked_at)
             assert_all_run(master)
             service.lie, before, lied_at = lie, len(master.reports), SystemClock().now().mono
             for uids in (UIDS, UIDS[:1]):

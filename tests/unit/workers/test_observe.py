@@ -209,11 +209,19 @@ def test_an_infra_container_in_a_list_stands_for_its_pod() -> None:
     [
         ({"state": "exited", "exit_code": -1, "finished_at": 150.0}, (137, CONTAINER_STATUS_UNKNOWN, 150.0)),
         ({"state": "configured", "exit_code": 0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
+        ({"state": "created", "exit_code": 0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
         ({"state": "configured", "exit_code": 3, "finished_at": 90.0}, (137, CONTAINER_STATUS_UNKNOWN, 101.5)),
         ({"state": "configured", "exit_code": 3, "finished_at": 150.0}, (3, "", 150.0)),
         ({"state": "created", "exit_code": 0, "finished_at": 150.0}, (0, "", 150.0)),
     ],
-    ids=["no exit file", "reboot", "reboot of a second run", "reboot after its end", "about to run again"],
+    ids=[
+        "no exit file",
+        "reboot",
+        "reboot as 4.3.1 shows it",
+        "reboot of a second run",
+        "reboot after its end",
+        "about to run again",
+    ],
 )
 def test_an_end_without_an_exit_code_is_no_success(fields: dict[str, Any], ended: tuple[int, str, float]) -> None:
     """A reboot makes Podman show what it ran as configured (libpod, resetState), with all its dates."""
