@@ -21,6 +21,7 @@ from tests.unit.workers.sync_harness import Host
 from workers.leftovers import find_monitors
 from workers.observer import Observer
 from workers.podman import PodmanRuntime
+from workers.runtime import RuntimeCallError
 
 pytestmark = pytest.mark.podman
 
@@ -74,6 +75,17 @@ class ManyPods(Host):
         finally:
             look.close()
 
+    async def until_podman_answers(self) -> None:
+        """Whoever has seen it dead calls it again only after a ping."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                try:
+                    await self._eyes.version()
+                except RuntimeCallError:
+                    await asyncio.sleep(0.05)
+                else:
+                    return
+
     async def close(self) -> None:
         await self._eyes.close()
         await self.context.runtime.close()
@@ -104,6 +116,7 @@ async def test_pods_that_podman_died_over(
         await asyncio.to_thread(mortal.start)
         await host.context.runtime.close()
         host.next_worker()
+        await host.until_podman_answers()
         await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in wanted))
         for pod in wanted:
             await assert_runs_for_the_first_time(host, pod)
