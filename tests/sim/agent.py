@@ -62,6 +62,8 @@ TICK_S: Final = 1.0
 HOUSEKEEPING_S: Final = 2.0
 REAP_S: Final = 0.05
 """Longest time from a death to its report."""
+LAST_SOURCE_S: Final = 4.0
+"""Longest time between the source that states something and the last one."""
 BOOT_S: Final = 1.0
 """Longest time from there to the successor's birth."""
 
@@ -148,6 +150,11 @@ class Agent:
             self.stated[uid] = pod
             self.refused.pop(uid, None)
             self._update(PodOperation.ADD if old is None else PodOperation.UPDATE, pod)
+        if not self.sources_ready:
+            self._later(LAST_SOURCE_S, self._sources_read)
+
+    def _sources_read(self) -> None:
+        """The last of them, too, which has stated nothing."""
         if not self.sources_ready:
             self.sources_ready = True
             self._feed(SourcesReady())

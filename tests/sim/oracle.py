@@ -14,7 +14,6 @@ from tests.sim.runtime import SimPodman, uid_of
 from tests.sim.watch import TERMINAL, every_status
 from workers import labels
 
-PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SLACK_S = 3.0
 """How late a container may be after its back-off has ended."""
 
@@ -122,7 +121,7 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
     """None when it rightly does not run now."""
     newest = _newest(podman.of_pod(pod.metadata.uid), container.name)
     waiting = {c.name: c.state.waiting.reason for c in every_status(told) if c.state.waiting is not None}
-    if container.image == ABSENT and waiting.get(container.name) in PULL_REASONS:
+    if container.image == ABSENT:
         return None
     if newest is not None and newest.state == "exited":
         backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
