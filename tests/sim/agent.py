@@ -207,9 +207,7 @@ class Agent:
     def _reap(self, child: Child) -> None:
         """What has not arrived by now comes too late."""
         self.children[child.slot] = None
-        self.in_flight = {
-            uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot
-        }
+        self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
         self._feed(WorkerDown(child.slot))
         self._later(BOOT_S, self._boot, child.slot)
 

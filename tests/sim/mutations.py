@@ -22,7 +22,7 @@ from workers import restart, starting, sync_terminated
 from workers.init_containers import InitActions
 from workers.observer import Observer
 from workers.pod_worker import PodWorker
-from workers.stopping import TerminationOrder
+from workers.termination_order import TerminationOrder
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 

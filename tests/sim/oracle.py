@@ -18,9 +18,7 @@ SLACK_S = 3.0
 """How late a container may be after its back-off has ended."""
 
 
-def complaints(
-    pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float, *, edited: bool
-) -> Iterator[str]:
+def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float, *, edited: bool) -> Iterator[str]:
     """Why this pod is not yet as it should be; nothing when it is. What has ended may have ended by an earlier
     manifest, if it was ``edited``."""
     if told is None:

@@ -49,7 +49,7 @@ NOISY: Final = Odds(
     fails=0.02,
     times_out=0.01,
     times_out_with_effect=0.008,
-    takes_effect_late=0.004,
+    takes_effect_late=0.008,
     kills_podman=0.002,
     kills_caller=0.006,
     is_slow=0.03,
@@ -161,6 +161,10 @@ class SimPodman(FakePodman):
             self.watcher.note("podman is back")
             self.is_down = False
             self.lives += 1
+
+    def still_serves(self, life: int) -> bool:
+        """The service that a call was sent to is there."""
+        return not self.is_down and self.lives == life
 
     def happen_late(self, effect: Callable[[], object]) -> None:
         """What nobody waits for any more; it may be refused as any call."""
@@ -280,7 +284,7 @@ class SimRuntime(FakeRuntime):
         if rng.random() < odds.kills_caller:
             self._caller.die(f"before {verb}")
             await self._caller.turn()
-        if podman.is_down or podman.lives != life:
+        if not podman.still_serves(life):
             self._count(errors=1)
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "nobody answers")
         try:
@@ -290,7 +294,7 @@ class SimRuntime(FakeRuntime):
             self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
             raise
         await self._answer_travels(verb)
-        if podman.is_down or podman.lives != life:
+        if not podman.still_serves(life):
             self._count(errors=1)
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "it went away before it answered")
         return result

@@ -102,9 +102,7 @@ class Simulation:
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
         self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
-        self._podman = SimPodman(
-            self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED]
-        )
+        self._podman = SimPodman(self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED])
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
         settings = Settings(

@@ -118,7 +118,7 @@ class Watch:
         """One actor per pod, and no pod by another's."""
         self.note(f"{caller.name if caller else 'somebody'}: {what}")
         if caller is None:
-            return
+            return None
         request = caller.request
         if request is None:
             return self._broke(f"{caller.name} changes something ({what}) and has no pod to do so for")
@@ -291,6 +291,3 @@ def _name(container: FakeContainer) -> str:
 
 def _attempt(container: FakeContainer) -> int:
     return labels.whole(container.labels, labels.ATTEMPT, 0)
-
-
-
