@@ -14,7 +14,8 @@ demo-down: ## stop that agent and remove its pods
 test: ## everything that is quick enough to run always
 	@tests/run
 
-test-slow: ## the long tests, and the Podman tests once more on Podman 5 (that part as root only)
+test-slow: ## the long tests, the simulation for 20 minutes, the Podman tests also on Podman 5 (that as root only)
+	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
 	@configs/host/enter pytest -m "slow and not bench"
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
 

@@ -62,6 +62,8 @@ TICK_S: Final = 1.0
 HOUSEKEEPING_S: Final = 2.0
 REAP_S: Final = 0.05
 """Longest time from a death to its report."""
+LAST_SOURCE_S: Final = 4.0
+"""Longest time between the source that states something and the last one."""
 BOOT_S: Final = 1.0
 """Longest time from there to the successor's birth."""
 
@@ -149,6 +151,11 @@ class Agent:
             self.refused.pop(uid, None)
             self._update(PodOperation.ADD if old is None else PodOperation.UPDATE, pod)
         if not self.sources_ready:
+            self._later(LAST_SOURCE_S, self._sources_read)
+
+    def _sources_read(self) -> None:
+        """The last of them, too, which has stated nothing."""
+        if not self.sources_ready:
             self.sources_ready = True
             self._feed(SourcesReady())
 
@@ -200,9 +207,7 @@ class Agent:
     def _reap(self, child: Child) -> None:
         """What has not arrived by now comes too late."""
         self.children[child.slot] = None
-        self.in_flight = {
-            uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot
-        }
+        self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
         self._feed(WorkerDown(child.slot))
         self._later(BOOT_S, self._boot, child.slot)
 

@@ -25,6 +25,9 @@ REQUEST: Final[contextvars.ContextVar[SyncPod | None]] = contextvars.ContextVar(
 """The sync on whose behalf something is done: every task of a sync is made in the context in which it arrived."""
 LINK_DELAY_S: Final = 0.01
 SLOW_LINK_S: Final = 1.0
+LAST_WORDS_LATE: Final = 0.3
+"""Part of the deaths after which what the dead has sent arrives when its successor works already."""
+LAST_WORDS_S: Final = 5.0
 SLOW_LINK: Final = 0.02
 """Part of the messages that take longer: somebody did not get the CPU."""
 
@@ -67,9 +70,7 @@ class Child:
     def request(self) -> SyncPod | None:
         return REQUEST.get()
 
-    def live(
-        self, podman: SimPodman, board: Board, clock: Clock, settings: WorkerSettings, seed: int
-    ) -> None:
+    def live(self, podman: SimPodman, board: Board, clock: Clock, settings: WorkerSettings, seed: int) -> None:
         """Begin. Everything it does from now on can be taken away at once."""
         context = NOBODY.copy()
         context.run(OWNER.set, self)
@@ -85,6 +86,8 @@ class Child:
         self.alive = False
         self._running.set()
         self.to_master.cut(self._rng.randint(0, len(self.to_master)))
+        if self._rng.random() < LAST_WORDS_LATE:
+            self.to_master.hold(self._rng.uniform(0.0, LAST_WORDS_S))
         for task in tuple(self.tasks):
             task.cancel()
         self._died(self)

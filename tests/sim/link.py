@@ -36,6 +36,13 @@ class Mailbox(Generic[M]):
         while len(self._under_way) > kept:
             self._under_way.pop()
 
+    def hold(self, delay_s: float) -> None:
+        """What is under way takes that much longer."""
+        held = tuple(self._under_way)
+        self._under_way.clear()
+        for message in held:
+            asyncio.get_running_loop().call_later(delay_s, self._deliver, message, context=NOBODY)
+
     def _arrive(self) -> None:
         if self._under_way:
             self._deliver(self._under_way.popleft())

@@ -30,7 +30,7 @@ class SingleLoop(SimLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self.set_task_factory(_make_task)
+        self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., T], *args: Any
@@ -43,10 +43,9 @@ class SingleLoop(SimLoop):
         return future
 
 
-def _make_task(
-    loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, T], context: contextvars.Context | None = None
-) -> asyncio.Task[T]:
-    task = asyncio.Task(coro, loop=loop, context=context)
+def _make_task(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
+    context: contextvars.Context | None = options.get("context")
+    task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **options)
     owner = OWNER.get() if context is None else context.get(OWNER)
     if owner is not None:
         owner.tasks[task] = None

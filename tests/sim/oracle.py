@@ -14,14 +14,11 @@ from tests.sim.runtime import SimPodman, uid_of
 from tests.sim.watch import TERMINAL, every_status
 from workers import labels
 
-PULL_REASONS = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SLACK_S = 3.0
 """How late a container may be after its back-off has ended."""
 
 
-def complaints(
-    pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float, *, edited: bool
-) -> Iterator[str]:
+def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float, *, edited: bool) -> Iterator[str]:
     """Why this pod is not yet as it should be; nothing when it is. What has ended may have ended by an earlier
     manifest, if it was ``edited``."""
     if told is None:
@@ -122,7 +119,7 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
     """None when it rightly does not run now."""
     newest = _newest(podman.of_pod(pod.metadata.uid), container.name)
     waiting = {c.name: c.state.waiting.reason for c in every_status(told) if c.state.waiting is not None}
-    if container.image == ABSENT and waiting.get(container.name) in PULL_REASONS:
+    if container.image == ABSENT:
         return None
     if newest is not None and newest.state == "exited":
         backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))

@@ -12,7 +12,9 @@ from ipc.api import (
     Container,
     ContainerPort,
     ContainerRestartRule,
+    ContainerRestartRuleAction,
     ContainerRestartRuleOnExitCodes,
+    ContainerRestartRuleOnExitCodesOperator,
     EphemeralContainer,
     ExecAction,
     Lifecycle,
@@ -47,6 +49,7 @@ MAIN: Final = (("serve",), ("serve",), ("serve",), ("slow-to-end",), ("job",), (
 INIT: Final = (("setup",), ("setup",), ("setup",), ("setup-slowly",), ("setup-in-vain",))
 HOOKS: Final = (("hook",), ("hook",), ("hook-fails",), ("hook-hangs",), ("hook-ends-it",), ("no-such-command",))
 IMAGES: Final = (PRESENT,) * 8 + PULLED + (ABSENT,)
+OPERATORS: Final[tuple[ContainerRestartRuleOnExitCodesOperator, ...]] = ("In", "NotIn")
 HOST_PORT: Final = 8080
 
 
@@ -98,9 +101,9 @@ class PodMaker:
         return msgspec.structs.replace(made, **self._own_policy())
 
     def _own_policy(self) -> dict[str, object]:
-        action = self._rng.choice(("Restart", "RestartAllContainers"))
-        codes = ContainerRestartRuleOnExitCodes(operator=self._rng.choice(("In", "NotIn")), values=(42, 1))
-        rule = ContainerRestartRule(action=action, exit_codes=codes)
+        actions: tuple[ContainerRestartRuleAction, ...] = ("Restart", "RestartAllContainers")
+        codes = ContainerRestartRuleOnExitCodes(operator=self._rng.choice(OPERATORS), values=(42, 1))
+        rule = ContainerRestartRule(action=self._rng.choice(actions), exit_codes=codes)
         return {
             "args": ("ask-for-all",),
             "restart_policy": self._rng.choice(("Never", "OnFailure", "Always")),

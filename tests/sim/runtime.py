@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -30,6 +31,8 @@ class Odds(msgspec.Struct, frozen=True, kw_only=True):
     fails: float = 0.0
     times_out: float = 0.0
     times_out_with_effect: float = 0.0
+    takes_effect_late: float = 0.0
+    """A timeout, and some time later it happens."""
     kills_podman: float = 0.0
     """Podman dies over it, and half of it has happened."""
     kills_caller: float = 0.0
@@ -45,7 +48,8 @@ QUIET: Final = Odds()
 NOISY: Final = Odds(
     fails=0.02,
     times_out=0.01,
-    times_out_with_effect=0.01,
+    times_out_with_effect=0.008,
+    takes_effect_late=0.008,
     kills_podman=0.002,
     kills_caller=0.006,
     is_slow=0.03,
@@ -58,6 +62,7 @@ LATENCY_S: Final = 0.02
 SLOW_S: Final = 4.0
 EVENT_DELAY_S: Final = 0.15
 LATE_EVENT_S: Final = 20.0
+LATE_EFFECT_S: Final = 5.0
 MAX_DOWN_S: Final = 8.0
 """Longest time until somebody has started Podman again."""
 
@@ -156,6 +161,15 @@ class SimPodman(FakePodman):
             self.watcher.note("podman is back")
             self.is_down = False
             self.lives += 1
+
+    def still_serves(self, life: int) -> bool:
+        """The service that a call was sent to is there."""
+        return not self.is_down and self.lives == life
+
+    def happen_late(self, effect: Callable[[], object]) -> None:
+        """What nobody waits for any more; it may be refused as any call."""
+        with contextlib.suppress(RuntimeCallError):
+            effect()
 
     # --- watched verbs ---
 
@@ -270,7 +284,7 @@ class SimRuntime(FakeRuntime):
         if rng.random() < odds.kills_caller:
             self._caller.die(f"before {verb}")
             await self._caller.turn()
-        if podman.is_down or podman.lives != life:
+        if not podman.still_serves(life):
             self._count(errors=1)
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "nobody answers")
         try:
@@ -280,7 +294,7 @@ class SimRuntime(FakeRuntime):
             self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
             raise
         await self._answer_travels(verb)
-        if podman.is_down or podman.lives != life:
+        if not podman.still_serves(life):
             self._count(errors=1)
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "it went away before it answered")
         return result
@@ -294,6 +308,11 @@ class SimRuntime(FakeRuntime):
         try:
             if flavour is Flavour.FAILED:
                 raise RuntimeCallError(podman.rng.choice(BIND_ERRORS), verb, "an injected failure")
+            if podman.rng.random() < podman.odds.takes_effect_late:
+                podman.watcher.note(f"{self._caller.name} {verb}: a timeout, and it will happen")
+                delay_s = podman.rng.uniform(0.05, LATE_EFFECT_S)
+                asyncio.get_running_loop().call_later(delay_s, podman.happen_late, effect, context=NOBODY)
+                raise RuntimeCallError(ErrorKind.TIMEOUT, verb, "an injected timeout")
             return self._perform(verb, flavour, effect, cut_short)
         finally:
             podman.caller = None

@@ -8,6 +8,7 @@ has to come to what is wanted within a bound. Then everything is taken down, and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import shutil
 import tempfile
@@ -28,7 +29,8 @@ from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch
-from workers.runtime import ErrorKind
+from workers.runtime import ErrorKind, RuntimeCallError
+from workers.specgen import pod_spec
 
 WALL: Final = 1_500_000_000.0
 """Before any real file was made: what the collector of directories compares with file dates never is older than those
@@ -100,9 +102,7 @@ class Simulation:
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
         self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
-        self._podman = SimPodman(
-            self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED]
-        )
+        self._podman = SimPodman(self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED])
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
         settings = Settings(
@@ -261,6 +261,16 @@ class Simulation:
         if running:
             self._podman.exit(self._rng.choice(running).id, self._rng.choice((0, 1, 42, 137)))
 
+    def leave_orphan(self) -> None:
+        """Something with our labels that no manifest has ever stated."""
+        uid = f"{self._rng.randrange(2):08x}-orphan"
+        if uid in self._existing() or self._podman.is_down:
+            return
+        pod = self._maker.make(uid)
+        with contextlib.suppress(RuntimeCallError):
+            id = self._podman.create_pod(pod_spec(pod, INSTANCE, 0, Path("/nonexistent")))
+            self._podman.start_container(self._podman.pods[id].infra_id)
+
     # --- what processes do ---
 
     def kill_worker(self) -> None:
@@ -309,6 +319,7 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.read_sources: 10,
     Simulation.end_a_process: 10,
     Simulation.remove_by_hand: 1,
+    Simulation.leave_orphan: 0.5,
     Simulation.kill_worker: 4,
     Simulation.kill_api_server: 1,
     Simulation.hang_worker: 2,

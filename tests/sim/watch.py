@@ -291,6 +291,3 @@ def _name(container: FakeContainer) -> str:
 
 def _attempt(container: FakeContainer) -> int:
     return labels.whole(container.labels, labels.ATTEMPT, 0)
-
-
-
