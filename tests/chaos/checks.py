@@ -24,6 +24,8 @@ SPARE_BYTES: Final = 30 << 20
 MAX_LINES: Final = 5
 """Of the log, in one finding."""
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses")
+_ENTRY: Final = re.compile(r"^(?=\d{4}-\d\d-\d\dT)", re.MULTILINE)
+_STARVED: Final = re.compile(r"Errno 24|OSError\(24|Too many open files")
 _BUG: Final = re.compile(r"Traceback \(most recent call last\)|internal error|never retrieved|never awaited")
 
 
@@ -106,10 +108,14 @@ def strangers(agent: Agent) -> list[str]:
 
 
 def bugs(agent: Agent) -> list[str]:
-    """What nobody has foreseen writes such words to the log."""
-    lines = agent.log_text().splitlines()
-    found = [number for number, line in enumerate(lines) if _BUG.search(line)]
-    return [" | ".join(lines[number : number + MAX_LINES]) for number in found]
+    """What nobody has foreseen writes such words to the log.
+
+    A master that starves, and workers that are born to a zygote that does, end with what the system has told them, and
+    are started again.
+    """
+    entries = _ENTRY.split(agent.log_text())
+    found = [entry for entry in entries if _BUG.search(entry) and not _STARVED.search(entry)]
+    return [" | ".join(entry.splitlines()[:MAX_LINES]) for entry in found]
 
 
 def _orphans(agent: Agent, wanted: Wanted, seen: list[Seen]) -> list[str]:

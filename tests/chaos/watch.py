@@ -86,11 +86,12 @@ class Watch:
         for status in (each for kind in _STATUSES for each in pod["status"].get(kind, ())):
             key, count = (name, status["name"]), status["restartCount"]
             before, told_in = self._restarts.get(key, (0, life))
-            # A new agent knows only what the containers say that are left, as the kubelet does without its API server.
-            is_excused = name in self._robbed and told_in != life
+            # A new agent knows only what the containers say that are left, as the kubelet would without its API server.
+            is_excused = told_in != life and (name in self._robbed or "containerID" not in status)
+            if count >= before or not is_excused:
+                self._restarts[key] = (count, life)
             if count < before and not is_excused:
                 _add(self.falls, f"{'/'.join(key)}: restart count {before}, then {count}: {status}")
-            self._restarts[key] = (count, life)
 
 
 def _add(findings: list[str], sentence: str) -> None:
