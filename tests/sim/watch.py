@@ -12,7 +12,7 @@ from ipc.board import Board
 from ipc.clock import Clock
 from ipc.messages import PodChanged, SyncDone, SyncPod, WorkType
 from ipc.restart_policy import is_restartable_init
-from ipc.runtime import ContainerState, RuntimePodStatus
+from ipc.runtime import RuntimePodStatus
 from tests.fakes.runtime import FakeContainer
 from tests.sim.children import Child
 from tests.sim.runtime import Caller, SimPodman, uid_of
@@ -58,6 +58,8 @@ class Watch:
         """Sandboxes in which a regular container was made."""
         self._attempts: dict[tuple[str, str], int] = {}
         """(uid, container): the last attempt that was started."""
+        self._made: dict[tuple[str, str], int] = {}
+        """And the last one that was made: what Podman died over is made again as the same."""
         self._ran: dict[str, Ran] = {}
         self.podman: SimPodman
 
@@ -79,6 +81,8 @@ class Watch:
             names = {container.name for container in request.pod.spec.init_containers}
             for sandbox in view.sandboxes:
                 self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
+        if request.remove and request.kind is WorkType.TERMINATED and not self.podman.of_pod(request.uid):
+            self._count_anew(request.uid)
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
 
@@ -103,6 +107,7 @@ class Watch:
     def _count_anew(self, uid: str) -> None:
         for key in [key for key in self._attempts if key[0] == uid]:
             del self._attempts[key]
+            self._made.pop(key, None)
 
     # --- effects ---
 
@@ -155,13 +160,15 @@ class Watch:
             self._initialized.add(container.pod_id)
         others = [c for c in self.podman.of_pod(uid) if _name(c) == name and c.id != container.id]
         newest = max(others, key=_attempt, default=None)
-        if newest is not None:
+        made_before = self._made.get((uid, name), -1)
+        if newest is not None and _attempt(container) != made_before:
             self._check_backoff(newest, container)
+        self._made[uid, name] = _attempt(container)
 
     def _check_backoff(self, newest: FakeContainer, made: FakeContainer) -> None:
         seen = next((c for c in self._view(uid_of(made)).containers if c.id == newest.id), None)
-        if newest.state != "exited" or seen is None or seen.state is not ContainerState.EXITED:
-            return
+        if newest.state != "exited" or seen is None or seen.finished_at != newest.finished_at:
+            return  # it ended since, by this sync or because an old start took effect late
         if newest.labels[labels.CONTAINER_HASH] != made.labels[labels.CONTAINER_HASH]:
             return
         backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
@@ -182,10 +189,11 @@ class Watch:
         twins = [c.name for c in self.podman.of_pod(uid) if _name(c) == name and c.state == "running"]
         if len(twins) > 1:
             self._broke(f"{twins} run at once")
+        self._ran[container.id] = Ran(uid, name)
         last, attempt = self._attempts.get((uid, name), -1), _attempt(container)
-        if attempt <= last:
+        if attempt <= last and caller is not None:
             self._broke(f"{container.name} starts as attempt {attempt} after attempt {last}")
-        self._attempts[uid, name] = attempt
+        self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
             self._check_initialized(request.pod, container)
             if any(c.name == name and is_restartable_init(c) for c in request.pod.spec.init_containers):
