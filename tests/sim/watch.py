@@ -54,6 +54,8 @@ class Watch:
         """(sandbox, init container): it came to its end there, or as a sidecar has started."""
         self._planned: dict[str, frozenset[str]] = {}
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
+        self._sidecars: dict[str, set[str]] = {}
+        """Names by uid, as the newest sync has them."""
         self._initialized: set[str] = set()
         """Sandboxes in which a regular container was made."""
         self._attempts: dict[tuple[str, str], int] = {}
@@ -79,6 +81,7 @@ class Watch:
             self._broke(f"{request.uid[:8]}: acts on a view of {view.observed_at:.3f}, was changed at {acted_at:.3f}")
         if request.pod is not None:
             names = {container.name for container in request.pod.spec.init_containers}
+            self._sidecars[request.uid] = {c.name for c in request.pod.spec.init_containers if is_restartable_init(c)}
             for sandbox in view.sandboxes:
                 self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
         if request.remove and request.kind is WorkType.TERMINATED and not self.podman.of_pod(request.uid):
@@ -196,8 +199,8 @@ class Watch:
         self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
             self._check_initialized(request.pod, container)
-            if any(c.name == name and is_restartable_init(c) for c in request.pod.spec.init_containers):
-                self._done.add((container.pod_id, name))
+        if name in self._sidecars.get(uid, ()):
+            self._done.add((container.pod_id, name))
 
     def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
         """Per sandbox. Once it was, the manifest may have changed."""
