@@ -47,11 +47,6 @@ def _any_answer(self: PodLifecycle, done: Any) -> bool:
     return self.in_flight is not None
 
 
-def _settled_at_once(self: PodLifecycle, view: Any, original: Any = PodLifecycle.settle) -> None:
-    original(self, view)
-    self.finished = self.finished or self.cleaned
-
-
 async def _attempt_of_view(run: Any, container: Any, start: Any, original: Any = starting._attempt) -> int:
     await original(run, container, start)
     return int(start.attempt)
@@ -99,7 +94,6 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
     "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
     "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
-    "forget what was only told to go": _replace(PodLifecycle, "settle", _settled_at_once),
     "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self, now: None),
     "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),

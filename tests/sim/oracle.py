@@ -112,7 +112,8 @@ def _is_lost(pod: Pod, podman: SimPodman) -> bool:
         return False
     ends = [_newest(made, container.name) for container in pod.spec.containers]
     done = all(end is not None and end.state == "exited" and end.exit_code == 0 for end in ends)
-    return pod.spec.restart_policy == "Never" or (pod.spec.restart_policy == "OnFailure" and done)
+    policies = {container.restart_policy or pod.spec.restart_policy for container in pod.spec.containers}
+    return pod.spec.restart_policy == "Never" or (done and policies == {"OnFailure"})
 
 
 def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChanged, now_wall: float) -> str | None:

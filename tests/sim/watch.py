@@ -12,7 +12,7 @@ from ipc.board import Board
 from ipc.clock import Clock
 from ipc.messages import PodChanged, SyncDone, SyncPod, WorkType
 from ipc.restart_policy import is_restartable_init
-from ipc.runtime import ContainerState, RuntimePodStatus
+from ipc.runtime import RuntimePodStatus
 from tests.fakes.runtime import FakeContainer
 from tests.sim.children import Child
 from tests.sim.runtime import Caller, SimPodman, uid_of
@@ -54,10 +54,14 @@ class Watch:
         """(sandbox, init container): it came to its end there, or as a sidecar has started."""
         self._planned: dict[str, frozenset[str]] = {}
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
+        self._sidecars: dict[str, set[str]] = {}
+        """Names by uid, as the newest sync has them."""
         self._initialized: set[str] = set()
         """Sandboxes in which a regular container was made."""
         self._attempts: dict[tuple[str, str], int] = {}
         """(uid, container): the last attempt that was started."""
+        self._made: dict[tuple[str, str], int] = {}
+        """And the last one that was made: what Podman died over is made again as the same."""
         self._ran: dict[str, Ran] = {}
         self.podman: SimPodman
 
@@ -77,8 +81,11 @@ class Watch:
             self._broke(f"{request.uid[:8]}: acts on a view of {view.observed_at:.3f}, was changed at {acted_at:.3f}")
         if request.pod is not None:
             names = {container.name for container in request.pod.spec.init_containers}
+            self._sidecars[request.uid] = {c.name for c in request.pod.spec.init_containers if is_restartable_init(c)}
             for sandbox in view.sandboxes:
                 self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
+        if request.remove and request.kind is WorkType.TERMINATED and not self.podman.of_pod(request.uid):
+            self._count_anew(request.uid)
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
 
@@ -103,6 +110,7 @@ class Watch:
     def _count_anew(self, uid: str) -> None:
         for key in [key for key in self._attempts if key[0] == uid]:
             del self._attempts[key]
+            self._made.pop(key, None)
 
     # --- effects ---
 
@@ -155,13 +163,15 @@ class Watch:
             self._initialized.add(container.pod_id)
         others = [c for c in self.podman.of_pod(uid) if _name(c) == name and c.id != container.id]
         newest = max(others, key=_attempt, default=None)
-        if newest is not None:
+        made_before = self._made.get((uid, name), -1)
+        if newest is not None and _attempt(container) != made_before:
             self._check_backoff(newest, container)
+        self._made[uid, name] = _attempt(container)
 
     def _check_backoff(self, newest: FakeContainer, made: FakeContainer) -> None:
         seen = next((c for c in self._view(uid_of(made)).containers if c.id == newest.id), None)
-        if newest.state != "exited" or seen is None or seen.state is not ContainerState.EXITED:
-            return
+        if newest.state != "exited" or seen is None or seen.finished_at != newest.finished_at:
+            return  # it ended since, by this sync or because an old start took effect late
         if newest.labels[labels.CONTAINER_HASH] != made.labels[labels.CONTAINER_HASH]:
             return
         backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
@@ -182,14 +192,15 @@ class Watch:
         twins = [c.name for c in self.podman.of_pod(uid) if _name(c) == name and c.state == "running"]
         if len(twins) > 1:
             self._broke(f"{twins} run at once")
+        self._ran[container.id] = Ran(uid, name)
         last, attempt = self._attempts.get((uid, name), -1), _attempt(container)
-        if attempt <= last:
+        if attempt <= last and caller is not None:
             self._broke(f"{container.name} starts as attempt {attempt} after attempt {last}")
-        self._attempts[uid, name] = attempt
+        self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
             self._check_initialized(request.pod, container)
-            if any(c.name == name and is_restartable_init(c) for c in request.pod.spec.init_containers):
-                self._done.add((container.pod_id, name))
+        if name in self._sidecars.get(uid, ()):
+            self._done.add((container.pod_id, name))
 
     def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
         """Per sandbox. Once it was, the manifest may have changed."""
