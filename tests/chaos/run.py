@@ -67,53 +67,56 @@ class Outcome(NamedTuple):
 
 def run(plan: Plan, instance: str, say: Say) -> Outcome:
     """The whole of it, told as it goes on; nothing of it stays."""
-    say(
-        f"seed {plan.seed}: {len(plan.faults)} faults planned, {len(plan.calm)} calm and {len(plan.stormy)} stormy pods"
-    )
+    pods = (*plan.calm, *plan.stormy)
+    say(f"seed {plan.seed}: {len(plan.faults)} faults planned, {len(pods)} pods, {len(plan.calm)} of them calm")
     with _agent(instance) as (agent, state):
         wanted, keeper = Wanted(agent), Keeper(agent)
         agent.start()
-        wanted.add(*plan.calm, *plan.stormy)
-        agent.until_ready(wanted.editions, START_S + PER_POD_S * len(wanted.editions))
-        say(f"{len(wanted.editions)} pods are Ready")
-        before, lives = checks.sizes(agent), agent.eye.lives()
+        wanted.add(*pods)
+        agent.until_ready(pods, START_S + PER_POD_S * len(pods))
+        say(f"{len(pods)} pods are Ready")
+        sizes, lives = checks.sizes(agent), agent.eye.lives()
         storm = Storm(plan, agent, wanted, keeper, state, say)
         watch = Watch(agent, plan.calm, storm.robbed, keeper.exits.total)
         with watch.on():
             storm.rage()
-            over = monotonic()
             say("the storm is over")
-            whole: dict[str, Check] = {
-                "every wanted pod is Ready": lambda: checks.not_ready(agent, wanted),
-                "the newest manifests run, each container once": lambda: checks.not_as_written(agent, wanted),
-                "the status is what Podman shows": lambda: checks.lies(agent, wanted),
-            }
-            converged = _settle(keeper, whole, CONVERGENCE_S, say)
+            over = monotonic()
+            whole = _settle(keeper, _whole(agent, wanted), CONVERGENCE_S, say)
             took_s = monotonic() - over
             say("looking at what is left")
-            clean: dict[str, Check] = {
-                "nothing is left behind": lambda: checks.left_behind(agent, wanted),
-                "the agent's processes are there, once each": lambda: checks.strangers(agent),
-            }
-            settled = _settle(keeper, clean, SETTLING_S, say)
+            clean = _settle(keeper, _clean(agent, wanted), SETTLING_S, say)
         now = agent.eye.lives()
-        calm = [
-            f"{'/'.join(key)} was restarted"
-            for key, life in lives.items()
-            if key[0] in plan.calm and now.get(key) != life
+        restarted = [
+            f"{key[0]}/{key[1]} was restarted" for key in lives if key[0] in plan.calm and lives[key] != now.get(key)
         ]
         broken = {
-            **converged,
-            **settled,
+            **whole,
+            **clean,
             f"no container ever ran twice ({watch.samples} looks)": watch.twins,
-            "calm pods never noticed": watch.disturbed + calm,
+            "calm pods never noticed": watch.disturbed + restarted,
             f"restart counts never fell ({watch.answers} answers)": watch.falls,
-            "no process has grown": checks.leaks(before, checks.sizes(agent)),
+            "no process has grown": checks.leaks(sizes, checks.sizes(agent)),
             "no bug shows in the log": checks.bugs(agent),
         }
         outcome = Outcome(plan, storm.hits, storm.misses, keeper.exits, took_s, broken)
         say(str(outcome))
         return outcome
+
+
+def _whole(agent: Agent, wanted: Wanted) -> dict[str, Check]:
+    return {
+        "every wanted pod is Ready": lambda: checks.not_ready(agent, wanted),
+        "the newest manifests run, each container once": lambda: checks.not_as_written(agent, wanted),
+        "the status is what Podman shows": lambda: checks.lies(agent, wanted),
+    }
+
+
+def _clean(agent: Agent, wanted: Wanted) -> dict[str, Check]:
+    return {
+        "nothing is left behind": lambda: checks.left_behind(agent, wanted),
+        "the agent's processes are there, once each": lambda: checks.strangers(agent),
+    }
 
 
 @contextlib.contextmanager
