@@ -1,12 +1,20 @@
 """Fixtures of all suites."""
 
+import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.podman_service import podman_service
 
 __all__ = ["podman_service"]
+
+# No example fails by the clock of a busy machine; in CI the same examples are tried every time.
+settings.register_profile(
+    "rootlet", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
+settings.load_profile("rootlet")
 
 
 def pytest_configure(config: pytest.Config) -> None:
