@@ -73,11 +73,14 @@ def _missing(
     here = [c for c in podman.of_pod(pod.metadata.uid) if c.pod_id in ready]
     regular = {c.name for c in pod.spec.containers}
     initialized = any(name_of(c) in regular for c in here)
-    for container in pod.spec.init_containers:
+    begun = [n for n, container in enumerate(pod.spec.init_containers) if _newest(here, container.name)]
+    for number, container in enumerate(pod.spec.init_containers):
         sidecar = is_restartable_init(container)
         if initialized and not sidecar:
             continue
         newest = _newest(here, container.name)
+        if newest is None and not sidecar and begun and number < begun[-1]:
+            continue  # written before one that has begun: as if it had run and been removed
         if container.name in alive:
             if sidecar:
                 continue
