@@ -56,6 +56,19 @@ class FakeTarget(_Base):
         return FakeRuntime(self._podman, "two")
 
 
+class ServerTarget(_Base):
+    """The simulated service: what PodmanRuntime says goes over a real socket."""
+
+    def __init__(self, socket: str) -> None:
+        super().__init__(PodmanRuntime(socket, "one"), FAKE_IMAGE, "one")
+        self._socket = socket
+
+    def stranger(self) -> Runtime:
+        made = PodmanRuntime(self._socket, "two")
+        self._closing.append(made)
+        return made
+
+
 class PodmanTarget(_Base):
     def __init__(self, service: PodmanService) -> None:
         instance = service.new_instance()
