@@ -15,7 +15,7 @@ import msgspec
 from ipc.clock import SystemClock
 from tests.fakes.runtime import KILLED, NAME, FakeContainer, FakePod, FakePodman, Program
 from workers import labels
-from workers.runtime import ErrorKind, RuntimeCallError
+from workers.runtime import ErrorKind, RuntimeCallError, SpecDict
 
 
 class Processes(enum.Enum):
@@ -86,6 +86,11 @@ class LargePodman(FakePodman):
 
     def members(self, pod: FakePod) -> list[FakeContainer]:
         return list(self._containers.groups.get(pod.id, {}).values())
+
+    def create_container(self, spec: SpecDict) -> str:
+        """What runs is the entry point with the command as its arguments."""
+        command = [*spec.get("entrypoint", ()), *spec.get("command", ())]
+        return super().create_container({**spec, "command": command})
 
     def remove_container(self, id: str) -> None:
         found: FakeContainer | None = self._containers.named(id)

@@ -6,7 +6,8 @@ took (`tests.fakes.libpod_costs`), asleep. What is left out are the containers' 
 
     python -m tests.fakes.libpod_server SOCKET [--instant] [--processes real]
 
-It writes one line to stdout when it listens. ``GET /fake/counts`` tells how often each call was made.
+It writes one line to stdout when it listens. ``GET /fake/state`` tells how often each call was made, how many containers
+run (without infra containers) and how many pods there are.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from workers.signal_names import signal_number
 
 API_VERSION: Final = "4.3.1"
 IMAGE: Final = "localhost/rootlet-demo:latest"
+STATE_PATH: Final = "/fake/state"
 ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 ZERO_TIME_S: Final = -62135596800
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024
@@ -90,7 +92,7 @@ class LibpodServer:
             ("GET", "events", "events", self._events),
         ):
             app.router.add_route(method, _ROOT + path, self._called(name, handler))
-        app.router.add_get("/fake/counts", self._counts)
+        app.router.add_get(STATE_PATH, self._state)
         return app
 
     def _called(self, name: str, handler: Handler) -> Handler:
@@ -106,8 +108,9 @@ class LibpodServer:
 
         return call
 
-    async def _counts(self, _: web.Request) -> web.Response:
-        return _answer(dict(self.calls))
+    async def _state(self, _: web.Request) -> web.Response:
+        running = sum(c.state == "running" and not c.is_infra for c in self.podman.containers.values())
+        return _answer({"calls": dict(self.calls), "running": running, "pods": len(self.podman.pods)})
 
     async def _ping(self, _: web.Request) -> web.Response:
         return web.Response(text="OK", headers={"Libpod-API-Version": API_VERSION})
