@@ -15,9 +15,10 @@ from ipc.clock import Clock
 from ipc.runtime import ContainerState, RuntimePodStatus
 from workers import labels
 from workers.exit_watch import ExitWatch
+from workers.inspected import InspectedContainers
 from workers.observe import container_state, is_of, pod_status
 from workers.relist import Listing, members_by_uid, to_inspect, unlisted_pods
-from workers.runtime import ErrorKind, InspectedContainer, ListedPod, Runtime, RuntimeCallError
+from workers.runtime import ErrorKind, ListedPod, Runtime, RuntimeCallError
 from workers.start_error import with_start_errors
 from workers.termination_message import read_termination_message, with_termination_messages
 
@@ -52,7 +53,7 @@ class Observer:
         self._pod_logs_dir = pod_logs_dir
         self._pods_dir = pods_dir
         self._exits = ExitWatch(runtime.open_process, on_exit)
-        self._inspected: dict[str, InspectedContainer] = {}
+        self._inspected = InspectedContainers()
         self._messages: dict[str, str] = {}
         """What those that have ended had to say, by id: read once, after each inspect."""
         self._strays: dict[str, tuple[str, ...]] = {}
@@ -76,7 +77,7 @@ class Observer:
         failures = await self._inspect([id for id, state in shown.items() if not self._is_settled(id, state)])
         if failures:
             raise next(iter(failures.values()))
-        self._forget({id for id, c in self._inspected.items() if c.labels.get(labels.POD_UID) == uid} - shown.keys())
+        self._forget(self._inspected.of_pod(uid) - shown.keys())
         return self._status(uid, pods, shown, started_at)
 
     async def relist(self) -> Relisting:
@@ -140,7 +141,7 @@ class Observer:
                 return error
             self._forget({id})
             return None
-        self._inspected[id] = found
+        self._inspected.put(found)
         uid = found.labels.get(labels.POD_UID, "")
         ours, state = is_of(found.labels, self._instance, uid), container_state(found.state)
         if ours and found.state == "running":
@@ -153,7 +154,7 @@ class Observer:
 
     def _forget(self, ids: Set[str]) -> None:
         for id in ids:
-            self._inspected.pop(id, None)
+            self._inspected.forget(id)
             self._messages.pop(id, None)
             self._exits.forget(id)
 

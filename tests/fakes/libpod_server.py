@@ -6,8 +6,8 @@ took (`tests.fakes.libpod_costs`), asleep. What is left out are the containers' 
 
     python -m tests.fakes.libpod_server SOCKET [--instant] [--processes real]
 
-It writes one line to stdout when it listens. ``GET /fake/state`` tells how often each call was made, how many containers
-run (without infra containers) and how many pods there are.
+It writes one line to stdout when it listens. ``GET /fake/state`` tells how often each call was made,
+how many containers run (without infra containers), and how many pods there are.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from workers.api_server.objects import StoredObject, event_object, pod_object
 
 MAX_WINDOW_CHANGES: Final = 4096
 """Most changes of one kind that can still be resumed from."""
-MAX_WINDOW_BYTES: Final = 16 * 1024 * 1024
-"""Most bytes of JSON that one kind's window holds on to."""
+MAX_WINDOW_BYTES: Final = 4 * 1024 * 1024
+"""Most bytes of JSON that one kind's window holds on to: some two thousand changes of pods."""
 
 M = TypeVar("M", PodChanged, EventChanged)
 Wanted = Callable[[StoredObject[M]], bool]
