@@ -133,9 +133,7 @@ class SimulatedNode:
 
     def usage(self) -> dict[str, Usage]:
         """Memory and CPU time of the agent's processes, by name."""
-        return {
-            usage.name: usage for usage in take_snapshot(self.agent.pid, tuple(self.workers().values())).agent
-        }
+        return {usage.name: usage for usage in take_snapshot(self.agent.pid, tuple(self.workers().values())).agent}
 
     def service(self) -> ServiceState:
         with contextlib.closing(UnixConnection(str(self.service_socket))) as connection:
