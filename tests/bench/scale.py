@@ -24,7 +24,7 @@ from ipc.clock import monotonic
 from supervisor.load_test.processes import Usage
 from tests.bench.simulated import PODS_PER_FILE, SimulatedNode, manifests, simulated_node
 
-IDLE_S: Final = 45.0
+IDLE_S: Final = 30.0
 """How long nothing happens while it is measured what that costs: several relists, most of a sync period."""
 SETTLE_S: Final = 10.0
 EDITED: Final = 0.1
@@ -73,8 +73,8 @@ def _cpu_between(before: Usage | None, after: Usage) -> float:
     return after.cpu_seconds - (before.cpu_seconds if before is not None and before.pid == after.pid else 0.0)
 
 
-def run(pods: int, hook: Callable[[str, SimulatedNode], None] = lambda phase, node: None) -> Json:
-    """Every phase with that many pods. ``hook`` is told when one begins."""
+def run(pods: int, keep: Callable[[Json], None] = lambda found: None) -> Json:
+    """Every phase with that many pods. ``keep`` gets the figures so far after each."""
     deadline_s = DEADLINE_S + pods * DEADLINE_PER_POD_S
     some = max(PODS_PER_FILE, math.floor(pods * EDITED / PODS_PER_FILE) * PODS_PER_FILE)
     phases: dict[str, Phase] = {}
@@ -84,9 +84,9 @@ def run(pods: int, hook: Callable[[str, SimulatedNode], None] = lambda phase, no
         meter = Meter(node)
 
         def measure(name: str, act: Callable[[], None]) -> None:
-            hook(name, node)
             act()
             phases[name] = meter.phase()
+            keep(_figures(pods, some, phases))
             print(f"{pods} pods, {name}: {_line(phases[name])}", flush=True)
 
         def all_ready(count: int) -> None:
@@ -130,7 +130,11 @@ def run(pods: int, hook: Callable[[str, SimulatedNode], None] = lambda phase, no
         measure("resync", resync)
         measure("restart", restart)
         measure("delete", delete)
-    return {"pods": pods, "changed": some, "phases": {name: msgspec.to_builtins(p) for name, p in phases.items()}}
+    return _figures(pods, some, phases)
+
+
+def _figures(pods: int, changed: int, phases: Mapping[str, Phase]) -> Json:
+    return {"pods": pods, "changed": changed, "phases": {name: msgspec.to_builtins(p) for name, p in phases.items()}}
 
 
 def _line(phase: Phase) -> str:
@@ -152,10 +156,14 @@ def main() -> None:
     found: dict[int, Json] = {}
     if options.out is not None and options.out.exists():
         found = {each["pods"]: each for each in json.loads(options.out.read_text())["runs"]}
-    for pods in map(int, options.pods.split(",")):
-        found[pods] = run(pods)
+
+    def keep(run: Json) -> None:
+        found[run["pods"]] = run
         if options.out is not None:
             write(options.out, found)
+
+    for pods in map(int, options.pods.split(",")):
+        run(pods, keep)
 
 
 if __name__ == "__main__":
