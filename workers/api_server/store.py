@@ -17,10 +17,11 @@ import msgspec
 from ipc.messages import AgentChanged, EventChanged, EventGone, FeedSynced, PodChanged, PodGone
 from workers.api_server.objects import StoredObject, event_object, pod_object
 
-MAX_WINDOW_CHANGES: Final = 4096
-"""Most changes of one kind that can still be resumed from."""
+MAX_WINDOW_CHANGES: Final = 1024
+"""Most changes of one kind that can still be resumed from: of the pods at full speed those of some twenty seconds. Who
+was away longer lists again, which costs less than to keep more."""
 MAX_WINDOW_BYTES: Final = 4 * 1024 * 1024
-"""Most bytes of JSON that one kind's window holds on to: some two thousand changes of pods."""
+"""Most bytes of JSON that one kind's window holds on to."""
 
 M = TypeVar("M", PodChanged, EventChanged)
 Wanted = Callable[[StoredObject[M]], bool]
