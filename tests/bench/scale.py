@@ -120,7 +120,7 @@ def run(pods: int, keep: Callable[[Json], None] = lambda found: None) -> Json:
         def delete() -> None:
             node.withdraw(manifests(some))
             node.until(lambda: node.service().pods == pods - some, deadline_s)
-            node.until(lambda: len(node.client.get("/api/v1/pods")["items"]) == pods - some, deadline_s)
+            node.until(lambda: len(node.pods()) == pods - some, deadline_s)
 
         measure("nothing", lambda: time.sleep(SETTLE_S))
         measure("start", start)

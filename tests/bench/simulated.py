@@ -19,7 +19,6 @@ import msgspec
 import psutil
 import yaml
 
-from supervisor.client import AgentClient, AgentError
 from supervisor.load_test.processes import Usage, take_snapshot
 from tests.bench.raw_pods import UnixConnection
 from tests.fakes.libpod_server import IMAGE, STATE_PATH
@@ -55,7 +54,7 @@ class SimulatedNode:
         self.config = directory / "rootlet.yaml"
         admin = directory / "run" / "agent.sock"
         admin.parent.mkdir()
-        self.client = AgentClient(admin)
+        self.admin_socket = admin
         self.config.write_text(
             yaml.safe_dump(
                 {
@@ -107,8 +106,8 @@ class SimulatedNode:
     def _is_up(self) -> bool:
         assert self.agent.poll() is None, self.log.read_text()[-4000:]
         try:
-            about, workers = self.client.get("/version"), self.workers()
-        except AgentError:
+            about, workers = self.get("/version"), self.workers()
+        except (OSError, http.client.HTTPException):
             return False
         running = all(worker["state"] == "Running" for worker in workers.values())
         return about["pid"] == self.agent.pid and about["runtimeHealthy"] and about["sourcesReady"] and running
@@ -129,26 +128,26 @@ class SimulatedNode:
     # --- what it shows ---
 
     def workers(self) -> dict[str, Json]:
-        return {worker["name"]: worker for worker in self.client.get("/rootlet/v1/workers")["items"]}
+        return {worker["name"]: worker for worker in self.get("/rootlet/v1/workers")["items"]}
+
+    def get(self, path: str) -> Json:
+        """Of the agent's API. Raises OSError or HTTPException while nobody answers."""
+        found: Json = json.loads(_get(self.admin_socket, path))
+        return found
 
     def usage(self) -> dict[str, Usage]:
         """Memory and CPU time of the agent's processes, by name."""
         return {usage.name: usage for usage in take_snapshot(self.agent.pid, tuple(self.workers().values())).agent}
 
     def service(self) -> ServiceState:
-        with contextlib.closing(UnixConnection(str(self.service_socket))) as connection:
-            connection.request("GET", STATE_PATH)
-            return msgspec.json.decode(connection.getresponse().read(), type=ServiceState)
+        return msgspec.json.decode(_get(self.service_socket, STATE_PATH), type=ServiceState)
+
+    def pods(self) -> list[Json]:
+        """As the agent's API has them."""
+        return list(self.get("/api/v1/pods")["items"])
 
     def ready_pods(self) -> int:
-        """How many pods the agent's API calls Ready."""
-        with contextlib.closing(UnixConnection(str(self.client.socket))) as connection:
-            connection.request("GET", "/api/v1/pods")
-            answer = connection.getresponse()
-            if answer.status != http.client.OK:
-                return 0
-            found = json.loads(answer.read())["items"]
-        return sum(_is_ready(pod) for pod in found)
+        return sum(map(_is_ready, self.pods()))
 
     def until(self, condition: Callable[[], bool], deadline_s: float) -> None:
         wait_until(condition, deadline_s, POLL_S)
@@ -170,7 +169,6 @@ def simulated_node(
         yield node
     finally:
         node.stop()
-        node.client.close()
         service.terminate()
         service.wait(STOP_DEADLINE_S)
         if service.stdout is not None:
@@ -200,6 +198,17 @@ def _pod(index: int, edition: int) -> Json:
             "containers": [{**container, "command": ["/bin/sh", "-c", script]}],
         },
     }
+
+
+def _get(socket: Path, path: str) -> bytes:
+    """The body of a good answer."""
+    with contextlib.closing(UnixConnection(str(socket))) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+    if answer.status != http.client.OK:
+        raise http.client.HTTPException(f"GET {path}: {answer.status}")
+    return body
 
 
 def _is_ready(pod: Json) -> bool:
