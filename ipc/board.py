@@ -32,7 +32,7 @@ from ipc.breaker_state import BreakerState
 
 MAX_WORKER_SLOTS: Final = 256
 """Most worker rows on a board."""
-MAX_POD_ROWS: Final = 4096
+MAX_POD_ROWS: Final = 16_384
 """Most pod rows on a board."""
 POD_ROW_BYTES: Final = 64 * 1024
 """Size of a pod row unless ``create`` is told otherwise, in bytes, its header included. Untouched pages are free."""

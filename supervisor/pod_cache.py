@@ -27,6 +27,8 @@ class PodCache:
     def __init__(self) -> None:
         self._entries: dict[str, CacheEntry] = {}
         self._doubted: set[str] = set()
+        self._rowless: set[str] = set()
+        """Those whose view came without a row: every orphan is among them."""
         self._relisted_at = 0.0
 
     @property
@@ -41,6 +43,7 @@ class PodCache:
             return False
         self._doubted.discard(status.uid)
         self._entries[status.uid] = CacheEntry(status, status.observed_at, row)
+        (self._rowless.add if row < 0 else self._rowless.discard)(status.uid)
         return old is None or not old.status.same_as(status)
 
     def doubt(self, uid: str) -> None:
@@ -66,7 +69,8 @@ class PodCache:
 
     def orphans(self, known: Container[str]) -> list[str]:
         """Pods in the runtime that are not among the known ones."""
-        return [uid for uid, entry in self._entries.items() if uid not in known and not entry.status.is_empty()]
+        rowless = (uid for uid in self._rowless if uid not in known)
+        return sorted(uid for uid in rowless if not self._entries[uid].status.is_empty())
 
     def statuses(self) -> dict[str, RuntimePodStatus]:
         """The newest view of every pod that there is one of."""
@@ -75,3 +79,4 @@ class PodCache:
     def delete(self, uid: str) -> None:
         self._entries.pop(uid, None)
         self._doubted.discard(uid)
+        self._rowless.discard(uid)

@@ -153,7 +153,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     static_pod_path: Path = Path("$XDG_CONFIG_HOME/rootlet/manifests")
     sync_frequency_s: Annotated[Seconds, _between("1s", "24h")] = _seconds("1m")
     file_check_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = _seconds("20s")
-    max_pods: Annotated[int, Range(1, 5000)] = 110
+    max_pods: Annotated[int, Range(1, 10_000)] = 110
     max_manifest_bytes: Annotated[Bytes, Range(1 << 10, 16 << 20)] = Bytes(1 << 20)
     node_status_update_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = _seconds("10s")
     runtime_request_timeout_s: Annotated[Seconds, _between("1s", "1h")] = _seconds("2m")

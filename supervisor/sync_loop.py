@@ -35,7 +35,7 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
-from supervisor.admission import Rejected, admit
+from supervisor.admission import Admitted, Rejected, admit, host_ports
 from supervisor.dialogue import (
     DeathExplained,
     EventsRestored,
@@ -173,7 +173,7 @@ class SyncLoop:
         if life is not None:
             life.successor, life.source = pod, source
             return None
-        verdict = admit(pod, self._lives.active_pods(), self._settings)
+        verdict = self._admit(pod)
         life = self._track(uid, pod, source, 0.0)
         if isinstance(verdict, Rejected):
             life.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
@@ -189,7 +189,7 @@ class SyncLoop:
         life = self._lives.get(pod.metadata.uid)
         if life is None or life.removed:
             return self._add(pod, source, now)
-        verdict = admit(pod, self._lives.active_pods(), self._settings)
+        verdict = self._admit(pod)
         if isinstance(verdict, Rejected):
             self._event(life, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
             if life.pod is not None and life.rejection is None:
@@ -529,6 +529,13 @@ class SyncLoop:
             return
         self._stop_asked_at = math.inf
         self._out.add(PodsStopped())
+
+    def _admit(self, pod: Pod) -> Admitted | Rejected:
+        """The others are looked at only when they can make a difference: with every pod that comes, all of them would
+        be work that grows with the square of their number."""
+        is_room = len(self._lives) < self._settings.max_pods
+        alone = is_room and not any(host_ports(pod))
+        return admit(pod, [] if alone else self._lives.active_pods(), self._settings)
 
     def _report(self, life: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
         """Generate the status, tell it if it changed; its phase. The date is of the observation that is the reason."""

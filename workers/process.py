@@ -176,3 +176,5 @@ ROLES: Final[Mapping[Role, RoleEntry]] = {
     Role.API_SERVER: RoleEntry("api", ApiServerRequest, ApiServerFeed, run_api_server),
 }
 """``Role.EXEC`` becomes another program and never comes here."""
+_DECODERS: Final = tuple(msgspec.msgpack.Decoder(entry.receives) for entry in ROLES.values())
+"""Made before any fork: what msgspec finds out about a type it keeps there, and all children share it."""

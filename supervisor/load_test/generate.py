@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.sources.applied import MAX_APPLIED_PODS
+
 RUN_LABEL: Final = "rootlet.dev/load-test"
-MAX_PODS: Final = 5000
+MAX_PODS: Final = MAX_APPLIED_PODS
 MAX_CONTAINERS: Final = 16
 BATCH_PODS: Final = 25
 """How many pods one apply carries, as documents of one manifest."""

@@ -20,7 +20,7 @@ from workers.specgen import ContainerPlace, container_spec, pod_spec
 CALL_DEADLINE_S = 120.0
 
 
-class _UnixConnection(http.client.HTTPConnection):
+class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("d", timeout=CALL_DEADLINE_S)
         self._path = path
@@ -35,7 +35,7 @@ class Libpod:
     """One connection; not shared between threads."""
 
     def __init__(self, path: str) -> None:
-        self._connection = _UnixConnection(path)
+        self._connection = UnixConnection(path)
 
     def close(self) -> None:
         self._connection.close()

@@ -1,25 +1,34 @@
-"""One suite, two runtimes: what holds for the fake must hold for Podman, or simulations prove nothing."""
+"""One suite for the fakes and for Podman: what holds for them must hold for it, or simulations prove nothing."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from ipc.clock import SystemClock
-from tests.contract.target import FAKE_IMAGE, FakeTarget, PodmanTarget, Target
+from tests.contract.target import FAKE_IMAGE, FakeTarget, PodmanTarget, ServerTarget, Target
+from tests.fakes.large_podman import LargePodman, Processes
+from tests.fakes.libpod_server import serving
 from tests.fakes.runtime import FakePodman
 from tests.podman_service import PodmanService
 
 
-@pytest.fixture(params=["fake", pytest.param("podman", marks=pytest.mark.podman)])
-async def target(request: pytest.FixtureRequest) -> AsyncIterator[Target]:
+@pytest.fixture(params=["fake", "server", pytest.param("podman", marks=pytest.mark.podman)])
+async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Target]:
     """The runtime under test, cleaned up afterwards."""
-    made: Target
-    if request.param == "fake":
-        made = FakeTarget(FakePodman(SystemClock(), images=[FAKE_IMAGE]))
-    else:
-        service: PodmanService = request.getfixturevalue("podman_service")
-        made = PodmanTarget(service)
-    yield made
-    await made.clean()
+    async with contextlib.AsyncExitStack() as stack:
+        made: Target
+        if request.param == "fake":
+            made = FakeTarget(FakePodman(SystemClock(), images=[FAKE_IMAGE]))
+        elif request.param == "server":
+            socket = tmp_path / "podman.sock"
+            await stack.enter_async_context(serving(socket, LargePodman([FAKE_IMAGE], Processes.REAL), {}))
+            made = ServerTarget(str(socket))
+        else:
+            service: PodmanService = request.getfixturevalue("podman_service")
+            made = PodmanTarget(service)
+        yield made
+        await made.clean()

@@ -33,6 +33,13 @@ class Target(Protocol):
     def stranger(self) -> Runtime:
         """A runtime of another instance name on the same Podman."""
 
+    async def clean(self) -> None:
+        """Remove everything and close."""
+
+
+class LyingTarget(Target, Protocol):
+    """One that can be made to show what is not so: no service that only stands for Podman."""
+
     async def kill_monitor(self, container: InspectedContainer) -> None:
         """kill -9 of its conmon; returns when that is dead."""
 
@@ -41,9 +48,6 @@ class Target(Protocol):
 
     async def abandon_stop(self, container: InspectedContainer) -> None:
         """Somebody's `podman stop` is killed while it waits."""
-
-    async def clean(self) -> None:
-        """Remove everything and close."""
 
 
 class _Base:
@@ -76,6 +80,19 @@ class FakeTarget(_Base):
 
     async def abandon_stop(self, container: InspectedContainer) -> None:
         self._podman.abandon(container.id, "stopping")
+
+
+class ServerTarget(_Base):
+    """The simulated service: what PodmanRuntime says goes over a real socket."""
+
+    def __init__(self, socket: str) -> None:
+        super().__init__(PodmanRuntime(socket, "one"), FAKE_IMAGE, "one")
+        self._socket = socket
+
+    def stranger(self) -> Runtime:
+        made = PodmanRuntime(self._socket, "two")
+        self._closing.append(made)
+        return made
 
 
 class PodmanTarget(_Base):

@@ -11,9 +11,13 @@ import pytest
 
 from ipc.clock import SystemClock
 from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
-from tests.contract.target import DEADLINE_S, Target, container_spec, exited, pod_spec, remove, running
+from tests.contract.target import DEADLINE_S, LyingTarget, container_spec, exited, pod_spec, remove, running
 from workers import labels
 from workers.observer import Observer
+
+pytestmark = pytest.mark.parametrize(
+    "target", ["fake", pytest.param("podman", marks=pytest.mark.podman)], indirect=True
+)
 
 DEAF = ("sh", "-c", "trap '' TERM; sleep 1000")
 SUB_UID = "1000"
@@ -23,7 +27,7 @@ SUB_UID = "1000"
 class Eyes:
     """An observer that looks again when a process ends, as the node worker does."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: LyingTarget) -> None:
         self._asked = asyncio.Event()
         self.observer = Observer(
             target.runtime,
@@ -52,7 +56,9 @@ LOST = (ContainerState.EXITED, 137, CONTAINER_STATUS_UNKNOWN)
 
 
 @pytest.mark.parametrize("user", ["0", SUB_UID])
-async def test_an_end_without_a_monitor_is_never_noticed_by_podman_and_at_once_by_us(target: Target, user: str) -> None:
+async def test_an_end_without_a_monitor_is_never_noticed_by_podman_and_at_once_by_us(
+    target: LyingTarget, user: str
+) -> None:
     pod = await target.runtime.create_pod(pod_spec(target))
     id = await target.runtime.create_container(container_spec(target, pod, ("sleep", "1.5"), user=user))
     await target.runtime.start_container(id)
@@ -78,7 +84,7 @@ async def test_an_end_without_a_monitor_is_never_noticed_by_podman_and_at_once_b
         each.observer.close()
 
 
-async def test_a_sandbox_whose_infra_container_ends_unnoticed_is_not_ready(target: Target) -> None:
+async def test_a_sandbox_whose_infra_container_ends_unnoticed_is_not_ready(target: LyingTarget) -> None:
     container = await running(target)
     infra = next(c for c in await target.runtime.list_containers() if c.is_infra)
     shown = await target.runtime.inspect_container(infra.id)
@@ -93,7 +99,7 @@ async def test_a_sandbox_whose_infra_container_ends_unnoticed_is_not_ready(targe
     eyes.observer.close()
 
 
-async def test_a_stop_that_was_abandoned_leaves_stopping_for_ever(target: Target) -> None:
+async def test_a_stop_that_was_abandoned_leaves_stopping_for_ever(target: LyingTarget) -> None:
     pod = await target.runtime.create_pod(pod_spec(target))
     own = {**container_spec(target, pod)["labels"], labels.GRACE_PERIOD_S: "1"}
     id = await target.runtime.create_container(container_spec(target, pod, DEAF, labels=own))
@@ -112,7 +118,7 @@ async def test_a_stop_that_was_abandoned_leaves_stopping_for_ever(target: Target
     eyes.observer.close()
 
 
-async def test_a_stop_of_what_ended_without_a_monitor_leaves_an_end(target: Target) -> None:
+async def test_a_stop_of_what_ended_without_a_monitor_leaves_an_end(target: LyingTarget) -> None:
     container = await running(target, DEAF)
     eyes = Eyes(target)
     await target.abandon_stop(container)
@@ -125,7 +131,7 @@ async def test_a_stop_of_what_ended_without_a_monitor_leaves_an_end(target: Targ
     eyes.observer.close()
 
 
-async def test_what_runs_without_a_monitor_can_be_removed(target: Target) -> None:
+async def test_what_runs_without_a_monitor_can_be_removed(target: LyingTarget) -> None:
     """kill -9 of both, then the way that the next container takes: a name that is free."""
     container = await running(target)
     await target.kill_monitor(container)
@@ -136,7 +142,7 @@ async def test_what_runs_without_a_monitor_can_be_removed(target: Target) -> Non
     assert (await target.runtime.inspect_container(again)).state == "running"
 
 
-async def test_a_pid_that_passed_to_a_stranger_is_no_process_of_the_container(target: Target) -> None:
+async def test_a_pid_that_passed_to_a_stranger_is_no_process_of_the_container(target: LyingTarget) -> None:
     container = await running(target)
     await asyncio.sleep(2.5)
     other = await running(target)

@@ -43,7 +43,14 @@ class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     observed_at: float = 0.0
     """Monotonic seconds at which the observation began that this status tells of; 0.0 when unknown."""
     json: bytes
-    message: M
+    packed: bytes
+    """The message that says all this, as msgpack: a third of what its objects take, and asked for by few."""
+    kind: type[M]
+
+    @property
+    def message(self) -> M:
+        """Unpacked anew each time."""
+        return msgspec.msgpack.decode(self.packed, type=self.kind)
 
 
 def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodChanged]:
@@ -66,7 +73,8 @@ def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodCh
             "status.podIP": pod.status.pod_ip,
         },
         json=msgspec.json.encode(pod),
-        message=message,
+        packed=msgspec.msgpack.encode(message),
+        kind=PodChanged,
         observed_at=message.observed_at,
     )
 
@@ -112,7 +120,8 @@ def event_object(message: EventChanged, resource_version: int) -> StoredObject[E
             "type": event.type,
         },
         json=msgspec.json.encode(msgspec.structs.replace(event, metadata=meta)),
-        message=message,
+        packed=msgspec.msgpack.encode(message),
+        kind=EventChanged,
     )
 
 

@@ -17,9 +17,10 @@ import msgspec
 from ipc.messages import AgentChanged, EventChanged, EventGone, FeedSynced, PodChanged, PodGone
 from workers.api_server.objects import StoredObject, event_object, pod_object
 
-MAX_WINDOW_CHANGES: Final = 4096
-"""Most changes of one kind that can still be resumed from."""
-MAX_WINDOW_BYTES: Final = 16 * 1024 * 1024
+MAX_WINDOW_CHANGES: Final = 1024
+"""Most changes of one kind that can still be resumed from: of the pods at full speed those of some twenty seconds. Who
+was away longer lists again, which costs less than to keep more."""
+MAX_WINDOW_BYTES: Final = 4 * 1024 * 1024
 """Most bytes of JSON that one kind's window holds on to."""
 
 M = TypeVar("M", PodChanged, EventChanged)
@@ -83,10 +84,15 @@ class ObjectStore(Generic[M]):
 
     def change(self, message: M, resource_version: int) -> None:
         """An object was added, or is now like this."""
+        previous, current = self.replay(message, resource_version)
+        self._remember(Change(resource_version, previous, current))
+
+    def replay(self, message: M, resource_version: int) -> tuple[StoredObject[M] | None, StoredObject[M]]:
+        """The object is like this, which is no news: what was known of it, and what is now."""
         current = self._encode(message, resource_version)
         previous = self._objects.get(current.key)
         self._objects[current.key] = current
-        self._remember(Change(resource_version, previous, current))
+        return previous, current
 
     def remove(self, key: str, resource_version: int) -> None:
         """The object is gone. Unknown keys are ignored."""
@@ -155,7 +161,8 @@ class Store:
         """One message of the feed."""
         match message:
             case PodChanged():
-                self.pods.change(message, self._version(message.resource_version))
+                take = self.pods.change if self.synced else self.pods.replay
+                take(message, self._version(message.resource_version))
             case PodGone():
                 self.pods.remove(message.uid, self._version(message.resource_version))
             case EventChanged():

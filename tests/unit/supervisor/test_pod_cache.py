@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.pod_cache import PodCache
+from supervisor.rows import NO_ROW
 
 
 def view(uid: str, at: float, *names: str) -> RuntimePodStatus:
@@ -64,7 +65,7 @@ def test_a_doubted_view_counts_for_nothing_until_the_next_one() -> None:
 
 def test_orphans_are_what_runs_and_nobody_knows() -> None:
     cache = PodCache()
-    cache.set(view("a", 1.0, "web"), 0)
-    cache.set(view("b", 1.0), 0)
+    cache.set(view("a", 1.0, "web"), NO_ROW)
+    cache.set(view("b", 1.0), NO_ROW)
     assert cache.orphans(()) == ["a"]
     assert cache.orphans({"a"}) == []

@@ -194,7 +194,7 @@ def test_a_printed_duration_is_the_same_duration(microseconds: int) -> None:
             "crashLoopBackOff.maxContainerRestartPeriod",
             "10m0s is not between 1s and 5m0s",
         ),
-        ("maxPods: 0", "maxPods", "0 is not between 1 and 5000"),
+        ("maxPods: 0", "maxPods", "0 is not between 1 and 10000"),
         ("maxPods: yes", "maxPods", "Expected int, got bool"),
         ("maxManifestBytes: 1Gi", "maxManifestBytes", "1073741824 is not between 1024 and 16777216"),
         ("maxManifestBytes: 1500m", "maxManifestBytes", "Expected whole bytes, got 1500m"),

@@ -1,0 +1,124 @@
+"""How long each libpod call takes on this Podman, one at a time: what `tests.fakes.libpod_server` takes for its own.
+
+The calls are raw, on one connection. Their time has a part that grows with what the user has: lists look at every
+container or pod of the user, whosever it is. So everything is measured beside a few pods and beside many.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipc.clock import monotonic
+from tests.bench.raw_pods import Libpod, make_pods
+from tests.podman_service import PodmanService
+from workers import labels
+from workers.naming import infra_name
+from workers.specgen import ContainerPlace, container_spec, pod_spec
+
+pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(900)]
+
+FEW, MANY = 5, 35
+REPEATS = 15
+
+
+class Stopwatch:
+    """Durations in milliseconds by name."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, list[float]] = {}
+
+    @contextlib.contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        begin = monotonic()
+        yield
+        self.taken.setdefault(name, []).append((monotonic() - begin) * 1000)
+
+    def medians(self) -> dict[str, dict[str, float]]:
+        return {
+            name: {"min": round(min(taken), 2), "median": round(statistics.median(taken), 2), "samples": len(taken)}
+            for name, taken in sorted(self.taken.items())
+        }
+
+
+def test_calls(podman_service: PodmanService, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    instance = podman_service.new_instance()
+    found: dict[str, Any] = {}
+    with contextlib.closing(Libpod(podman_service.socket)) as libpod:
+        watch, made = Stopwatch(), []
+        for index, pod in enumerate(make_pods(MANY, "calls", podman_service.image)):
+            made.append(_make(libpod, pod, instance, tmp_path, watch))
+            if index + 1 in (FEW, MANY):
+                found[f"reads beside {index + 1}"] = _reads(libpod, made, instance, podman_service.image)
+        for id, container in made:
+            _end(libpod, id, container, watch)
+        found["mutations"] = watch.medians()
+    with capsys.disabled():
+        print("\n" + json.dumps(found, indent=1))
+
+
+def _make(libpod: Libpod, pod: Any, instance: str, logs: Path, watch: Stopwatch) -> tuple[str, str]:
+    with watch.of("create pod"):
+        id = libpod.call("POST", "pods/create", pod_spec(pod, instance, 0, logs / f"{pod.metadata.name}.pid"))["Id"]
+    with watch.of("start infra container"):
+        libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
+    container = pod.spec.containers[0]
+    place = ContainerPlace(
+        instance=instance,
+        sandbox_id=id,
+        attempt=0,
+        backoff_s=0.0,
+        image=container.image,
+        log_file=logs / f"{id}.log",
+    )
+    with watch.of("create container"):
+        made = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
+    with watch.of("start container"):
+        libpod.call("POST", f"containers/{made}/start")
+    return id, made
+
+
+def _end(libpod: Libpod, id: str, container: str, watch: Stopwatch) -> None:
+    with watch.of("kill container"):
+        libpod.call("POST", f"containers/{container}/kill?signal=KILL")
+    with watch.of("remove container"):
+        libpod.call("DELETE", f"containers/{container}?force=true&volumes=true&timeout=0")
+    with watch.of("remove pod"):
+        libpod.call("DELETE", f"pods/{id}?force=true&timeout=0")
+
+
+def _reads(libpod: Libpod, made: list[tuple[str, str]], instance: str, image: str) -> dict[str, Any]:
+    watch = Stopwatch()
+    ours = f"{labels.INSTANCE}={instance}"
+    uid = libpod.call("GET", f"pods/{made[0][0]}/json")["Labels"][labels.POD_UID]
+
+    def timed(name: str, path: Callable[[int], str]) -> Any:
+        answer = None
+        for repeat in range(REPEATS):
+            with watch.of(name):
+                answer = libpod.call("GET", path(repeat))
+        return answer
+
+    def filtered(path: str, *more: str, **filters: list[str]) -> str:
+        return f"{path}{json.dumps({'label': [ours, *more], **filters}, separators=(',', ':'))}"
+
+    listed = timed("list containers", lambda _: filtered("containers/json?all=true&filters="))
+    timed("list pods of one uid", lambda _: filtered("pods/json?filters=", f"{labels.POD_UID}={uid}"))
+    timed("list empty pods", lambda _: filtered("pods/json?filters=", **{"ctr-number": ["0"]}))
+    shown = timed("inspect container", lambda n: f"containers/{made[n % len(made)][1]}/json")
+    timed("inspect pod", lambda n: f"pods/{made[n % len(made)][0]}/json")
+    timed("inspect image", lambda _: f"images/{image}/json")
+    return {
+        "containers of ours": len(listed),
+        "containers of the user": len(libpod.call("GET", "containers/json?all=true")),
+        "bytes per listed container": len(json.dumps(listed, separators=(",", ":"))) // len(listed),
+        "bytes of an inspect": len(json.dumps(shown, separators=(",", ":"))),
+        "ms": watch.medians(),
+        **({"inspect": shown, "listed": listed[0]} if len(made) == FEW else {}),
+    }
