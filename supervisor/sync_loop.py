@@ -321,6 +321,9 @@ class SyncLoop:
         if up.slot == NODE_SLOT:
             for life in self._lives.values():
                 self._tell_row(life)
+                if not self._cache.get(life.uid).is_empty():
+                    # A relist that ends before this arrives passes over what is gone: that is not "as it was".
+                    self._cache.doubt(life.uid)
             self._looks.ask_again()
             self._pull(self._pulls.node_up(now.mono))
         if up.slot == API_SLOT:
