@@ -326,6 +326,9 @@ class SyncLoop:
         if up.slot == NODE_SLOT:
             for life in self._lives:
                 self._tell_row(life)
+                if not self._cache.get(life.uid).is_empty():
+                    # A relist that ends before this arrives passes over what is gone: that is not "as it was".
+                    self._cache.doubt(life.uid)
             self._looks.ask_again()
             self._pull(up, now)
         if up.slot == API_SLOT:

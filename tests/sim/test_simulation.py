@@ -16,6 +16,8 @@ SEEDS_IN_ANY_CASE = 30
 BUDGET_S = 40.0
 """When this much time has passed, no further seed begins."""
 QUICK = Options(pods=4, noise_s=45.0)
+FOUND = (67, 209, 1398)
+"""Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HASH_SEEDS = ("1", "2")
 REPLAYED = "7"
 MAX_SEEDS = 40
@@ -46,6 +48,11 @@ def _trace_in_process(hash_seed: str) -> str:
         command, env={"PYTHONHASHSEED": hash_seed, "PYTHONPATH": "."}, capture_output=True, text=True, check=True
     )
     return ran.stdout
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_a_seed_that_has_found_something_holds(seed: int) -> None:
+    assert not simulate_seed(seed, Options()).broken
 
 
 @pytest.mark.slow

@@ -54,6 +54,9 @@ class Watch:
         """(sandbox, init container): it came to its end there, or as a sidecar has started."""
         self._planned: dict[str, frozenset[str]] = {}
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
+        self._started_late: set[str] = set()
+        """Containers that a call has started which nobody waited for any more: nothing can prevent a twin then, it is
+        only found and stopped."""
         self._sidecars: dict[str, set[str]] = {}
         """Names by uid, as the newest sync has them."""
         self._initialized: set[str] = set()
@@ -189,7 +192,10 @@ class Watch:
             self._broke(f"{container.name} starts in a sync of kind {request.kind.value}")
         if container.is_infra:
             return
-        twins = [c.name for c in self.podman.of_pod(uid) if _name(c) == name and c.state == "running"]
+        if caller is None:
+            self._started_late.add(container.id)
+        same = [c for c in self.podman.of_pod(uid) if _name(c) == name and c.id not in self._started_late]
+        twins = [c.name for c in same if c.state == "running"]
         if len(twins) > 1:
             self._broke(f"{twins} run at once")
         self._ran[container.id] = Ran(uid, name)
