@@ -17,6 +17,7 @@ from ipc.messages import (
     AbandonPull,
     EventReport,
     FeedSynced,
+    LookFailed,
     Observed,
     PodChanged,
     PodGone,
@@ -26,6 +27,7 @@ from ipc.messages import (
     Ready,
     Relisted,
     RuntimeHealth,
+    ServiceSilent,
     SyncDone,
     SyncPod,
     Track,
@@ -222,7 +224,7 @@ class Agent:
                 self._given.watch.answered(message)
                 self._take_answer(message)
                 self._feed(message)
-            case EventReport() | PullProgress() | PullEnded():
+            case EventReport() | LookFailed() | PullProgress() | PullEnded():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(child.slot, message))
@@ -233,6 +235,8 @@ class Agent:
             case RuntimeHealth(healthy=healthy):
                 self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
                 self.disturbed_at = self._given.clock.now().mono
+            case ServiceSilent(message=why):
+                self._given.trace.note(f"podman is silent: {why}")
             case _:
                 raise AssertionError(message)
 
