@@ -352,13 +352,18 @@ class Agent:
         return House(
             processes=frozenset(processes),
             files=frozenset(os.listdir(runtime)) if runtime.exists() else frozenset(),
-            shared_memory=frozenset(n for n in os.listdir(SHARED_MEMORY) if not n.startswith("libpod")),
+            shared_memory=frozenset(n for n in _of_this_user(SHARED_MEMORY) if not n.startswith("libpod")),
         )
 
     def story(self) -> str:
         """What one needs to know when a test has failed."""
         lines = self.log_text().splitlines()
         return "\n".join([f"--- the end of the log of {self.instance}:", *lines[-LOG_LINES_SHOWN:]])
+
+
+def _of_this_user(directory: Path) -> list[str]:
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in entries if entry.stat(follow_symlinks=False).st_uid == os.getuid()]
 
 
 class _UnixConnection(http.client.HTTPConnection):
