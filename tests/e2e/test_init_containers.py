@@ -88,8 +88,8 @@ def test_one_that_fails_where_nothing_is_tried_again_is_the_end_of_the_pod(agent
     agent.write(pod("lost", MAIN, initContainers=inits, restartPolicy="Never"))
     until_status(agent, "lost", "Init:Error")
     agent.until(lambda: not agent.eye.running("lost"), "its sandbox goes")
+    agent.until(lambda: agent.pods()["lost"]["status"]["phase"] == "Failed", "the pod has failed")
     shown = agent.pods()["lost"]
-    assert shown["status"]["phase"] == "Failed"
     assert container_status(shown, "setup")["state"]["terminated"]["exitCode"] == 3
     assert [(c.name, c.attempt) for c in agent.eye.containers("lost")] == [("setup", 0)]
     assert agent.cli("logs", "lost", "-c", "setup") == (0, "tried\n", "")
