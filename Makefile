@@ -19,7 +19,7 @@ test-slow: ## the long tests, the simulation for 20 minutes, the Podman tests al
 	@configs/host/enter pytest -m "slow and not bench"
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
 
-bench: ## pods per second beside raw libpod calls and `podman kube play`
+bench: ## start rates, restart latency, idle costs, start after a kill; beside raw libpod calls and `podman kube play`
 	@configs/host/enter pytest -m bench -s
 
 lint: ## ruff, mypy

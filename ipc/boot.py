@@ -38,7 +38,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_reads: int = 4
     """Reading Podman calls in flight of this one worker."""
     relist_period_s: float = 10.0
-    heartbeat_period_s: float = 0.5
+    heartbeat_period_s: float = 2.0
     max_container_restart_period_s: float = 300.0
     max_dead_per_container: int = 1
     """Dead containers kept of each container name of a pod; negative: all."""

@@ -30,6 +30,8 @@ MAX_CONFIG_BYTES: Final = 1 << 20
 MAX_EVENTS: Final = 10_000
 """Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
 MAX_DEFAULT_WORKERS: Final = 4
+BEATS_PER_TIMEOUT: Final = 8
+"""Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MUTATIONS_PER_CPU: Final = 2
 """Measured on two CPUs: pods per second rise up to four calls in flight and not beyond."""
 MAX_SOCKET_PATH_BYTES: Final = 100
@@ -299,6 +301,7 @@ def worker_settings(settings: Settings, podman_socket: str) -> WorkerSettings:
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         max_mutations=settings.podman.max_concurrent_mutations,
         relist_period_s=float(settings.relist_period_s),
+        heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_dead_per_container=settings.container_garbage_collection.max_per_pod_container,
         dead_min_age_s=float(settings.container_garbage_collection.min_age_s),

@@ -1,8 +1,9 @@
 """Ends of containers' processes: one file descriptor (a pidfd) for each that runs, infra containers among them.
 
 A pidfd becomes readable 1 to 5 ms before conmon has written the exit code, from when on Podman's API shows the end, and
-150 ms before its event arrives (measured on 4.3.1). While it is not readable, what was inspected of the running container is still true. When it is, and Podman
-goes on saying that the container runs, the pidfd is right: a container whose monitor is dead runs for Podman for ever.
+150 ms before its event arrives (measured on 4.3.1). While it is not readable, what was inspected of the running
+container is still true. When it is, and Podman goes on saying that the container runs, the pidfd is right: a container
+whose monitor is dead runs for Podman for ever.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import msgspec
 from ipc.clock import Clock, Instant
 from workers.runtime import InspectedContainer
 
-SETTLE_S: Final = 0.01
+SETTLE_S: Final = 0.005
 """From the end of a process until Podman shows it, in seconds: conmon writes the exit code first, within 5 ms of it.
 
 Not longer: some 30 ms after the end comes `podman container cleanup`, which conmon starts, and holds the container's

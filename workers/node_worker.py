@@ -73,6 +73,9 @@ HINTS: Final[Mapping[str, float]] = {
 """Events after which a pod looks different, and how long to wait before looking, in seconds. What was started was most
 likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
 
+KNOWN_END_S: Final = 0.5
+"""The same for a container's end that was seen by its pidfd 100 ms ago, in seconds: its successor is being started."""
+
 Link = Channel[NodeWorkerReport, NodeWorkerCommand]
 
 log = logging.getLogger(__name__)
@@ -226,6 +229,8 @@ class NodeWorker:
 
     def _hint(self, event: RuntimeEvent) -> None:
         uid, delay_s, now = event.labels.get(labels.POD_UID, ""), HINTS.get(event.action), self._clock.now()
+        if event.action == "died" and self._observer.knows_end(event.container_id):
+            delay_s = KNOWN_END_S
         if uid and delay_s is not None and not self._published.is_older(uid, event.time, now):
             self._ask(uid, now.mono + delay_s if delay_s else 0.0)
 

@@ -77,18 +77,25 @@ class Observer:
         """How many are known, infra containers included."""
         return len(self._inspected)
 
+    def knows_end(self, container_id: str) -> bool:
+        """Whether it was seen that the container has ended."""
+        known = self._inspected.get(container_id)
+        return known is not None and container_state(known.state) is ContainerState.EXITED
+
     async def observe(self, uid: str) -> RuntimePodStatus:
-        """One pod, cheaply. Raises RuntimeCallError.
+        """One pod, cheaply. Raises RuntimeCallError. What ended just now is not kept waiting for the list.
 
         Sees every sandbox that carries the uid, new ones too, with their members. Containers outside of any sandbox
         are found by a relist first and followed from then on.
         """
         started_at = self._clock.now().mono
-        pods = await self._runtime.list_pods(uid)
+        ended = self._exits.doubted & self._ours.get(uid, frozenset())
+        pods, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(ended))
         members = {id: state for pod in pods for id, state in pod.containers}
         strays = dict.fromkeys(self._strays.get(uid, ()), "")
         shown = {**strays, **members}
-        failures = await self._inspect([id for id, state in shown.items() if not self._is_settled(id, state)])
+        unsettled = [id for id, state in shown.items() if id not in ended and not self._is_settled(id, state)]
+        failures |= await self._inspect(unsettled)
         if failures:
             raise next(iter(failures.values()))
         await self._confirm_gone(self._ours.get(uid, frozenset()) - shown.keys())

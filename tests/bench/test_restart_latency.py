@@ -38,7 +38,7 @@ ROUNDS = int(os.environ.get("ROOTLET_BENCH_ROUNDS", "3"))
 IN_FLIGHT = 4
 READY_DEADLINE_S = 300.0
 EXIT_DEADLINE_S = 10.0
-REST_S = 0.5
+REST_S = 0.4
 """Between two samples: what Podman cleans up after one is no part of the next one."""
 ROOTLET, RAW, RAW_AFTER_KILL = "rootlet", "raw create + start", "raw, after a kill"
 

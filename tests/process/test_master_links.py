@@ -25,7 +25,7 @@ from ipc.framing import MAX_FRAME_BYTES, encode_frame
 from ipc.messages import Observation, Observed, PodChanged, Ready, Relisted, ZygoteReport
 from supervisor.children import Children
 from supervisor.master import run_agent
-from supervisor.settings import Settings, WorkersSettings
+from supervisor.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
 
@@ -134,6 +134,7 @@ class Agent:
             pod_logs_dir=self.lives,
             admin_socket=directory / "run" / "admin.sock",
             container_runtime_endpoint=f"unix://{directory}/nobody.sock",
+            podman=PodmanSettings(max_concurrent_mutations=2),
             workers=WorkersSettings(
                 count=1,
                 heartbeat_timeout_s=1.0,  # type: ignore[arg-type]

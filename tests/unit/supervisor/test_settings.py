@@ -351,6 +351,12 @@ def test_every_worker_may_use_all_mutations_of_the_node(count: int) -> None:
     assert worker_settings(settings, "/p.sock").max_mutations == 9
 
 
+@pytest.mark.parametrize("timeout_s", [2, 15, 600])
+def test_a_heartbeat_comes_several_times_within_the_timeout_and_no_oftener_than_that_takes(timeout_s: int) -> None:
+    settings = resolve(f"workers: {{heartbeatTimeout: {timeout_s}s}}")
+    assert worker_settings(settings, "/p.sock").heartbeat_period_s == timeout_s / 8
+
+
 def test_workers_get_their_part() -> None:
     settings = resolve(
         "nodeName: node\nrelistPeriod: 3s\nruntimeRequestTimeout: 9s\nimagePullTimeout: 8s\npodLogsDir: /l\n"

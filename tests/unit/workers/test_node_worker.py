@@ -33,8 +33,8 @@ from tests.fakes.clock import SimClock, simulate
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
-from workers.node_worker import HINTS, RETRY_MAX_S, ROUND_S, retry_delay_s
-from workers.runtime import InspectedContainer
+from workers.node_worker import HINTS, KNOWN_END_S, RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.runtime import InspectedContainer, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
@@ -248,6 +248,27 @@ async def test_the_end_of_a_process_is_noticed_without_events_and_relist() -> No
         seen = await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, before)
         assert ended_at < seen.observed_at < ended_at + 0.1
         assert master.status(seen).containers[0].exit_code == 3
+
+
+@simulated
+async def test_the_event_of_an_end_that_was_seen_waits_for_the_start_of_the_successor() -> None:
+    host = Host()
+    container = host.running("u1")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        await _asked(master, "u1")
+        host.podman.mute = True
+        before = len(master.reports)
+        host.podman.exit(container, 3)
+        await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, before)
+        await asyncio.sleep(0.1)
+        before, told_at = len(master.reports), host.now()
+        found = dict(host.podman.container(container).labels)
+        died = RuntimeEvent(action="died", container_id=container, labels=found, time=host.clock.now().wall)
+        for listener in host.podman.listeners:
+            listener.put_nowait(died)
+        seen = await master.observation("u1", after=before)
+        assert told_at + KNOWN_END_S <= seen.observed_at < told_at + KNOWN_END_S + 0.1
 
 
 @simulated
