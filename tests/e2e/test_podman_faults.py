@@ -81,7 +81,8 @@ FAULTS: Final[dict[str, tuple[Fault, Fault]]] = {
 }
 
 
-@pytest.mark.parametrize("fault", [pytest.param("hangs", marks=pytest.mark.slow), "refuses"])
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
 def test_podman_is_away_while_pods_run_start_change_and_go(
     users: UsersService, new_agent: NewAgent, fault: str
 ) -> None:

@@ -91,14 +91,16 @@ def test_the_life_before_keeps_its_own_words(agent: Agent) -> None:
     script = f"hostname > {PATH}; cat /proc/uptime >> {PATH}; exit 1"
     agent.write(pod("again", container(script=script)))
 
-    def lives() -> list[Json]:
-        statuses = agent.pods().get("again", {}).get("status", {}).get("containerStatuses", ())
-        return [s[key]["terminated"] for s in statuses for key in ("state", "lastState") if "terminated" in s[key]]
+    seen: set[str] = set()
 
-    agent.until(lambda: len(lives()) == 2, "there is an end and one before it")
-    messages = [life["message"] for life in lives()]
-    assert all(message.startswith("again\n") for message in messages)
-    assert len(set(messages)) == 2
+    def two_lives_have_spoken() -> bool:
+        statuses = agent.pods().get("again", {}).get("status", {}).get("containerStatuses", ())
+        ends = (s[key].get("terminated") for s in statuses for key in ("state", "lastState"))
+        seen.update(end["message"] for end in ends if end)
+        return len(seen) == 2
+
+    agent.until(two_lives_have_spoken, "two lives have spoken, each in its own words")
+    assert all(message.startswith("again\n") for message in seen)
 
 
 def test_an_init_container_has_its_say(agent: Agent) -> None:
