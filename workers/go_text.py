@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from typing import Final
 
 
 def duration(seconds: int) -> str:
@@ -15,8 +15,17 @@ def duration(seconds: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """strconv.Quote, near enough for messages: in quotation marks, on one line."""
-    return json.dumps(text, ensure_ascii=False)
+    """strconv.Quote: in quotation marks, on one line, nothing that does not print."""
+    return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
+
+
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _printable(char: str) -> str:
+    if char.isprintable():
+        return char
+    return f"\\x{ord(char):02x}" if ord(char) < 0x80 else f"\\u{ord(char):04x}"
 
 
 def head(text: bytes) -> str:
