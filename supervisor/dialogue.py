@@ -11,6 +11,7 @@ from ipc.messages import (
     CancelPull,
     CancelSync,
     CollectLogs,
+    ContainersChanged,
     EventChanged,
     EventGone,
     EventReport,
@@ -20,11 +21,15 @@ from ipc.messages import (
     Observe,
     PodChanged,
     PodGone,
+    ProbePod,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
     Relist,
     StartPull,
+    StopProbing,
     SyncDone,
     SyncPod,
     Track,
@@ -120,6 +125,9 @@ class Send(msgspec.Struct, frozen=True):
         | PullProgress
         | PullEnded
         | CollectLogs
+        | ProbePod
+        | ContainersChanged
+        | StopProbing
         | PodChanged
         | PodGone
         | EventChanged
@@ -168,6 +176,8 @@ LoopEvent = (
     | PullWish
     | PullProgress
     | PullEnded
+    | ProbeVerdict
+    | ProbingStopped
     | WorkerUp
     | WorkerLeaving
     | WorkerDown

@@ -34,6 +34,8 @@ from ipc.messages import (
     Exited,
     LookFailed,
     Observed,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
@@ -371,6 +373,8 @@ class Master:
                     self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
             case SyncDone() | EventReport() | LookFailed() | PullProgress() | PullEnded():
+                self._feed(message)
+            case ProbeVerdict() | ProbingStopped():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(slot, message))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -24,6 +24,8 @@ from ipc.messages import (
     LookFailed,
     Observation,
     Observe,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullProgress,
     Relist,
@@ -64,6 +66,7 @@ from supervisor.lives import Lives
 from supervisor.looks import Looks
 from supervisor.outbox import Outbox
 from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.probing import Probing, ProbingCommand, needs_sync, retain_verdicts, take_verdict
 from supervisor.removals import Removals
 from supervisor.reporter import Reporter, pod_event
 from supervisor.rows import NO_ROW
@@ -96,6 +99,7 @@ class SyncLoop:
         self._queue = WorkQueue()
         self._reporter = Reporter(settings, host_ip)
         self._pulls = ImagePulls(pull_limits(settings))
+        self._probing = Probing()
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
         self._removals = Removals()
@@ -113,6 +117,8 @@ class SyncLoop:
             PullWish: self._pull,
             PullProgress: self._pull,
             PullEnded: self._pull,
+            ProbeVerdict: self._on_probe_verdict,
+            ProbingStopped: self._on_probing_stopped,
             WorkerUp: self._on_worker_up,
             WorkerLeaving: self._on_worker_leaving,
             WorkerDown: self._on_worker_down,
@@ -201,6 +207,7 @@ class SyncLoop:
             life.remove(None, now.wall)
         else:
             life.update(pod)
+            life.verdicts = retain_verdicts(life.verdicts, pod, self._cache.get(life.uid))
         self._suspects.absolve(life.uid)
         self._touched.add(life.uid)
         self._report(life, now)
@@ -278,6 +285,7 @@ class SyncLoop:
         self._touched.add(life.uid)
         if changed is not None:
             life.observed(running=changed.is_running())
+            life.verdicts = retain_verdicts(life.verdicts, life.pod, changed)
             self._report(life, now, observed_at=changed.observed_at)
 
     def _on_look_failed(self, failed: LookFailed, now: Instant) -> None:
@@ -318,6 +326,20 @@ class SyncLoop:
         for command in self._pulls.handle(event, now.mono):
             self._out.send(command.slot, command.message)
 
+    def _on_probe_verdict(self, verdict: ProbeVerdict, now: Instant) -> None:
+        """handleProbeSync, and the status manager's SetContainerReadiness and SetContainerStartup."""
+        life = self._lives.get(verdict.uid)
+        if life is None or not take_verdict(life, verdict):
+            return
+        if needs_sync(verdict):
+            life.pending = life.pending or life.phase is WorkType.SYNC
+        self._touched.add(life.uid)
+        self._report(life, now)
+
+    def _on_probing_stopped(self, stopped: ProbingStopped, now: Instant) -> None:
+        self._probing.stopped(stopped.uid)
+        self._touched.add(stopped.uid)
+
     # --- the agent's own processes -------------------------------------------------------------------------------
 
     def _on_worker_up(self, up: WorkerUp, now: Instant) -> None:
@@ -341,6 +363,7 @@ class SyncLoop:
         """Its pods wait for an observation newer than the death, then go on."""
         self._out.down(down.slot)
         self._pull(down, now)
+        self._touched |= set(self._probing.down(down.slot))
         lost = [life for life in self._lives if life.in_flight is not None and life.in_flight.slot == down.slot]
         self._find_the_guilty(down, tuple(life.uid for life in lost), now)
         for life in lost:
@@ -448,6 +471,8 @@ class SyncLoop:
                 life = self._lives.get(uid)
                 if life is not None and life.wants_dispatch():
                     self._dispatch(life, now)
+                if life is not None and uid in self._lives:
+                    self._probe(self._probing.tell(life, self._cache.entry(uid), self._out.is_up))
 
     def _dispatch(self, life: PodLifecycle, now: Instant) -> None:
         """Steps 4 to 6 of a pod's way: a view that is new enough, the status before acting, then the worker."""
@@ -479,6 +504,7 @@ class SyncLoop:
                 garbage=garbage,
                 restarting_all=is_restarting_all(life.status),
                 pull_failures=life.pull_failures,
+                verdicts=dict(life.verdicts),
             ),
         )
 
@@ -497,6 +523,10 @@ class SyncLoop:
         ended = life.phase is WorkType.SYNC and self._report(life, now) in TERMINAL_PHASES
         if ended and life.terminate():
             self._cancel(life)
+
+    def _probe(self, commands: Iterable[ProbingCommand]) -> None:
+        for command in commands:
+            self._out.send(command.slot, command.message)
 
     def _cancel(self, life: PodLifecycle) -> None:
         if flight := life.in_flight:
@@ -520,6 +550,7 @@ class SyncLoop:
         self._looks.forget(life.uid)
         self._queue.remove(life.uid)
         self._suspects.forget(life.uid)
+        self._probe(self._probing.forget(life.uid))
         self._out.to_node(Untrack(uid=life.uid))
         self._out.to_api(self._reporter.gone(life.uid))
         if life.successor is not None:

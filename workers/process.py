@@ -7,6 +7,7 @@ import contextlib
 import faulthandler
 import logging
 import os
+import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -16,6 +17,7 @@ import msgspec
 import uvloop
 
 from ipc import logs
+from ipc.api import Probe
 from ipc.board import WorkerRowWriter
 from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role
 from ipc.breaker_state import BreakerState
@@ -35,6 +37,7 @@ from workers.api_server import run_api_server
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
+from workers.probes.outcome import ProbeError, ProbeOutcome, ProbeTarget
 from workers.service_watch import Listener
 
 AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
@@ -140,7 +143,11 @@ async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> None:
     async with _podman(context, Teller(row_writer)) as runtime:
-        await run_pod_worker(context, channel, runtime, clock, row_writer)
+        await run_pod_worker(context, channel, runtime, clock, row_writer, _attempt, random.Random())
+
+
+async def _attempt(probe: Probe, target: ProbeTarget) -> ProbeOutcome:
+    raise ProbeError("nobody carries out probes")
 
 
 async def _node_worker(

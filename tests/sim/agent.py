@@ -21,6 +21,9 @@ from ipc.messages import (
     Observed,
     PodChanged,
     PodGone,
+    ProbePod,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
@@ -54,6 +57,7 @@ from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
+from tests.sim.probes import SimProbes
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
 from tests.sim.watch import Watch
@@ -77,6 +81,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace
     watch: Watch
     podman: SimPodman
+    probes: SimProbes
     clock: Clock
     settings: Settings
     worker_settings: WorkerSettings
@@ -201,7 +206,14 @@ class Agent:
         self.children[slot] = child
         if slot == NODE_SLOT:
             self.disturbed_at = given.clock.now().mono
-        child.live(given.podman, self.board, given.clock, given.worker_settings, given.rng.randrange(2**32))
+        child.live(
+            given.podman,
+            given.probes,
+            self.board,
+            given.clock,
+            given.worker_settings,
+            given.rng.randrange(2**32),
+        )
 
     def _died(self, child: Child) -> None:
         self._later(REAP_S, self._reap, child)
@@ -224,7 +236,7 @@ class Agent:
                 self._given.watch.answered(message)
                 self._take_answer(message)
                 self._feed(message)
-            case EventReport() | LookFailed() | PullProgress() | PullEnded():
+            case EventReport() | LookFailed() | PullProgress() | PullEnded() | ProbeVerdict() | ProbingStopped():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(child.slot, message))
@@ -276,6 +288,8 @@ class Agent:
             self._check(child, message)
             self.in_flight[message.uid] = message
             self._in_flight_slots[message.uid] = slot
+        if isinstance(message, ProbePod) and message.terminating:
+            self._given.watch.probes.goes_down(message.uid)
         if isinstance(message, Track):
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
