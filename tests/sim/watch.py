@@ -280,7 +280,7 @@ class Watch:
             for c in every_status(message):
                 if c.restart_count < counts.get(c.name, 0):
                     self._broke(f"{uid[:8]} {c.name}: restart count fell from {counts[c.name]} to {c.restart_count}")
-        self.probes.told(before, message)
+        self.probes.told(message)
         for name, ran in self.false_claims(message):
             if ran.finished_at < seen_at:
                 self._broke(f"{uid[:8]} {name}: said to run, ended at {ran.finished_at:.3f}, seen at {seen_at:.3f}")

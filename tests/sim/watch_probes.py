@@ -29,6 +29,8 @@ class ProbeWatch:
         """Results whose thresholds were reached at any time."""
         self._goes_down: set[str] = set()
         """Pods whose startup counts as a success."""
+        self._started: set[str] = set()
+        """Containers that have started: an edit may give them a startup probe later."""
 
     def goes_down(self, uid: str) -> None:
         self._goes_down.add(uid)
@@ -76,10 +78,9 @@ class ProbeWatch:
     def _is_assumed(self, uid: str, kind: ProbeType) -> bool:
         return kind is ProbeType.LIVENESS or uid in self._goes_down
 
-    def told(self, before: PodChanged | None, message: PodChanged) -> None:
+    def told(self, message: PodChanged) -> None:
         """Nobody is said to be ready or to have started whose probe has not said so."""
         uid = message.pod.metadata.uid
-        known = {c.container_id for c in _statuses(before) if c.started} if before is not None else set()
         containers = {
             found.container.name: found.container
             for found in every_container(message.pod.spec)
@@ -94,10 +95,11 @@ class ProbeWatch:
                 self._trace.broke(f"{uid[:8]} {status.name} is ready and does not run")
             if status.ready and container.readiness_probe is not None and not self._has_succeeded(id, "readiness"):
                 self._trace.broke(f"{uid[:8]} {status.name} is ready, and its probe has never said so")
-            is_assumed = uid in self._goes_down or status.container_id in known
-            has_to_say_so = status.started and container.startup_probe is not None and not is_assumed
-            if has_to_say_so and not self._has_succeeded(id, "startup"):
+            is_assumed = container.startup_probe is None or uid in self._goes_down or id in self._started
+            if status.started and not is_assumed and not self._has_succeeded(id, "startup"):
                 self._trace.broke(f"{uid[:8]} {status.name} has started, and its probe has never said so")
+            if status.started:
+                self._started.add(id)
 
     def _has_succeeded(self, id: str, kind: str) -> bool:
         return self.has_earned(id, ProbeType(kind), ProbeResult.SUCCESS)

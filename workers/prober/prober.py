@@ -137,8 +137,6 @@ class PodProber:
         pod = self._pods.get(command.uid)
         if pod is None:
             return
-        if (view := self._view(pod.command)) is not None:
-            pod.forget_all_but({container.id for container in view.containers})
         pod.wake()
         await self._say_again(pod, command.verdicts)
 
@@ -251,10 +249,15 @@ class PodProber:
         await self._send(_verdict(pod, prober, target))
 
     async def _say_again(self, pod: _ProbedPod, known: Mapping[str, ProbeVerdicts]) -> None:
-        """What the master has lost, or not got yet."""
+        """What the master has lost, or not got yet, of the containers that are there."""
+        view = self._view(pod.command)
+        if view is None:
+            return
+        there = {container.id for container in view.containers}
+        pod.forget_all_but(there)
         for prober in list(pod.probers.values()):
             target = prober.state.target
-            if target is not None and _is_news(prober, known.get(target.id, NO_VERDICTS)):
+            if target is not None and target.id in there and _is_news(prober, known.get(target.id, NO_VERDICTS)):
                 await self._send(_verdict(pod, prober, target))
 
     async def _report(self, pod: Pod, prober: _Prober, outcome: ProbeOutcome | ProbeError) -> None:
