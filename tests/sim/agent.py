@@ -102,6 +102,8 @@ class Agent:
         """What the API server knows."""
         self.in_flight: dict[str, SyncPod] = {}
         """Sent and not answered."""
+        self.probers: dict[str, int] = {}
+        """Slots that were told to probe and have not said that they stopped, by pod."""
         self.rows: dict[str, int] = {}
         """Rows of the board, as they were given out."""
         self.children: dict[int, Child | None] = dict.fromkeys(SLOTS)
@@ -222,6 +224,7 @@ class Agent:
         """What has not arrived by now comes too late."""
         self.children[child.slot] = None
         self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
+        self.probers = {uid: slot for uid, slot in self.probers.items() if slot != child.slot}
         self._feed(WorkerDown(child.slot))
         self._later(BOOT_S, self._boot, child.slot)
 
@@ -236,7 +239,10 @@ class Agent:
                 self._given.watch.answered(message)
                 self._take_answer(message)
                 self._feed(message)
-            case EventReport() | LookFailed() | PullProgress() | PullEnded() | ProbeVerdict() | ProbingStopped():
+            case EventReport() | LookFailed() | PullProgress() | PullEnded() | ProbeVerdict():
+                self._feed(message)
+            case ProbingStopped(uid=uid):
+                self.probers.pop(uid, None)
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(child.slot, message))
@@ -288,11 +294,12 @@ class Agent:
             self._check(child, message)
             self.in_flight[message.uid] = message
             self._in_flight_slots[message.uid] = slot
-        if isinstance(message, ProbePod) and message.terminating:
-            self._given.watch.probes.goes_down(message.uid)
+        if isinstance(message, ProbePod):
+            self._check_prober(slot, message)
         if isinstance(message, Track):
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
+            self.probers.pop(message.uid, None)
             self._given.watch.forgotten(message.uid)
         if child is not None and child.alive:
             child.to_child.post(message)
@@ -308,6 +315,14 @@ class Agent:
         self._generations[uid] = sync.generation
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")
+
+    def _check_prober(self, slot: int, command: ProbePod) -> None:
+        other = self.probers.get(command.uid, slot)
+        if other != slot:
+            self._given.trace.broke(f"{command.uid[:8]} is to be probed in slot {slot}, and still is in slot {other}")
+        self.probers[command.uid] = slot
+        if command.terminating:
+            self._given.watch.probes.goes_down(command.uid)
 
     def _tell(self, message: Any) -> None:
         match message:
