@@ -35,6 +35,7 @@ from ipc.messages import (
     Track,
     Untrack,
 )
+from ipc.probe_results import ProbeVerdicts
 from supervisor.settings import Settings
 from supervisor.sources.types import PodUpdate
 
@@ -91,6 +92,13 @@ class EventsRestored(msgspec.Struct, frozen=True):
     """What an earlier life of the agent has told, longest unseen first."""
 
     events: tuple[Event, ...]
+
+
+class VerdictsRestored(msgspec.Struct, frozen=True):
+    """What probes have said to an earlier life of the agent."""
+
+    verdicts: dict[str, ProbeVerdicts]
+    """By container id."""
 
 
 class SettingsChanged(msgspec.Struct, frozen=True):
@@ -184,6 +192,7 @@ LoopEvent = (
     | SyncTick
     | HousekeepingTick
     | EventsRestored
+    | VerdictsRestored
     | SettingsChanged
     | StopPods
     | KillPod

@@ -47,6 +47,17 @@ class Probing:
 
     def __init__(self) -> None:
         self._probers: dict[str, _Prober] = {}
+        self._restored: dict[str, ProbeVerdicts] = {}
+        """What an earlier life of the agent knew, by container id, until its containers are found."""
+
+    def restore(self, verdicts: Mapping[str, ProbeVerdicts]) -> None:
+        self._restored = dict(verdicts)
+
+    def recall(self, life: PodLifecycle, view: RuntimePodStatus) -> None:
+        """Note what is known of the pod's containers, and forget those that are gone."""
+        there = {container.id for container in view.containers}
+        known = {id: self._restored.pop(id) for id in there & self._restored.keys()} if self._restored else {}
+        life.verdicts = retain_verdicts({**known, **life.verdicts}, life.pod, view)
 
     def tell(
         self, life: PodLifecycle, entry: CacheEntry | None, is_up: Callable[[int], bool]

@@ -35,6 +35,7 @@ from ipc.messages import (
     Untrack,
     WorkType,
 )
+from ipc.probe_results import ProbeVerdicts
 from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
 from supervisor.admission import Admitted, Rejected, admit, host_ports
@@ -54,6 +55,7 @@ from supervisor.dialogue import (
     StopPods,
     SyncTick,
     UpdateRefused,
+    VerdictsRestored,
     Views,
     WorkerDown,
     WorkerLeaving,
@@ -66,7 +68,7 @@ from supervisor.lives import Lives
 from supervisor.looks import Looks
 from supervisor.outbox import Outbox
 from supervisor.pod_lifecycle import PodLifecycle
-from supervisor.probing import Probing, ProbingCommand, needs_sync, retain_verdicts, take_verdict
+from supervisor.probing import Probing, ProbingCommand, needs_sync, take_verdict
 from supervisor.removals import Removals
 from supervisor.reporter import Reporter, pod_event
 from supervisor.rows import NO_ROW
@@ -125,6 +127,7 @@ class SyncLoop:
             SyncTick: self._on_sync_tick,
             HousekeepingTick: self._on_housekeeping,
             EventsRestored: self._on_events_restored,
+            VerdictsRestored: self._on_verdicts_restored,
             SettingsChanged: self._on_settings_changed,
             StopPods: self._on_stop_pods,
             KillPod: self._on_kill_pod,
@@ -147,6 +150,10 @@ class SyncLoop:
     def event_history(self) -> EventRecorder:
         """For whoever keeps it on disk."""
         return self._reporter.event_history
+
+    def probe_verdicts(self) -> dict[str, ProbeVerdicts]:
+        """What the probes of all containers say, by container id."""
+        return {id: said for life in self._lives for id, said in life.verdicts.items()}
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
@@ -207,7 +214,7 @@ class SyncLoop:
             life.remove(None, now.wall)
         else:
             life.update(pod)
-            life.verdicts = retain_verdicts(life.verdicts, pod, self._cache.get(life.uid))
+            self._probing.recall(life, self._cache.get(life.uid))
         self._suspects.absolve(life.uid)
         self._touched.add(life.uid)
         self._report(life, now)
@@ -285,7 +292,7 @@ class SyncLoop:
         self._touched.add(life.uid)
         if changed is not None:
             life.observed(running=changed.is_running())
-            life.verdicts = retain_verdicts(life.verdicts, life.pod, changed)
+            self._probing.recall(life, changed)
             self._report(life, now, observed_at=changed.observed_at)
 
     def _on_look_failed(self, failed: LookFailed, now: Instant) -> None:
@@ -399,6 +406,9 @@ class SyncLoop:
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
         self._out.to_api(self._reporter.restore_events(restored.events, now))
+
+    def _on_verdicts_restored(self, restored: VerdictsRestored, now: Instant) -> None:
+        self._probing.restore(restored.verdicts)
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         if change.settings.workers.count != self._settings.workers.count:
@@ -536,6 +546,7 @@ class SyncLoop:
 
     def _track(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
         life = self._lives.begin(uid, pod, source, acted_at)
+        self._probing.recall(life, self._cache.get(uid))
         self._touched.add(life.uid)
         self._tell_row(life)
         return life

@@ -36,6 +36,7 @@ from ipc.messages import (
     Track,
     Untrack,
 )
+from ipc.probe_results import ProbeVerdicts
 from supervisor import views
 from supervisor.dialogue import (
     HousekeepingTick,
@@ -47,10 +48,12 @@ from supervisor.dialogue import (
     SourcesReady,
     SyncTick,
     UpdateRefused,
+    VerdictsRestored,
     Views,
     WorkerDown,
     WorkerUp,
 )
+from supervisor.probe_memory import worth_keeping
 from supervisor.settings import Settings
 from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
@@ -91,8 +94,10 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class Agent:
     """Feeds the loop, carries out its commands, buries its children and makes new ones."""
 
-    def __init__(self, given: Given, restored: Mapping[str, Pod]) -> None:
-        """``restored``: the checkpoint."""
+    def __init__(
+        self, given: Given, restored: Mapping[str, Pod], verdicts: Mapping[str, ProbeVerdicts] | None = None
+    ) -> None:
+        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it."""
         self.alive = True
         self.stated = dict(restored)
         """What the loop was told to keep running, by uid."""
@@ -118,12 +123,15 @@ class Agent:
         self._seen_at: dict[str, float] = {}
         self._relisted_at = 0.0
         self._api_up = False
+        self._verdicts = dict(verdicts or {})
         self._loop = SyncLoop(
             given.settings, len(POD_SLOTS), given.pod_rows, "10.0.0.1", random.Random(given.rng.random())
         )
 
     def start(self) -> None:
         self.api_up()
+        if self._verdicts:
+            self._feed(VerdictsRestored(self._verdicts))
         if self.stated:
             self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
         for slot in SLOTS:
@@ -145,6 +153,10 @@ class Agent:
     def accepted(self) -> dict[str, Pod]:
         """The checkpoint."""
         return {uid: self.refused.get(uid, pod) for uid, pod in self.stated.items()}
+
+    def kept_verdicts(self) -> dict[str, ProbeVerdicts]:
+        """What the next agent is told of them."""
+        return worth_keeping(self._loop.probe_verdicts())
 
     # --- what is wanted ---
 

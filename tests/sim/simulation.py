@@ -314,7 +314,8 @@ class Simulation:
     def _restart_agent(self) -> None:
         """A checkpoint may be lost: then what runs is only known by its labels."""
         lost = self._rng.random() < CHECKPOINT_LOST
-        self._agent = Agent(self._given, {} if lost else self._agent.accepted())
+        before = self._agent
+        self._agent = Agent(self._given, {}) if lost else Agent(self._given, before.accepted(), before.kept_verdicts())
         self._agent.start()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:

@@ -10,6 +10,8 @@ import pytest
 from ipc.api import ExecAction, Pod, Probe
 from ipc.probe_results import ProbeResult, ProbeType, ProbeVerdicts
 from ipc.runtime import RuntimePodStatus
+from supervisor.dialogue import VerdictsRestored
+from supervisor.sources.types import PodOperation
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from tests.unit.supervisor.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
@@ -169,6 +171,28 @@ def test_a_worker_that_stays_says_that_it_has_stopped() -> None:
     assert talk.probing_stopped(moved) == [f"probe {moved}"]
     slot, told = talk.probing[moved]
     assert (slot, told.verdicts) == (B, {f"c-{moved}": ProbeVerdicts(readiness=SUCCESS)})
+
+
+def test_what_was_ready_stays_ready_over_a_restart_of_the_agent() -> None:
+    before = at_rest()
+    before.verdict("a", STARTUP, SUCCESS)
+    before.verdict("a", READINESS, SUCCESS)
+    known = before.loop.probe_verdicts()
+    assert known == {"c-a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+    talk = Talk()
+    talk.say(VerdictsRestored({**known, "long gone": ProbeVerdicts(readiness=SUCCESS)}))
+    talk.update(probed("a"), op=PodOperation.RESTORE)
+    talk.relist(running("a"))
+    assert state_of(talk) == (True, True, "True")
+    assert talk.loop.probe_verdicts() == known
+
+
+def test_what_was_found_before_the_manifest_is_remembered_too() -> None:
+    talk = Talk()
+    talk.say(VerdictsRestored({"c-a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}))
+    talk.relist(running("a"), row=-1)
+    talk.add(probed("a"))
+    assert state_of(talk) == (True, True, "True")
 
 
 # --- what is made of verdicts ---
