@@ -13,6 +13,8 @@ Which message answers which:
                        unless ``AbandonPull`` or the death of the worker that asked comes first
 ``ProbePod``           any number of ``ProbeVerdict`` and ``EventReport``, until ``StopProbing``
 ``StopProbing``        exactly one ``ProbingStopped``, after which nothing of that pod is probed there
+``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
+                       ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``RestartWorker`` and ``StopAgent``
 =====================  ==========================================================================
 """
@@ -38,7 +40,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="t
 
 class Spawn(_Message, frozen=True, kw_only=True):
     """Fork a child into a slot. File descriptors ride along: its link and the file for its stack when it crashes (none
-    for ``Role.EXEC``), then the admin socket for the API server."""
+    for ``Role.EXEC``), then what it serves: the admin socket or the dialer's."""
 
     slot: int
     incarnation: int
@@ -492,3 +494,36 @@ class StopAgent(_Message, frozen=True, kw_only=True):
 
 ApiServerFeed = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | Reply | FeedSynced | Shutdown
 ApiServerRequest = Ready | ApplyManifests | DeletePod | RestartWorker | StopAgent
+
+# --- master <-> dialer ---------------------------------------------------------------------------------------
+
+DialerCommand = Shutdown
+DialerReport = Ready
+
+# --- whoever dials into a pod <-> dialer (packets) -----------------------------------------------------------
+
+
+class MakeSocket(_Message, frozen=True, kw_only=True):
+    """A TCP socket in the network namespace of that process, please."""
+
+    number: int
+    """Of the request, on its connection."""
+    pid: int
+    start_ticks: int
+    """When the process was started, in clock ticks since boot: if another one has its pid, that is refused."""
+    family: int
+    """``AF_INET`` or ``AF_INET6``."""
+
+
+class SocketMade(_Message, frozen=True, kw_only=True):
+    """The socket rides along."""
+
+    number: int
+
+
+class SocketRefused(_Message, frozen=True, kw_only=True):
+    number: int
+    message: str
+
+
+DialerAnswer = SocketMade | SocketRefused

@@ -108,7 +108,7 @@ class PodWorker:
         self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullWishes(self._send)
-        self._prober = PodProber(context.board, clock, attempt, self._send, rng)
+        self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
         self._context = SyncContext(
             runtime=runtime,
             images=ImageManager(runtime, clock, self._pulls.pull),

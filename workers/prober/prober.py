@@ -13,16 +13,18 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from typing import Final, Protocol
 
+import msgspec
+
 from ipc.api import Container, Pod, Probe
 from ipc.board import Board
 from ipc.clock import Clock
 from ipc.messages import ContainersChanged, EventReport, ProbePod, ProbeVerdict, ProbingStopped
 from ipc.pod_containers import every_container, field_path
 from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeType, ProbeVerdicts, probes_of
-from ipc.runtime import RuntimePodStatus
+from ipc.runtime import ContainerState, RuntimePodStatus
+from workers.pod_network import pod_network
 from workers.prober.events import outcome_event
 from workers.prober.state import INITIAL_RESULTS, ProbeSpec, ProbeState, Scene, Step, Target, answer, look, probe_spec
-from workers.prober.target import find_target, probe_target
 from workers.probes.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
 from workers.view import decode_row
 
@@ -64,6 +66,7 @@ class _Prober:
         self.container = container
         self.type = type
         self.probe = probe
+        """As the manifest has it."""
         self.spec: ProbeSpec = probe_spec(type, probe)
         self.state = ProbeState(born_wall=born_wall)
         self.wake = asyncio.Event()
@@ -103,7 +106,10 @@ class PodProber:
         attempt: Attempt,
         send: Callable[[ProberReport], Awaitable[None]],
         rng: random.Random,
+        host_ip: str = "",
     ) -> None:
+        """``host_ip``: where pods in the host's network are reached."""
+        self._host_ip = host_ip
         self._board = board
         self._clock = clock
         self._attempt = attempt
@@ -180,7 +186,7 @@ class PodProber:
                 await self._sleep(prober, step.state.due)
 
     def _look(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> Step:
-        target = find_target(view, prober.container.name)
+        target = _find_target(view, prober.container.name)
         verdicts = pod.verdicts.get(target.id, NO_VERDICTS) if target is not None else NO_VERDICTS
         scene = Scene(
             target=target,
@@ -201,19 +207,24 @@ class PodProber:
         target = prober.state.target
         assert target is not None
         async with self._turn:
-            outcome = await self._try(prober, probe_target(view, prober.container, target.id))
+            outcome = await self._try(prober, self._target(prober, target, view))
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
         await self._report(pod.command.pod, prober, outcome)
         await self._tell(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
 
+    def _target(self, prober: _Prober, target: Target, view: RuntimePodStatus) -> ProbeTarget:
+        network = pod_network(view, self._host_ip)
+        return ProbeTarget(container=prober.container, container_id=target.id, network=network)
+
     async def _try(self, prober: _Prober, target: ProbeTarget) -> ProbeOutcome | ProbeError:
         """An error when all tries were in vain; one that took too long is not tried again."""
         error = ProbeError()
+        probe = msgspec.structs.replace(prober.probe, timeout_seconds=prober.probe.timeout_seconds or 1)
         for _ in range(MAX_TRIES):
-            timeout_s = (prober.probe.timeout_seconds or 1) + OVERTIME_S
+            timeout_s = probe.timeout_seconds + OVERTIME_S
             try:
                 async with asyncio.timeout(timeout_s):
-                    return await self._attempt(prober.probe, target)
+                    return await self._attempt(probe, target)
             except TimeoutError:
                 return ProbeError(f"not carried out within {timeout_s:g} s")
             except ProbeError as failed:
@@ -302,6 +313,14 @@ def _is_news(prober: _Prober, known: ProbeVerdicts) -> bool:
     initial = INITIAL_RESULTS[prober.type]
     said = known.of(prober.type)
     return prober.state.result is not (initial if said is ProbeResult.UNKNOWN else said)
+
+
+def _find_target(view: RuntimePodStatus, name: str) -> Target | None:
+    """The newest container of that name, if it runs."""
+    newest = view.newest(name)
+    if newest is None or newest.state is not ContainerState.RUNNING:
+        return None
+    return Target(id=newest.id, started_at=newest.started_at)
 
 
 def _wanted_probes(pod: Pod) -> dict[Key, tuple[Container, Probe]]:
