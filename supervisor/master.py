@@ -34,6 +34,8 @@ from ipc.messages import (
     Exited,
     LookFailed,
     Observed,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
@@ -68,6 +70,7 @@ from supervisor.dialogue import (
     StopPods,
     SyncTick,
     UpdateRefused,
+    VerdictsRestored,
     Views,
     WorkerDown,
     WorkerLeaving,
@@ -76,6 +79,7 @@ from supervisor.dialogue import (
 from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
 from supervisor.podman_service import PodmanService, choose_service
+from supervisor.probe_memory import ProbeMemory
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
 from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.sources.types import ManifestError
@@ -111,6 +115,8 @@ RUNTIME_UP = "ContainerRuntimeUp"
 RUNTIME_REPLACED = "ContainerRuntimeReplaced"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
+PROBES_FILE = "probes.json"
+"""Likewise."""
 SPARE_ROWS = 64
 """Board rows beyond maxPods: for pods on their way out, and orphans."""
 
@@ -199,6 +205,7 @@ class Master:
         self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
+        self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
         self._children = Children(
             zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket), host)
         )
@@ -229,6 +236,7 @@ class Master:
         self._children.start()
         self._carry_out(self._pool.start(self._clock.now().mono))
         self._feed(EventsRestored(self._event_keeper.restore()))
+        self._feed(VerdictsRestored(self._probe_memory.restore()))
         for update in self._desired.restore():
             self._feed(update)
         self._spawn(self._watch_sources())
@@ -255,6 +263,7 @@ class Master:
         await self._children.close()
         await self._desired.close()
         await self._event_keeper.close(self._loop.event_history)
+        await self._probe_memory.close(self._loop.probe_verdicts())
 
     async def _end_children(self, signum: int, spare: int | None, grace_s: float) -> None:
         self._all_gone.clear()
@@ -332,6 +341,7 @@ class Master:
     def _tick(self) -> None:
         self._feed(SyncTick())
         self._event_keeper.keep(self._loop.event_history)
+        self._probe_memory.keep(self._loop.probe_verdicts)
         rows = {slot: self._board.read_worker(slot) for slot in self._pool.slots()}
         beats = {slot: (row.incarnation, row.heartbeat) for slot, row in rows.items() if row is not None}
         self._carry_out(self._pool.check_heartbeats(beats, self._clock.now().mono))
@@ -380,6 +390,8 @@ class Master:
                     self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
             case SyncDone() | EventReport() | LookFailed() | PullProgress() | PullEnded():
+                self._feed(message)
+            case ProbeVerdict() | ProbingStopped():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(slot, message))

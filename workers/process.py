@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import faulthandler
+import functools
 import logging
 import os
+import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -33,9 +35,11 @@ from ipc.messages import (
 from ipc.prctl import set_process_name
 from workers.api_server import run_api_server
 from workers.dialer import run_dialer
+from workers.dialing import DialerClient
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
+from workers.probes.attempt import attempt
 from workers.service_watch import Listener
 
 AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
@@ -140,7 +144,9 @@ async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> None:
     async with _podman(context, Teller(row_writer)) as runtime:
-        await run_pod_worker(context, channel, runtime, clock, row_writer)
+        with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
+            carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
+            await run_pod_worker(context, channel, runtime, clock, row_writer, carried_out, random.Random())
 
 
 async def _node_worker(
