@@ -11,6 +11,10 @@ Which message answers which:
 ``Relist``             ``Relisted``
 ``PullImage``          exactly one ``PullEnded`` for that reference, after any number of ``PullProgress``,
                        unless ``AbandonPull`` or the death of the worker that asked comes first
+``ProbePod``           any number of ``ProbeVerdict`` and ``EventReport``, until ``StopProbing``
+``StopProbing``        exactly one ``ProbingStopped``, after which nothing of that pod is probed there
+``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
+                       ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``RestartWorker`` and ``StopAgent``
 =====================  ==========================================================================
 """
@@ -23,6 +27,7 @@ import msgspec
 
 from ipc.api import Event, Pod, PodStatus
 from ipc.boot import Role, WorkerSettings
+from ipc.probe_results import ProbeResult, ProbeType, ProbeVerdicts
 from ipc.runtime import RuntimePodStatus, SandboxStatus
 
 
@@ -35,7 +40,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="t
 
 class Spawn(_Message, frozen=True, kw_only=True):
     """Fork a child into a slot. File descriptors ride along: its link and the file for its stack when it crashes (none
-    for ``Role.EXEC``), then the admin socket for the API server."""
+    for ``Role.EXEC``), then what it serves: the admin socket or the dialer's."""
 
     slot: int
     incarnation: int
@@ -145,6 +150,8 @@ class SyncPod(_Message, frozen=True, kw_only=True):
     """What the last sync of this pod reported: it survives its worker here."""
     garbage: tuple[str, ...] = ()
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
+    verdicts: dict[str, ProbeVerdicts] = {}
+    """What its probes say, by container id; one that is not in it has not been probed."""
 
 
 class CancelSync(_Message, frozen=True, kw_only=True):
@@ -233,8 +240,56 @@ class EventReport(_Message, frozen=True, kw_only=True):
     wall: float = 0.0
 
 
-PodWorkerCommand = SyncPod | CancelSync | PullProgress | PullEnded | Shutdown
-PodWorkerReport = Ready | SyncDone | EventReport | PullImage | AbandonPull
+class ProbePod(_Message, frozen=True, kw_only=True):
+    """From now on this worker probes that pod. Sent again it replaces what it said before; a probe that is as it was
+    goes on in its rhythm."""
+
+    uid: str
+    pod: Pod
+    row: int
+    """Its row on the board, read before each probe; -1 when ``status`` travels here."""
+    status: RuntimePodStatus | None = None
+    """Instead of the row; with every change of it the message is sent again."""
+    terminating: bool = False
+    """Only readiness is still probed."""
+    verdicts: dict[str, ProbeVerdicts] = {}
+    """What is known of its containers, by id, from whoever probed it before. What this worker found out itself counts
+    more."""
+
+
+class ContainersChanged(_Message, frozen=True, kw_only=True):
+    """Other containers of that pod run than before: look at its row now, and say again what is not known yet."""
+
+    uid: str
+    verdicts: dict[str, ProbeVerdicts] = {}
+    """What is known, by container id. A verdict that came before the view that shows its container may be lost."""
+
+
+class StopProbing(_Message, frozen=True, kw_only=True):
+    """Probe that pod no more: it ends, or another worker is to probe it."""
+
+    uid: str
+
+
+class ProbeVerdict(_Message, frozen=True, kw_only=True):
+    """A probe of a container says something else than before, often enough in a row."""
+
+    uid: str
+    name: str
+    """Of the container."""
+    container_id: str
+    probe: ProbeType
+    result: ProbeResult
+
+
+class ProbingStopped(_Message, frozen=True, kw_only=True):
+    uid: str
+
+
+PodWorkerCommand = (
+    SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing | Shutdown
+)
+PodWorkerReport = Ready | SyncDone | EventReport | PullImage | AbandonPull | ProbeVerdict | ProbingStopped
 
 # --- master <-> node worker ----------------------------------------------------------------------------------
 
@@ -325,15 +380,7 @@ class ServiceSilent(_Message, frozen=True, kw_only=True):
 
 NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
 NodeWorkerReport = (
-    Ready
-    | Observed
-    | Relisted
-    | LookFailed
-    | RuntimeHealth
-    | ServiceSilent
-    | PullProgress
-    | PullEnded
-    | EventReport
+    Ready | Observed | Relisted | LookFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
 )
 
 # --- master <-> API server -----------------------------------------------------------------------------------
@@ -447,3 +494,36 @@ class StopAgent(_Message, frozen=True, kw_only=True):
 
 ApiServerFeed = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | Reply | FeedSynced | Shutdown
 ApiServerRequest = Ready | ApplyManifests | DeletePod | RestartWorker | StopAgent
+
+# --- master <-> dialer ---------------------------------------------------------------------------------------
+
+DialerCommand = Shutdown
+DialerReport = Ready
+
+# --- whoever dials into a pod <-> dialer (packets) -----------------------------------------------------------
+
+
+class MakeSocket(_Message, frozen=True, kw_only=True):
+    """A TCP socket in the network namespace of that process, please."""
+
+    number: int
+    """Of the request, on its connection."""
+    pid: int
+    start_ticks: int
+    """When the process was started, in clock ticks since boot: if another one has its pid, that is refused."""
+    family: int
+    """``AF_INET`` or ``AF_INET6``."""
+
+
+class SocketMade(_Message, frozen=True, kw_only=True):
+    """The socket rides along."""
+
+    number: int
+
+
+class SocketRefused(_Message, frozen=True, kw_only=True):
+    number: int
+    message: str
+
+
+DialerAnswer = SocketMade | SocketRefused

@@ -11,6 +11,7 @@ from ipc.messages import (
     CancelPull,
     CancelSync,
     CollectLogs,
+    ContainersChanged,
     EventChanged,
     EventGone,
     EventReport,
@@ -20,16 +21,21 @@ from ipc.messages import (
     Observe,
     PodChanged,
     PodGone,
+    ProbePod,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
     Relist,
     StartPull,
+    StopProbing,
     SyncDone,
     SyncPod,
     Track,
     Untrack,
 )
+from ipc.probe_results import ProbeVerdicts
 from supervisor.settings import Settings
 from supervisor.sources.types import PodUpdate
 
@@ -88,6 +94,13 @@ class EventsRestored(msgspec.Struct, frozen=True):
     events: tuple[Event, ...]
 
 
+class VerdictsRestored(msgspec.Struct, frozen=True):
+    """What probes have said to an earlier life of the agent."""
+
+    verdicts: dict[str, ProbeVerdicts]
+    """By container id."""
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -120,6 +133,9 @@ class Send(msgspec.Struct, frozen=True):
         | PullProgress
         | PullEnded
         | CollectLogs
+        | ProbePod
+        | ContainersChanged
+        | StopProbing
         | PodChanged
         | PodGone
         | EventChanged
@@ -168,12 +184,15 @@ LoopEvent = (
     | PullWish
     | PullProgress
     | PullEnded
+    | ProbeVerdict
+    | ProbingStopped
     | WorkerUp
     | WorkerLeaving
     | WorkerDown
     | SyncTick
     | HousekeepingTick
     | EventsRestored
+    | VerdictsRestored
     | SettingsChanged
     | StopPods
     | KillPod

@@ -13,7 +13,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ from ipc.messages import (
     Exited,
     LookFailed,
     Observed,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
@@ -68,6 +70,7 @@ from supervisor.dialogue import (
     StopPods,
     SyncTick,
     UpdateRefused,
+    VerdictsRestored,
     Views,
     WorkerDown,
     WorkerLeaving,
@@ -76,6 +79,7 @@ from supervisor.dialogue import (
 from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
 from supervisor.podman_service import PodmanService, choose_service
+from supervisor.probe_memory import ProbeMemory
 from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
 from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.sources.types import ManifestError
@@ -83,6 +87,7 @@ from supervisor.sync_loop import SyncLoop
 from supervisor.version import own_version
 from supervisor.worker_pool import (
     API_SLOT,
+    DIALER_SLOT,
     FIRST_POD_SLOT,
     NODE_SLOT,
     PODMAN_SLOT,
@@ -110,6 +115,8 @@ RUNTIME_UP = "ContainerRuntimeUp"
 RUNTIME_REPLACED = "ContainerRuntimeReplaced"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
+PROBES_FILE = "probes.json"
+"""Likewise."""
 SPARE_ROWS = 64
 """Board rows beyond maxPods: for pods on their way out, and orphans."""
 
@@ -127,11 +134,15 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
     claim_directories(settings)
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
-    listening = admin_socket.listen(settings.admin_socket)
+    listening = {
+        Role.API_SERVER: admin_socket.listen(settings.admin_socket),
+        Role.DIALER: admin_socket.listen(settings.dialer_socket, socket.SOCK_SEQPACKET),
+    }
+    sockets = (settings.admin_socket, settings.dialer_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
     call_slots = CallSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
-    zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket, call_slots)
+    zygote, zygote_pid = start_zygote(board, worker_main, sockets, call_slots)
     call_slots.close()
     set_process_name("rootlet-master")
     try:
@@ -140,7 +151,8 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     finally:
         zygote.close()
         os.waitpid(zygote_pid, 0)
-        settings.admin_socket.unlink(missing_ok=True)
+        for path in sockets:
+            path.unlink(missing_ok=True)
         os.close(lock)
 
 
@@ -155,7 +167,11 @@ def claim_directories(settings: Settings) -> None:
 
 def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
     """Every child of the agent, as declared."""
-    specs = [ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"), ChildSpec(API_SLOT, Role.API_SERVER, "api")]
+    specs = [
+        ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"),
+        ChildSpec(API_SLOT, Role.API_SERVER, "api"),
+        ChildSpec(DIALER_SLOT, Role.DIALER, "dialer"),
+    ]
     if service.argv:
         specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
     count = settings.workers.count
@@ -171,7 +187,7 @@ class Master:
         config_path: Path | None,
         board: Board,
         zygote: socket.socket,
-        listening: socket.socket,
+        listening: Mapping[Role, socket.socket],
         service: PodmanService,
     ) -> None:
         self._settings = settings
@@ -185,13 +201,13 @@ class Master:
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
         )
-        self._loop = SyncLoop(
-            settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host_ip(), random.Random()
-        )
+        host = host_ip()
+        self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
+        self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
         self._children = Children(
-            zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket))
+            zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket), host)
         )
         self._health = RuntimeHealth(healthy=False, message="not asked yet")
         self._started_at = self._clock.now().wall
@@ -220,6 +236,7 @@ class Master:
         self._children.start()
         self._carry_out(self._pool.start(self._clock.now().mono))
         self._feed(EventsRestored(self._event_keeper.restore()))
+        self._feed(VerdictsRestored(self._probe_memory.restore()))
         for update in self._desired.restore():
             self._feed(update)
         self._spawn(self._watch_sources())
@@ -246,6 +263,7 @@ class Master:
         await self._children.close()
         await self._desired.close()
         await self._event_keeper.close(self._loop.event_history)
+        await self._probe_memory.close(self._loop.probe_verdicts())
 
     async def _end_children(self, signum: int, spare: int | None, grace_s: float) -> None:
         self._all_gone.clear()
@@ -323,6 +341,7 @@ class Master:
     def _tick(self) -> None:
         self._feed(SyncTick())
         self._event_keeper.keep(self._loop.event_history)
+        self._probe_memory.keep(self._loop.probe_verdicts)
         rows = {slot: self._board.read_worker(slot) for slot in self._pool.slots()}
         beats = {slot: (row.incarnation, row.heartbeat) for slot, row in rows.items() if row is not None}
         self._carry_out(self._pool.check_heartbeats(beats, self._clock.now().mono))
@@ -371,6 +390,8 @@ class Master:
                     self._feed(WorkerUp(slot, incarnation))
                 self._report_agent()
             case SyncDone() | EventReport() | LookFailed() | PullProgress() | PullEnded():
+                self._feed(message)
+            case ProbeVerdict() | ProbingStopped():
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(slot, message))

@@ -59,6 +59,10 @@ class PodCache:
         entry = self._entries.get(uid)
         return entry.status if entry is not None else RuntimePodStatus(uid=uid, observed_at=self._relisted_at)
 
+    def entry(self, uid: str) -> CacheEntry | None:
+        """The newest view and where it lies, however old."""
+        return self._entries.get(uid)
+
     def newer_than(self, uid: str, mono: float) -> CacheEntry | None:
         """A view observed after that time, or None. What a newer relist says nothing about is as it was, or empty."""
         entry = self._entries.get(uid) or CacheEntry(RuntimePodStatus(uid=uid), 0.0, -1)

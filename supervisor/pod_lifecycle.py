@@ -6,11 +6,14 @@ at most one sync in flight, the latest desired pod wins, a kill is never overwri
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ipc.api import Pod, PodStatus
 from ipc.clock import Instant
 from ipc.messages import PullFailure, SyncDone, SyncResult, WorkType
+from ipc.probe_results import ProbeVerdicts
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import past_active_deadline
 from supervisor.status import Failure
@@ -88,6 +91,8 @@ class PodLifecycle:
         """What its last sync could not do."""
         self.pull_failures: tuple[PullFailure, ...] = ()
         """Back-off of its images, as its last sync has left it."""
+        self.verdicts: Mapping[str, ProbeVerdicts] = {}
+        """What the probes of its containers say, by container id."""
         self._generation = 0
         self._clock_offset_s: float | None = None
         """From the monotonic to the wall clock, when that was first asked for."""

@@ -77,6 +77,7 @@ class Reporter:
             reasons=self._reasons.of_pod(life.uid),
             previous=life.status,
             host_ip=self._host_ip,
+            verdicts=life.verdicts,
             replaced=replaced if life.phase is WorkType.SYNC else frozenset(),
             looked_at_before=life.looked_at,
             terminating=life.phase is not WorkType.SYNC,

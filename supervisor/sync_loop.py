@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -24,6 +24,8 @@ from ipc.messages import (
     LookFailed,
     Observation,
     Observe,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullProgress,
     Relist,
@@ -33,6 +35,7 @@ from ipc.messages import (
     Untrack,
     WorkType,
 )
+from ipc.probe_results import ProbeVerdicts
 from ipc.runtime import RuntimePodStatus
 from supervisor import requeue
 from supervisor.admission import Admitted, Rejected, admit, host_ports
@@ -52,6 +55,7 @@ from supervisor.dialogue import (
     StopPods,
     SyncTick,
     UpdateRefused,
+    VerdictsRestored,
     Views,
     WorkerDown,
     WorkerLeaving,
@@ -64,6 +68,7 @@ from supervisor.lives import Lives
 from supervisor.looks import Looks
 from supervisor.outbox import Outbox
 from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.probing import Probing, ProbingCommand, needs_sync, take_verdict
 from supervisor.removals import Removals
 from supervisor.reporter import Reporter, pod_event
 from supervisor.rows import NO_ROW
@@ -96,6 +101,7 @@ class SyncLoop:
         self._queue = WorkQueue()
         self._reporter = Reporter(settings, host_ip)
         self._pulls = ImagePulls(pull_limits(settings))
+        self._probing = Probing()
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
         self._removals = Removals()
@@ -113,12 +119,15 @@ class SyncLoop:
             PullWish: self._pull,
             PullProgress: self._pull,
             PullEnded: self._pull,
+            ProbeVerdict: self._on_probe_verdict,
+            ProbingStopped: self._on_probing_stopped,
             WorkerUp: self._on_worker_up,
             WorkerLeaving: self._on_worker_leaving,
             WorkerDown: self._on_worker_down,
             SyncTick: self._on_sync_tick,
             HousekeepingTick: self._on_housekeeping,
             EventsRestored: self._on_events_restored,
+            VerdictsRestored: self._on_verdicts_restored,
             SettingsChanged: self._on_settings_changed,
             StopPods: self._on_stop_pods,
             KillPod: self._on_kill_pod,
@@ -141,6 +150,10 @@ class SyncLoop:
     def event_history(self) -> EventRecorder:
         """For whoever keeps it on disk."""
         return self._reporter.event_history
+
+    def probe_verdicts(self) -> dict[str, ProbeVerdicts]:
+        """What the probes of all containers say, by container id."""
+        return {id: said for life in self._lives for id, said in life.verdicts.items()}
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
@@ -201,6 +214,7 @@ class SyncLoop:
             life.remove(None, now.wall)
         else:
             life.update(pod)
+            self._probing.recall(life, self._cache.get(life.uid))
         self._suspects.absolve(life.uid)
         self._touched.add(life.uid)
         self._report(life, now)
@@ -278,6 +292,7 @@ class SyncLoop:
         self._touched.add(life.uid)
         if changed is not None:
             life.observed(running=changed.is_running())
+            self._probing.recall(life, changed)
             self._report(life, now, observed_at=changed.observed_at)
 
     def _on_look_failed(self, failed: LookFailed, now: Instant) -> None:
@@ -318,6 +333,20 @@ class SyncLoop:
         for command in self._pulls.handle(event, now.mono):
             self._out.send(command.slot, command.message)
 
+    def _on_probe_verdict(self, verdict: ProbeVerdict, now: Instant) -> None:
+        """handleProbeSync, and the status manager's SetContainerReadiness and SetContainerStartup."""
+        life = self._lives.get(verdict.uid)
+        if life is None or not take_verdict(life, verdict):
+            return
+        if needs_sync(verdict):
+            life.pending = life.pending or life.phase is WorkType.SYNC
+        self._touched.add(life.uid)
+        self._report(life, now)
+
+    def _on_probing_stopped(self, stopped: ProbingStopped, now: Instant) -> None:
+        self._probing.stopped(stopped.uid)
+        self._touched.add(stopped.uid)
+
     # --- the agent's own processes -------------------------------------------------------------------------------
 
     def _on_worker_up(self, up: WorkerUp, now: Instant) -> None:
@@ -341,6 +370,7 @@ class SyncLoop:
         """Its pods wait for an observation newer than the death, then go on."""
         self._out.down(down.slot)
         self._pull(down, now)
+        self._touched |= set(self._probing.down(down.slot))
         lost = [life for life in self._lives if life.in_flight is not None and life.in_flight.slot == down.slot]
         self._find_the_guilty(down, tuple(life.uid for life in lost), now)
         for life in lost:
@@ -376,6 +406,9 @@ class SyncLoop:
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
         self._out.to_api(self._reporter.restore_events(restored.events, now))
+
+    def _on_verdicts_restored(self, restored: VerdictsRestored, now: Instant) -> None:
+        self._probing.restore(restored.verdicts)
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         if change.settings.workers.count != self._settings.workers.count:
@@ -448,6 +481,8 @@ class SyncLoop:
                 life = self._lives.get(uid)
                 if life is not None and life.wants_dispatch():
                     self._dispatch(life, now)
+                if life is not None and uid in self._lives:
+                    self._probe(self._probing.tell(life, self._cache.entry(uid), self._out.is_up))
 
     def _dispatch(self, life: PodLifecycle, now: Instant) -> None:
         """Steps 4 to 6 of a pod's way: a view that is new enough, the status before acting, then the worker."""
@@ -479,6 +514,7 @@ class SyncLoop:
                 garbage=garbage,
                 restarting_all=is_restarting_all(life.status),
                 pull_failures=life.pull_failures,
+                verdicts=dict(life.verdicts),
             ),
         )
 
@@ -498,6 +534,10 @@ class SyncLoop:
         if ended and life.terminate():
             self._cancel(life)
 
+    def _probe(self, commands: Iterable[ProbingCommand]) -> None:
+        for command in commands:
+            self._out.send(command.slot, command.message)
+
     def _cancel(self, life: PodLifecycle) -> None:
         if flight := life.in_flight:
             self._out.send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
@@ -506,6 +546,7 @@ class SyncLoop:
 
     def _track(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
         life = self._lives.begin(uid, pod, source, acted_at)
+        self._probing.recall(life, self._cache.get(uid))
         self._touched.add(life.uid)
         self._tell_row(life)
         return life
@@ -520,6 +561,7 @@ class SyncLoop:
         self._looks.forget(life.uid)
         self._queue.remove(life.uid)
         self._suspects.forget(life.uid)
+        self._probe(self._probing.forget(life.uid))
         self._out.to_node(Untrack(uid=life.uid))
         self._out.to_api(self._reporter.gone(life.uid))
         if life.successor is not None:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 
 import msgspec
 
 from ipc.api import Pod
 from ipc.container_gc import GcPolicy
+from ipc.probe_results import NO_VERDICTS, ProbeVerdicts
 from ipc.runtime import RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from workers.kills import ContainerKill
 from workers.restart import BackoffLimits
 from workers.sandbox_change import SandboxChange
-
-
-class ProbeResult(enum.StrEnum):
-    """pkg/kubelet/prober/results/results_manager.go, Result. No result yet is ``UNKNOWN`` too."""
-
-    UNKNOWN = "unknown"
-    SUCCESS = "success"
-    FAILURE = "failure"
-
-
-class ProbeVerdicts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the probes of one container say of it. Readiness decides nothing here."""
-
-    startup: ProbeResult = ProbeResult.UNKNOWN
-    liveness: ProbeResult = ProbeResult.UNKNOWN
-
-
-NO_VERDICTS = ProbeVerdicts()
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):

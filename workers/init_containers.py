@@ -20,10 +20,11 @@ import msgspec
 
 from ipc.api import Container
 from ipc.initialized import has_any_active_regular_container_started
+from ipc.probe_results import ProbeResult
 from ipc.restart_policy import container_should_restart, is_restartable_init
 from ipc.runtime import ContainerState, RuntimeContainerStatus
 from workers.container_verdicts import Verdict, is_redefined, replace, start_created, start_or_wait, unknown_message
-from workers.decision import ContainerReset, Given, ProbeResult
+from workers.decision import ContainerReset, Given
 from workers.kills import ALIVE, ContainerKill, kill_of
 from workers.termination import KillReason
 
@@ -178,7 +179,7 @@ def _judge_sidecar(given: Given, container: Container, newest: RuntimeContainerS
 def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """Its liveness does not keep the next one from starting."""
     verdicts = given.verdicts_of(newest)
-    started = container.startup_probe is None or verdicts.startup is ProbeResult.SUCCESS
+    started = verdicts.has_started(container)
     if is_redefined(given, container, newest):
         return _Step(done=started, verdict=_anew(given, container, newest))
     if not started and verdicts.startup is ProbeResult.FAILURE:

@@ -22,10 +22,11 @@ import msgspec
 
 from ipc.api import Container, Pod
 from ipc.container_gc import GcPolicy
+from ipc.probe_results import ProbeVerdicts
 from ipc.restart_policy import should_all_containers_restart
 from ipc.runtime import ContainerState, RuntimePodStatus
 from workers.container_verdicts import Verdict, kills_of, start_or_wait, starts_of, waits_of
-from workers.decision import ContainerReset, ContainerStart, ContainerWait, Given, PodActions, ProbeVerdicts
+from workers.decision import ContainerReset, ContainerStart, ContainerWait, Given, PodActions
 from workers.ephemeral_containers import judge_ephemeral
 from workers.init_containers import InitActions, compute_init_container_actions
 from workers.kills import ALIVE

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import logging
 import os
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, assert_never
 
@@ -20,20 +21,23 @@ from ipc.container_gc import GcPolicy
 from ipc.messages import (
     AbandonPull,
     CancelSync,
-    EventReport,
+    ContainersChanged,
     PodWorkerCommand,
     PodWorkerReport,
+    ProbePod,
     PullEnded,
     PullImage,
     PullProgress,
     Ready,
     Shutdown,
+    StopProbing,
     SyncDone,
     SyncPod,
     WorkType,
 )
 from ipc.runtime import RuntimePodStatus
 from workers.images import ImageManager
+from workers.prober.prober import Attempt, PodProber, ProberReport
 from workers.pull_wishes import PullWishes
 from workers.restart import crash_loop_limits
 from workers.runtime import CallCounts, Runtime
@@ -58,10 +62,16 @@ log = logging.getLogger(__name__)
 
 
 async def run_pod_worker(
-    context: ChildContext, channel: Link, runtime: Runtime, clock: Clock, row_writer: WorkerRowWriter
+    context: ChildContext,
+    channel: Link,
+    runtime: Runtime,
+    clock: Clock,
+    row_writer: WorkerRowWriter,
+    attempt: Attempt,
+    rng: random.Random,
 ) -> None:
-    """Serve until the master says so or is gone."""
-    worker = PodWorker(context, channel, runtime, clock, row_writer)
+    """Serve until the master says so or is gone. ``attempt`` carries out probes, ``rng`` spreads them."""
+    worker = PodWorker(context, channel, runtime, clock, row_writer, attempt, rng)
     await channel.send(Ready(pid=os.getpid()))
     try:
         async for command in channel:
@@ -79,10 +89,17 @@ class _Flight(msgspec.Struct, frozen=True):
 
 
 class PodWorker:
-    """The syncs in flight, at most one per pod."""
+    """The syncs in flight, at most one per pod, and the probes."""
 
     def __init__(
-        self, context: ChildContext, channel: Link, runtime: Runtime, clock: Clock, row_writer: WorkerRowWriter
+        self,
+        context: ChildContext,
+        channel: Link,
+        runtime: Runtime,
+        clock: Clock,
+        row_writer: WorkerRowWriter,
+        attempt: Attempt,
+        rng: random.Random,
     ) -> None:
         self._board = context.board
         self._channel = channel
@@ -91,6 +108,7 @@ class PodWorker:
         self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullWishes(self._send)
+        self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
         self._context = SyncContext(
             runtime=runtime,
             images=ImageManager(runtime, clock, self._pulls.pull),
@@ -108,7 +126,10 @@ class PodWorker:
             ),
         )
 
-    async def obey(self, command: SyncPod | CancelSync | PullProgress | PullEnded) -> None:
+    async def obey(
+        self,
+        command: SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing,
+    ) -> None:
         match command:
             case SyncPod(uid=uid) if uid in self._flights:
                 await self._refuse(command)
@@ -120,6 +141,12 @@ class PodWorker:
                 self._pulls.progressed(command)
             case PullEnded():
                 self._pulls.ended(command)
+            case ProbePod():
+                await self._prober.probe(command)
+            case ContainersChanged():
+                await self._prober.containers_changed(command)
+            case StopProbing(uid=uid):
+                self._prober.stop(uid)
             case _:
                 assert_never(command)
 
@@ -129,9 +156,10 @@ class PodWorker:
             flight.cancel.set()
 
     async def finish(self) -> None:
-        """Every sync ends at its next step; one that does not in time is abandoned."""
+        """Every sync ends at its next step; one that does not in time is abandoned. Probes end at once."""
         for flight in self._flights.values():
             flight.cancel.set()
+        await self._prober.close()
         tasks = {flight.task for flight in self._flights.values()}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=SHUTDOWN_WAIT_S)
@@ -162,7 +190,7 @@ class PodWorker:
         self._count(done)
         await self._send(done)
 
-    async def _send(self, message: EventReport | SyncDone | PullImage | AbandonPull) -> None:
+    async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport) -> None:
         with contextlib.suppress(ChannelClosed):  # nobody is left to be told; the loop ends by the same fact
             await self._channel.send(message)
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ipc.api import Container
+from ipc.probe_results import ProbeResult
 from ipc.restart_policy import should_container_be_restarted
 from ipc.runtime import ContainerState, RuntimeContainerStatus
 from workers.container_verdicts import Verdict, is_redefined, replace, start_created, start_or_wait, unknown_message
-from workers.decision import Given, ProbeResult
+from workers.decision import Given
 from workers.kills import ALIVE, kill_of
 from workers.termination import KillReason
 

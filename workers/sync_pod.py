@@ -17,7 +17,7 @@ from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from ipc.restart_policy import is_restartable_init
 from ipc.runtime import RuntimePodStatus
-from workers.decision import ContainerStart, ContainerWait, PodActions, ProbeResult, ProbeVerdicts
+from workers.decision import ContainerStart, ContainerWait, PodActions
 from workers.event_texts import crash_loop_event, crash_loop_message
 from workers.kills import ContainerKill, kill_all
 from workers.pod_actions import compute_pod_actions
@@ -28,9 +28,6 @@ from workers.stopping import kill_container, kill_pod, wait_freed
 from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun
 
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
-
-NOT_PROBED: Final = ProbeVerdicts(startup=ProbeResult.SUCCESS)
-"""What counts of every container while nobody probes: what runs has started, as its status says."""
 
 
 async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
@@ -66,7 +63,7 @@ def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:
         status,
         run.context.clock.now().wall,
         run.context.limits,
-        verdicts={container.id: NOT_PROBED for container in status.containers},
+        verdicts=run.request.verdicts,
         restarting_all=run.request.restarting_all,
         gc=run.context.gc,
         garbage=run.request.garbage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.board import Board
+from ipc.board import Board, PodRow
 from ipc.messages import SyncPod
 from ipc.runtime import RuntimePodStatus
 
@@ -21,6 +21,10 @@ def _read_row(request: SyncPod, board: Board) -> RuntimePodStatus | None:
     row = board.read_pod(request.row) if request.row >= 0 else None
     if row is None or row.uid != request.uid:
         return None
+    return decode_row(row)
+
+
+def decode_row(row: PodRow) -> RuntimePodStatus:
+    """What it says, and since when: seen again unchanged, a row only gets a new date."""
     status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
-    # Seen again unchanged, a row only gets a new date.
     return msgspec.structs.replace(status, observed_at=row.observed_at)

@@ -7,7 +7,6 @@ attempt that a container carries is believed, so that an end that nobody saw cou
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -15,29 +14,11 @@ import msgspec
 from ipc.api import Container, ContainerState, ContainerStatus, Pod
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
+from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
 from ipc.restart_policy import is_restartable_init, should_container_be_restarted
 from ipc.runtime import ContainerState as Observed
 from ipc.runtime import RuntimeContainerStatus, RuntimePodStatus
 from supervisor.status import container_states as states
-
-
-class Probed(enum.StrEnum):
-    """What a probe of a container said last (pkg/kubelet/prober/results, Result)."""
-
-    SUCCESS = "Success"
-    FAILURE = "Failure"
-    UNKNOWN = "Unknown"
-    """It has said nothing of this container yet."""
-
-
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the probes of one container said; None where it has no such probe."""
-
-    startup: Probed | None = None
-    readiness: Probed | None = None
-
-
-NO_PROBES = Verdict()
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +28,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     observed: RuntimePodStatus
     reasons: Mapping[str, SyncResult] = {}
     """Container name -> why its last start failed."""
-    verdicts: Mapping[str, Verdict] = {}
-    """By container name; without an entry there are no probes."""
+    verdicts: Mapping[str, ProbeVerdicts] = {}
+    """By container id; one without an entry has not been probed."""
     replaced: frozenset[str] = frozenset()
     """Names of containers that start again whatever their policy says."""
     terminating: bool = False
@@ -74,7 +55,7 @@ def _container_status(
         status = _with_reason(given, container, seen, status)
     elif not seen:
         status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
-    return _with_probes(given, kind, container, status, old)
+    return _with_probes(given, kind, container, seen[0] if seen else None, status, old)
 
 
 _INIT_LONG_GONE = states.ended_unseen(states.COMPLETED, states.INIT_LONG_GONE, exit_code=0)
@@ -199,6 +180,7 @@ def _with_probes(
     given: Surroundings,
     kind: ContainerKind,
     container: Container,
+    newest: RuntimeContainerStatus | None,
     status: ContainerStatus,
     old: ContainerStatus | None,
 ) -> ContainerStatus:
@@ -206,19 +188,21 @@ def _with_probes(
 
     A regular init container is ready when it is done, and an ephemeral one never is.
     """
-    verdict = given.verdicts.get(container.name, NO_PROBES)
-    started = status.state.running is not None and _is_started(verdict, status, old)
+    verdicts = given.verdicts.get(newest.id, NO_VERDICTS) if newest is not None else NO_VERDICTS
+    started = status.state.running is not None and _is_started(container, verdicts, status, old)
     if kind is ContainerKind.INIT and not is_restartable_init(container):
         ended = status.state.terminated
         return msgspec.structs.replace(status, started=started, ready=ended is not None and ended.exit_code == 0)
     if kind is ContainerKind.EPHEMERAL:
         return msgspec.structs.replace(status, started=None, ready=False)
-    ready = started and verdict.readiness in (None, Probed.SUCCESS)
+    ready = started and (container.readiness_probe is None or verdicts.readiness is ProbeResult.SUCCESS)
     return msgspec.structs.replace(status, started=started, ready=ready)
 
 
-def _is_started(verdict: Verdict, status: ContainerStatus, old: ContainerStatus | None) -> bool:
+def _is_started(
+    container: Container, verdicts: ProbeVerdicts, status: ContainerStatus, old: ContainerStatus | None
+) -> bool:
     """Of a running container. One that had started stays so while its probe has nothing new to say."""
-    if verdict.startup is Probed.UNKNOWN:
+    if container.startup_probe is not None and verdicts.startup is ProbeResult.UNKNOWN:
         return old is not None and old.container_id == status.container_id and bool(old.started)
-    return verdict.startup in (None, Probed.SUCCESS)
+    return verdicts.has_started(container)

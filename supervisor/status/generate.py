@@ -12,11 +12,12 @@ from ipc.clock import Instant, rfc3339
 from ipc.initialized import has_any_active_regular_container_started
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
+from ipc.probe_results import ProbeVerdicts
 from ipc.restart_policy import all_containers_could_restart, should_all_containers_restart
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status import conditions
-from supervisor.status.containers import Surroundings, Verdict, container_statuses
+from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import TERMINAL_PHASES, get_phase
 from supervisor.status.qos import compute_pod_qos
 from supervisor.status.report import normalize_status
@@ -40,8 +41,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """Container name -> why its last start failed."""
     previous: PodStatus | None
     host_ip: str = ""
-    verdicts: Mapping[str, Verdict] = {}
-    """Container name -> what its probes said; without an entry it has none."""
+    verdicts: Mapping[str, ProbeVerdicts] = {}
+    """Container id -> what its probes said."""
     replaced: frozenset[str] = frozenset()
     """Names of containers that start again whatever their policy says: their definition changed."""
     looked_at_before: bool = True

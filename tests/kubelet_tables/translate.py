@@ -11,8 +11,8 @@ from ipc import clock
 from ipc.api import ObjectMeta, Pod, PodSpec
 from ipc.hashing import container_hash, sandbox_hash
 from ipc.pod_containers import every_container
+from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
-from workers.decision import ProbeResult, ProbeVerdicts
 
 Json = Mapping[str, Any]
 _T = TypeVar("_T")

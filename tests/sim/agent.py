@@ -21,6 +21,9 @@ from ipc.messages import (
     Observed,
     PodChanged,
     PodGone,
+    ProbePod,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
@@ -33,6 +36,7 @@ from ipc.messages import (
     Track,
     Untrack,
 )
+from ipc.probe_results import ProbeVerdicts
 from supervisor import views
 from supervisor.dialogue import (
     HousekeepingTick,
@@ -44,16 +48,19 @@ from supervisor.dialogue import (
     SourcesReady,
     SyncTick,
     UpdateRefused,
+    VerdictsRestored,
     Views,
     WorkerDown,
     WorkerUp,
 )
+from supervisor.probe_memory import worth_keeping
 from supervisor.settings import Settings
 from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
+from tests.sim.probes import SimProbes
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
 from tests.sim.watch import Watch
@@ -77,6 +84,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace
     watch: Watch
     podman: SimPodman
+    probes: SimProbes
     clock: Clock
     settings: Settings
     worker_settings: WorkerSettings
@@ -86,8 +94,10 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class Agent:
     """Feeds the loop, carries out its commands, buries its children and makes new ones."""
 
-    def __init__(self, given: Given, restored: Mapping[str, Pod]) -> None:
-        """``restored``: the checkpoint."""
+    def __init__(
+        self, given: Given, restored: Mapping[str, Pod], verdicts: Mapping[str, ProbeVerdicts] | None = None
+    ) -> None:
+        """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it."""
         self.alive = True
         self.stated = dict(restored)
         """What the loop was told to keep running, by uid."""
@@ -97,6 +107,8 @@ class Agent:
         """What the API server knows."""
         self.in_flight: dict[str, SyncPod] = {}
         """Sent and not answered."""
+        self.probers: dict[str, int] = {}
+        """Slots that were told to probe and have not said that they stopped, by pod."""
         self.rows: dict[str, int] = {}
         """Rows of the board, as they were given out."""
         self.children: dict[int, Child | None] = dict.fromkeys(SLOTS)
@@ -111,12 +123,15 @@ class Agent:
         self._seen_at: dict[str, float] = {}
         self._relisted_at = 0.0
         self._api_up = False
+        self._verdicts = dict(verdicts or {})
         self._loop = SyncLoop(
             given.settings, len(POD_SLOTS), given.pod_rows, "10.0.0.1", random.Random(given.rng.random())
         )
 
     def start(self) -> None:
         self.api_up()
+        if self._verdicts:
+            self._feed(VerdictsRestored(self._verdicts))
         if self.stated:
             self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
         for slot in SLOTS:
@@ -138,6 +153,10 @@ class Agent:
     def accepted(self) -> dict[str, Pod]:
         """The checkpoint."""
         return {uid: self.refused.get(uid, pod) for uid, pod in self.stated.items()}
+
+    def kept_verdicts(self) -> dict[str, ProbeVerdicts]:
+        """What the next agent is told of them."""
+        return worth_keeping(self._loop.probe_verdicts())
 
     # --- what is wanted ---
 
@@ -201,7 +220,14 @@ class Agent:
         self.children[slot] = child
         if slot == NODE_SLOT:
             self.disturbed_at = given.clock.now().mono
-        child.live(given.podman, self.board, given.clock, given.worker_settings, given.rng.randrange(2**32))
+        child.live(
+            given.podman,
+            given.probes,
+            self.board,
+            given.clock,
+            given.worker_settings,
+            given.rng.randrange(2**32),
+        )
 
     def _died(self, child: Child) -> None:
         self._later(REAP_S, self._reap, child)
@@ -210,6 +236,7 @@ class Agent:
         """What has not arrived by now comes too late."""
         self.children[child.slot] = None
         self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
+        self.probers = {uid: slot for uid, slot in self.probers.items() if slot != child.slot}
         self._feed(WorkerDown(child.slot))
         self._later(BOOT_S, self._boot, child.slot)
 
@@ -224,7 +251,10 @@ class Agent:
                 self._given.watch.answered(message)
                 self._take_answer(message)
                 self._feed(message)
-            case EventReport() | LookFailed() | PullProgress() | PullEnded():
+            case EventReport() | LookFailed() | PullProgress() | PullEnded() | ProbeVerdict():
+                self._feed(message)
+            case ProbingStopped(uid=uid):
+                self.probers.pop(uid, None)
                 self._feed(message)
             case PullImage() | AbandonPull():
                 self._feed(PullWish(child.slot, message))
@@ -276,9 +306,12 @@ class Agent:
             self._check(child, message)
             self.in_flight[message.uid] = message
             self._in_flight_slots[message.uid] = slot
+        if isinstance(message, ProbePod):
+            self._check_prober(slot, message)
         if isinstance(message, Track):
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
+            self.probers.pop(message.uid, None)
             self._given.watch.forgotten(message.uid)
         if child is not None and child.alive:
             child.to_child.post(message)
@@ -294,6 +327,14 @@ class Agent:
         self._generations[uid] = sync.generation
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")
+
+    def _check_prober(self, slot: int, command: ProbePod) -> None:
+        other = self.probers.get(command.uid, slot)
+        if other != slot:
+            self._given.trace.broke(f"{command.uid[:8]} is to be probed in slot {slot}, and still is in slot {other}")
+        self.probers[command.uid] = slot
+        if command.terminating:
+            self._given.watch.probes.goes_down(command.uid)
 
     def _tell(self, message: Any) -> None:
         match message:

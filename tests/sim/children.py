@@ -16,6 +16,7 @@ from ipc.messages import CancelSync, SyncPod
 from supervisor.worker_pool import NODE_SLOT
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY, OWNER
+from tests.sim.probes import SimProbes
 from tests.sim.runtime import SimPodman, SimRuntime
 from tests.sim.trace import Trace
 from workers.node_worker import run_node_worker
@@ -70,11 +71,19 @@ class Child:
     def request(self) -> SyncPod | None:
         return REQUEST.get()
 
-    def live(self, podman: SimPodman, board: Board, clock: Clock, settings: WorkerSettings, seed: int) -> None:
+    def live(
+        self,
+        podman: SimPodman,
+        probes: SimProbes,
+        board: Board,
+        clock: Clock,
+        settings: WorkerSettings,
+        seed: int,
+    ) -> None:
         """Begin. Everything it does from now on can be taken away at once."""
         context = NOBODY.copy()
         context.run(OWNER.set, self)
-        main = context.run(self._main, podman, board, clock, settings, seed)
+        main = context.run(self._main, podman, probes, board, clock, settings, seed)
         task = asyncio.get_running_loop().create_task(main, context=context)
         task.add_done_callback(self._ended)
 
@@ -140,7 +149,13 @@ class Child:
     # --- its life ---
 
     def _main(
-        self, podman: SimPodman, board: Board, clock: Clock, settings: WorkerSettings, seed: int
+        self,
+        podman: SimPodman,
+        probes: SimProbes,
+        board: Board,
+        clock: Clock,
+        settings: WorkerSettings,
+        seed: int,
     ) -> Coroutine[Any, Any, None]:
         role = Role.NODE_WORKER if self.slot == NODE_SLOT else Role.POD_WORKER
         context = ChildContext(
@@ -155,9 +170,10 @@ class Child:
         writer = board.worker_writer(self.slot)
         writer.begin(1, self.incarnation)
         runtime, channel = SimRuntime(podman, self), cast(Any, self)
+        rng = random.Random(seed)
         if role is Role.NODE_WORKER:
-            return run_node_worker(context, channel, runtime, clock, writer, random.Random(seed))
-        return run_pod_worker(context, channel, runtime, clock, writer)
+            return run_node_worker(context, channel, runtime, clock, writer, rng)
+        return run_pod_worker(context, channel, runtime, clock, writer, probes.by(self), rng)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.alive:

@@ -11,7 +11,11 @@ from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
+import msgspec
+
 import supervisor.status.generate
+from ipc.probe_results import ProbeVerdicts
+from supervisor import probing
 from supervisor.image_pulls import ImagePulls
 from supervisor.pod_cache import PodCache
 from supervisor.pod_lifecycle import PodLifecycle
@@ -22,6 +26,8 @@ from workers import restart, starting, sync_terminated
 from workers.init_containers import InitActions
 from workers.observer import Observer
 from workers.pod_worker import PodWorker
+from workers.prober import prober
+from workers.prober import state as probe_state
 from workers.termination_order import TerminationOrder
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -80,6 +86,25 @@ async def _now(self: TerminationOrder, name: str, timeout_s: float) -> bool:
     return True
 
 
+def _any_failure(spec: Any, state: Any, result: Any, now: Any, original: Any = probe_state.answer) -> Any:
+    return original(msgspec.structs.replace(spec, failure_threshold=1), state, result, now)
+
+
+def _never_gated(self: ProbeVerdicts, container: Any) -> bool:
+    return True
+
+
+def _inherits(spec: Any, state: Any, *scene: Any, original: Any = probe_state._take_up) -> Any:
+    taken = original(spec, state, *scene)
+    return msgspec.structs.replace(taken, state=msgspec.structs.replace(taken.state, result=state.result))
+
+
+def _has_stopped(uid: str, prober: Any, original: Any = probing._leave) -> Any:
+    commands = original(uid, prober)
+    prober.leaving = None
+    return commands
+
+
 MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _forgetful("done"),
@@ -98,5 +123,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
     "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
+    "fail a probe at its first failure": _replace(prober, "answer", _any_failure),
+    "count containers as started that run": _replace(ProbeVerdicts, "has_started", _never_gated),
+    "hand a pod's probes over at once": _replace(probing, "_leave", _has_stopped),
+    "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

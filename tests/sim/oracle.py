@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from ipc.api import Container, Pod
 from ipc.hashing import hash_in
 from ipc.messages import PodChanged
+from ipc.probe_results import probes_of
 from ipc.restart_policy import container_should_restart, is_restartable_init
 from tests.fakes.runtime import FakeContainer
 from tests.sim.pods import ABSENT
+from tests.sim.probes import FLAKY, NEVER, health_of
 from tests.sim.runtime import SimPodman, uid_of
 from tests.sim.watch import TERMINAL, every_status
 from workers import labels
@@ -42,6 +44,22 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
         elif name != "debug" and container.labels[labels.CONTAINER_HASH] != hash_in(pod.spec, wanted[name]):
             yield f"{name} runs as it was before an edit"
     yield from _missing(pod, podman, told, alive, now_wall)
+    yield from _readiness(pod, told)
+
+
+def _readiness(pod: Pod, told: PodChanged) -> Iterator[str]:
+    """What a running container's probes find in quiet times is told."""
+    statuses = {c.name: c for c in every_status(told)}
+    for container in (*pod.spec.containers, *filter(is_restartable_init, pod.spec.init_containers)):
+        status = statuses.get(container.name)
+        if status is None or status.state.running is None:
+            continue
+        finds = {health_of(probe) for probe in probes_of(container).values()}
+        if FLAKY not in finds and NEVER not in finds and not status.ready:
+            yield f"{container.name} is well and not ready"
+        readiness = container.readiness_probe
+        if readiness is not None and health_of(readiness) == NEVER and status.ready:
+            yield f"{container.name} is never ready and is said to be"
 
 
 def _told_wrongly(told: PodChanged, alive: dict[str, FakeContainer]) -> Iterator[str]:

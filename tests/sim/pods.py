@@ -24,7 +24,9 @@ from ipc.api import (
     PodSpec,
     SleepAction,
 )
+from ipc.restart_policy import is_restartable_init
 from tests.fakes.runtime import Program
+from tests.sim.probes import with_probes
 
 PRESENT: Final = "localhost/present:1"
 PULLED: Final = ("registry.test/one:1", "registry.test/two:1")
@@ -51,15 +53,32 @@ HOOKS: Final = (("hook",), ("hook",), ("hook-fails",), ("hook-hangs",), ("hook-e
 IMAGES: Final = (PRESENT,) * 8 + PULLED + (ABSENT,)
 OPERATORS: Final[tuple[ContainerRestartRuleOnExitCodesOperator, ...]] = ("In", "NotIn")
 HOST_PORT: Final = 8080
+UNPROBED: Final = 0.4
+"""Part of the pods that have no probes."""
 
 
 class PodMaker:
     """Random pods and random edits."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, probing: random.Random | None = None) -> None:
+        """``probing``: for probes; None when there are to be none."""
         self._rng = rng
+        self._probing = probing
 
     def make(self, uid: str) -> Pod:
+        pod = self._make(uid)
+        if self._probing is None or self._probing.random() < UNPROBED:
+            return pod
+        return msgspec.structs.replace(pod, spec=self._with_probes(self._probing, pod.spec))
+
+    def _with_probes(self, rng: random.Random, spec: PodSpec) -> PodSpec:
+        """Regular containers and sidecars may have some."""
+        inits = (with_probes(rng, init) if is_restartable_init(init) else init for init in spec.init_containers)
+        return msgspec.structs.replace(
+            spec, init_containers=tuple(inits), containers=tuple(with_probes(rng, c) for c in spec.containers)
+        )
+
+    def _make(self, uid: str) -> Pod:
         rng = self._rng
         pick = rng.choice
         names = ["one", "two"][: pick((1, 1, 2))]

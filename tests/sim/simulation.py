@@ -26,6 +26,7 @@ from tests.sim.agent import SLOTS, Agent, Given
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.oracle import complaints
 from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
+from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch
@@ -55,6 +56,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     pods: int = 5
     noise_s: float = 90.0
+    probes: bool = True
     verbose: bool = False
 
 
@@ -97,7 +99,8 @@ class Simulation:
         self._clock = SimClock()
         self._clock.wall_offset_s = WALL
         self._directory = directory
-        self._maker = PodMaker(random.Random(self._rng.random()))
+        probing = random.Random(seed) if options.probes else None
+        self._maker = PodMaker(random.Random(self._rng.random()), probing)
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
@@ -105,6 +108,7 @@ class Simulation:
         self._podman = SimPodman(self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED])
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
+        self._probes = SimProbes(self._podman, random.Random(seed + 1), self._watch.probes)
         settings = Settings(
             crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S))
         )
@@ -113,6 +117,7 @@ class Simulation:
             trace=trace,
             watch=self._watch,
             podman=self._podman,
+            probes=self._probes,
             clock=self._clock,
             settings=settings,
             worker_settings=WorkerSettings(
@@ -143,6 +148,7 @@ class Simulation:
 
     async def _make_noise(self) -> None:
         self._podman.odds = NOISY
+        self._probes.odds = ROUGH
         self._podman.pull_fate = self._pull_fate
         end_at = self._now + self._options.noise_s
         acts = list(NOISE)
@@ -154,6 +160,7 @@ class Simulation:
     async def _settle(self) -> None:
         self._trace.note("quiet from here")
         self._podman.odds = QUIET
+        self._probes.odds = CALM
         self._podman.pull_fate = lambda reference: None
         self._podman.revive()
         for child in self._agent.children.values():
@@ -307,7 +314,8 @@ class Simulation:
     def _restart_agent(self) -> None:
         """A checkpoint may be lost: then what runs is only known by its labels."""
         lost = self._rng.random() < CHECKPOINT_LOST
-        self._agent = Agent(self._given, {} if lost else self._agent.accepted())
+        before = self._agent
+        self._agent = Agent(self._given, {}) if lost else Agent(self._given, before.accepted(), before.kept_verdicts())
         self._agent.start()
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:

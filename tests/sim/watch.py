@@ -7,16 +7,18 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import ContainerStatus, Pod
+from ipc.api import Container, ContainerStatus, Pod
 from ipc.board import Board
 from ipc.clock import Clock
 from ipc.messages import PodChanged, SyncDone, SyncPod, WorkType
+from ipc.probe_results import ProbeResult, ProbeType
 from ipc.restart_policy import is_restartable_init
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.runtime import FakeContainer
 from tests.sim.children import Child
 from tests.sim.runtime import Caller, SimPodman, uid_of
 from tests.sim.trace import Trace
+from tests.sim.watch_probes import ProbeWatch
 from workers import labels
 from workers.kills import ALIVE
 from workers.restart import CRASH_LOOP_RESET_S
@@ -57,8 +59,8 @@ class Watch:
         self._started_late: set[str] = set()
         """Containers that a call has started which nobody waited for any more: nothing can prevent a twin then, it is
         only found and stopped."""
-        self._sidecars: dict[str, set[str]] = {}
-        """Names by uid, as the newest sync has them."""
+        self._sidecars: dict[str, dict[str, Container]] = {}
+        """By uid and name, as the newest sync has them."""
         self._initialized: set[str] = set()
         """Sandboxes in which a regular container was made."""
         self._attempts: dict[tuple[str, str], int] = {}
@@ -67,6 +69,7 @@ class Watch:
         """And the last one that was made: what Podman died over is made again as the same."""
         self._ran: dict[str, Ran] = {}
         self.podman: SimPodman
+        self.probes = ProbeWatch(trace)
 
     def note(self, line: str) -> None:
         self._trace.note(line)
@@ -84,11 +87,14 @@ class Watch:
             self._broke(f"{request.uid[:8]}: acts on a view of {view.observed_at:.3f}, was changed at {acted_at:.3f}")
         if request.pod is not None:
             names = {container.name for container in request.pod.spec.init_containers}
-            self._sidecars[request.uid] = {c.name for c in request.pod.spec.init_containers if is_restartable_init(c)}
+            self._sidecars[request.uid] = {
+                c.name: c for c in request.pod.spec.init_containers if is_restartable_init(c)
+            }
             for sandbox in view.sandboxes:
                 self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
         if request.remove and request.kind is WorkType.TERMINATED and not self.podman.of_pod(request.uid):
             self._count_anew(request.uid)
+        self.probes.decided_from(request.uid, request.verdicts)
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
 
@@ -205,7 +211,8 @@ class Watch:
         self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
             self._check_initialized(request.pod, container)
-        if name in self._sidecars.get(uid, ()):
+        sidecar = self._sidecars.get(uid, {}).get(name)
+        if sidecar is not None and sidecar.startup_probe is None:
             self._done.add((container.pod_id, name))
 
     def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
@@ -216,9 +223,15 @@ class Watch:
         names = [init.name for init in pod.spec.init_containers]
         ahead = names[: names.index(name)] if name in names else names
         planned = self._planned.get(sandbox_id, frozenset())
-        missing = [other for other in ahead if other in planned and (sandbox_id, other) not in self._done]
+        missing = [other for other in ahead if other in planned and not self._is_done(container, other)]
         if missing:
             self._broke(f"{container.name} before {missing}")
+
+    def _is_done(self, container: FakeContainer, ahead: str) -> bool:
+        """The init container of that name in the same sandbox: it has come to its end, or has started once."""
+        same = (c for c in self.podman.of_pod(uid_of(container)) if c.pod_id == container.pod_id and _name(c) == ahead)
+        started = any(self.probes.has_earned(c.id, ProbeType.STARTUP, ProbeResult.SUCCESS) for c in same)
+        return started or (container.pod_id, ahead) in self._done
 
     def signalled(self, caller: Caller | None, container: FakeContainer, signal: str) -> None:
         """A sidecar is stopped after the regular containers and the sidecar behind it, unless their time is over."""
@@ -267,6 +280,7 @@ class Watch:
             for c in every_status(message):
                 if c.restart_count < counts.get(c.name, 0):
                     self._broke(f"{uid[:8]} {c.name}: restart count fell from {counts[c.name]} to {c.restart_count}")
+        self.probes.told(message)
         for name, ran in self.false_claims(message):
             if ran.finished_at < seen_at:
                 self._broke(f"{uid[:8]} {name}: said to run, ended at {ran.finished_at:.3f}, seen at {seen_at:.3f}")

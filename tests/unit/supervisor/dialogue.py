@@ -19,23 +19,29 @@ from ipc.messages import (
     CancelPull,
     CancelSync,
     CollectLogs,
+    ContainersChanged,
     EventChanged,
     FeedSynced,
     Observation,
     Observe,
     PodChanged,
     PodGone,
+    ProbePod,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullImage,
     PullProgress,
     Relist,
     StartPull,
+    StopProbing,
     SyncDone,
     SyncPod,
     Track,
     Untrack,
 )
 from ipc.pod_containers import ContainerKind
+from ipc.probe_results import ProbeResult, ProbeType
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.dialogue import (
     DeathExplained,
@@ -134,6 +140,8 @@ class Talk:
         self._up: dict[int, int] = {}
         self.slots: dict[str, int] = {}
         """Where the newest sync of every pod went."""
+        self.probing: dict[str, tuple[int, ProbePod]] = {}
+        """Who probes which pod, and as what it was told last."""
         self._in_flight: dict[str, SyncPod] = {}
         for slot in up:
             self.up(slot)
@@ -184,6 +192,7 @@ class Talk:
 
     def down(self, slot: int, *, orderly: bool = False) -> list[str]:
         self._up.pop(slot, None)
+        self.probing = {uid: probed for uid, probed in self.probing.items() if probed[0] != slot}
         for uid in [uid for uid in self._in_flight if self.slots[uid] == slot]:
             del self._in_flight[uid]
         return self.say(WorkerDown(slot, orderly))
@@ -214,6 +223,16 @@ class Talk:
 
     def pulled(self, image: str) -> list[str]:
         return self.say(PullEnded(reference=image))
+
+    def verdict(
+        self, uid: str, probe: ProbeType, result: ProbeResult, *, id: str = "", name: str = "main"
+    ) -> list[str]:
+        """Of its container as `running` has it."""
+        return self.say(ProbeVerdict(uid=uid, name=name, container_id=id or f"c-{uid}", probe=probe, result=result))
+
+    def probing_stopped(self, uid: str) -> list[str]:
+        del self.probing[uid]
+        return self.say(ProbingStopped(uid=uid))
 
     def stop_pods(self) -> list[str]:
         return self.say(StopPods())
@@ -278,6 +297,16 @@ class Talk:
             case CancelSync(uid=uid, generation=generation):
                 assert generation == self._in_flight[uid].generation
                 return [f"cancel {uid}"]
+            case ProbePod(uid=uid):
+                assert self.probing.get(uid, (slot, None))[0] == slot, f"two workers probe {uid}"
+                self.probing[uid] = slot, message
+                return [f"probe {uid}{' (terminating)' if message.terminating else ''}"]
+            case ContainersChanged(uid=uid):
+                assert self.probing[uid][0] == slot
+                return [f"containers {uid}"]
+            case StopProbing(uid=uid):
+                assert self.probing[uid][0] == slot
+                return [f"stop probing {uid}"]
             case Track(uid=uid):
                 return [f"track {uid}"]
             case Untrack(uid=uid):

@@ -10,16 +10,18 @@ from ipc.api import (
     ContainerRestartRule,
     ContainerRestartRuleOnExitCodes,
     EphemeralContainer,
+    ExecAction,
     ObjectMeta,
     Pod,
     PodCondition,
     PodSpec,
     PodStatus,
+    Probe,
 )
 from ipc.clock import Instant, rfc3339
+from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.status import StatusInput, generate_pod_status, is_restarting_all, merge_pod_status
-from supervisor.status.containers import Probed, Verdict
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)
 LATER = Instant(mono=200.0, wall=1_800_000_100.0)
@@ -121,32 +123,46 @@ def test_an_init_container_that_is_gone_was_done_when_a_regular_one_is_there() -
 # --- probes ---
 
 
+UNKNOWN, SUCCESS, FAILURE = ProbeResult.UNKNOWN, ProbeResult.SUCCESS, ProbeResult.FAILURE
+PROBE = Probe(exec=ExecAction(command=("true",)))
+
+
+def probed(*probes: str) -> Pod:
+    return pod(msgspec.structs.replace(MAIN, **{f"{probe}_probe": PROBE for probe in probes}))
+
+
 @pytest.mark.parametrize(
-    ("verdict", "before", "started", "ready"),
+    ("wanted", "verdicts", "before", "started", "ready"),
     [
-        (Verdict(), False, True, True),
-        (Verdict(startup=Probed.UNKNOWN), False, False, False),
-        (Verdict(startup=Probed.UNKNOWN), True, True, True),
-        (Verdict(startup=Probed.FAILURE), True, False, False),
-        (Verdict(startup=Probed.SUCCESS), False, True, True),
-        (Verdict(readiness=Probed.UNKNOWN), True, True, False),
-        (Verdict(readiness=Probed.FAILURE), True, True, False),
-        (Verdict(startup=Probed.SUCCESS, readiness=Probed.SUCCESS), False, True, True),
-        (Verdict(startup=Probed.UNKNOWN, readiness=Probed.SUCCESS), False, False, False),
+        (probed(), {}, False, True, True),
+        (probed("startup"), {}, False, False, False),
+        (probed("startup"), {}, True, True, True),
+        (probed("startup"), {"startup": FAILURE}, True, False, False),
+        (probed("startup"), {"startup": SUCCESS}, False, True, True),
+        (probed("readiness"), {}, True, True, False),
+        (probed("readiness"), {"readiness": FAILURE}, True, True, False),
+        (probed("readiness"), {"readiness": SUCCESS}, False, True, True),
+        (probed("startup", "readiness"), {"startup": SUCCESS, "readiness": SUCCESS}, False, True, True),
+        (probed("startup", "readiness"), {"readiness": SUCCESS}, False, False, False),
+        (probed("liveness"), {"liveness": FAILURE}, False, True, True),
+        (probed(), {"startup": FAILURE, "readiness": FAILURE}, False, True, True),
     ],
 )
-def test_probes_decide_what_started_and_is_ready(verdict: Verdict, before: bool, started: bool, ready: bool) -> None:
+def test_probes_decide_what_started_and_is_ready(
+    wanted: Pod, verdicts: dict[str, ProbeResult], before: bool, started: bool, ready: bool
+) -> None:
     """``before``: the same container had started according to the status before."""
     previous = made_of(pod(), runs("main")) if before else None
-    status = made_of(pod(), runs("main"), previous=previous, verdicts={"main": verdict})
+    said = {"main-0": ProbeVerdicts(**verdicts), "main-7": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+    status = made_of(wanted, runs("main"), previous=previous, verdicts=said)
     [main] = status.container_statuses
     assert (main.started, main.ready) == (started, ready)
     assert condition(status, "Ready").status == str(ready)
 
 
 def test_no_verdict_makes_a_container_ready_that_does_not_run() -> None:
-    verdicts = {"main": Verdict(startup=Probed.SUCCESS, readiness=Probed.SUCCESS)}
-    [main] = made_of(pod(), ended("main"), verdicts=verdicts).container_statuses
+    verdicts = {"main-0": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+    [main] = made_of(probed("startup", "readiness"), ended("main"), verdicts=verdicts).container_statuses
     assert (main.started, main.ready) == (False, False)
 
 

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer, Pod, Probe
+from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, SandboxState
 from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
-from workers.decision import PodActions, ProbeResult, ProbeVerdicts
+from workers.decision import PodActions
 from workers.pod_actions import ContainerWait, compute_pod_actions
 from workers.restart import crash_loop_limits
 

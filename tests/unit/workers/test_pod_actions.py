@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod, Probe, RestartPolicy
 from ipc.container_gc import GcPolicy
 from ipc.hashing import sandbox_hash
+from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import container, observed, pod, sandbox, seen
-from workers.decision import ProbeResult, ProbeVerdicts
 from workers.kills import ALIVE, kill_all
 from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
 from workers.restart import crash_loop_limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.api import ExecAction, Probe
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.channel import Channel
@@ -19,29 +21,41 @@ from ipc.clock import SystemClock
 from ipc.messages import (
     AbandonPull,
     CancelSync,
+    ContainersChanged,
     EventReport,
     PodWorkerCommand,
     PodWorkerReport,
+    ProbePod,
+    ProbeVerdict,
+    ProbingStopped,
     PullEnded,
     PullFailure,
     PullImage,
     PullProgress,
     Ready,
     Shutdown,
+    StopProbing,
     SyncDone,
     SyncPod,
     WorkType,
 )
+from ipc.probe_results import ProbeResult, ProbeType
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.runtime import FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers.observe import pod_status
 from workers.pod_worker import run_pod_worker
+from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
 
 MASTER_WAIT_S = 5.0
 SLOT = 2
 LATENCY_S = 0.005
 """Of each fake runtime call, so that a sync takes longer than a message."""
+
+
+async def attempt(probe: Probe, target: ProbeTarget) -> ProbeOutcome:
+    """Every container is well."""
+    return ProbeOutcome(Answer.SUCCESS)
 
 
 class Master:
@@ -51,7 +65,7 @@ class Master:
         self.channel, self.board, self.runtime = channel, board, runtime
         self.events: list[EventReport] = []
 
-    async def hear(self) -> Ready | SyncDone | PullImage | AbandonPull:
+    async def hear(self) -> Ready | SyncDone | PullImage | AbandonPull | ProbeVerdict | ProbingStopped:
         """The next message that is no event."""
         async with asyncio.timeout(MASTER_WAIT_S):
             while isinstance(message := await self.channel.receive(), EventReport):
@@ -94,7 +108,7 @@ async def master(tmp_path: Path) -> AsyncIterator[Master]:
     channel = await Channel.open(ours, PodWorkerCommand, PodWorkerReport)
     row_writer = board.worker_writer(SLOT)
     row_writer.begin(os.getpid(), 7)
-    worker = asyncio.create_task(run_pod_worker(context, link, runtime, clock, row_writer))
+    worker = asyncio.create_task(run_pod_worker(context, link, runtime, clock, row_writer, attempt, random.Random(0)))
     made = Master(channel, board, runtime)
     assert await made.hear() == Ready(pid=os.getpid())
     yield made
@@ -256,3 +270,22 @@ async def test_podman_s_absence_during_a_pull_is_no_failure_of_the_image(master:
     done = await master.hear()
     assert isinstance(done, SyncDone)
     assert (done.error, done.pull_failures) == ("Unavailable", ())
+
+
+async def test_a_probed_pod_is_told_ready_until_it_is_probed_no_more(master: Master) -> None:
+    probe = Probe(exec=ExecAction(command=("true",)), period_seconds=1, timeout_seconds=1)
+    probed = pod(container("a", readiness_probe=probe))
+    await master.channel.send(ProbePod(uid=UID, pod=probed, row=0))
+    await master.observe()
+    await master.ask(request(pod=probed))
+    status = await master.observe()
+    await master.channel.send(ContainersChanged(uid=UID))
+    assert await master.hear() == ProbeVerdict(
+        uid=UID,
+        name="a",
+        container_id=status.containers[0].id,
+        probe=ProbeType.READINESS,
+        result=ProbeResult.SUCCESS,
+    )
+    await master.channel.send(StopProbing(uid=UID))
+    assert await master.hear() == ProbingStopped(uid=UID)

@@ -12,6 +12,7 @@ import pytest
 from ipc.api import ExecAction, Probe
 from ipc.clock import rfc3339
 from ipc.messages import SyncAction, SyncDone
+from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState
 from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
@@ -351,14 +352,28 @@ def test_a_containers_labels_say_everything(tmp_path: Path) -> None:
     on_host(tmp_path, scenario)
 
 
-def test_without_a_prober_a_sidecar_has_started_when_it_runs(tmp_path: Path) -> None:
-    """As its status says, and the warning about its probe; else the pod would wait for ever."""
+def test_what_probes_say_decides_what_starts_and_what_is_killed(tmp_path: Path) -> None:
+    """A sidecar lets the next container start when its startup probe says so; a liveness that failed kills."""
+    probe = Probe(exec=ExecAction(command=("true",)), termination_grace_period_seconds=3)
 
     async def scenario(host: FakeHost) -> None:
-        probed = container("s", restart_policy="Always", startup_probe=Probe(exec=ExecAction(command=("true",))))
-        of = pod("a", init_containers=(probed,))
+        of = pod(
+            container("a", liveness_probe=probe),
+            init_containers=(container("s", restart_policy="Always", startup_probe=probe),),
+        )
         for _ in range(2):
             await host.sync(of)
-        assert host.running().keys() == {"s", "a"}
+        assert host.running().keys() == {"s"}
+        started = {host.running()["s"]: ProbeVerdicts(startup=ProbeResult.SUCCESS)}
+        await host.sync(of, verdicts=started)
+        before = host.running()
+        assert before.keys() == {"s", "a"}
+        host.events.clear()
+        await host.sync(of, verdicts={**started, before["a"]: ProbeVerdicts(liveness=ProbeResult.FAILURE)})
+        killing = next(event for event in host.events if event.reason == "Killing")
+        assert killing.message == "Container a failed liveness probe, will be restarted"
+        after = host.running()
+        assert after["s"] == before["s"]
+        assert after["a"] != before["a"]
 
     on_host(tmp_path, scenario)

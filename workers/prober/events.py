@@ -1,0 +1,38 @@
+"""What people are told of an attempt (pkg/kubelet/prober/prober.go, probe)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ipc.probe_results import ProbeType
+from workers.probes.outcome import Answer, ProbeError, ProbeOutcome
+
+UNHEALTHY: Final = "Unhealthy"
+PROBE_WARNING: Final = "ProbeWarning"
+MAX_OUTPUT_CHARS: Final = 1024
+"""How much of a probe's output an event tells: its head (an API server refuses longer messages)."""
+
+
+class ProbeEvent(msgspec.Struct, frozen=True):
+    """A warning about a container."""
+
+    reason: str
+    message: str
+
+
+def outcome_event(type: ProbeType, outcome: ProbeOutcome | ProbeError) -> ProbeEvent | None:
+    """None for a plain success."""
+    probe = f"{type.value.capitalize()} probe"
+    if isinstance(outcome, ProbeError):
+        return ProbeEvent(UNHEALTHY, f"{probe} errored and resulted in unknown state: {_head(str(outcome))}")
+    return {
+        Answer.SUCCESS: None,
+        Answer.WARNING: ProbeEvent(PROBE_WARNING, f"{probe} warning: {_head(outcome.output)}"),
+        Answer.FAILURE: ProbeEvent(UNHEALTHY, f"{probe} failed: {_head(outcome.output)}"),
+    }[outcome.answer]
+
+
+def _head(text: str) -> str:
+    return text if len(text) <= MAX_OUTPUT_CHARS else text[: MAX_OUTPUT_CHARS - 1] + "…"
