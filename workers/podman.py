@@ -24,6 +24,7 @@ from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from workers import labels, leftovers, libpod, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
+from workers.execs import Execs
 from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import wait_ended
@@ -91,7 +92,7 @@ class PodmanRuntime:
             pull_timeout_s=pull_timeout_s,
             listener=listener or Listener(),
         )
-        self._execs = ExecSessions(self._client)
+        self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
@@ -279,6 +280,7 @@ class PodmanRuntime:
         return msgspec.structs.replace(self._client.counts, events_dropped=dropped)
 
     async def close(self) -> None:
+        self._execs.close()
         for stream in tuple(self._streams):
             await stream.close()
         await self._client.close()

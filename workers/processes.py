@@ -19,7 +19,7 @@ MONITOR: Final = "conmon"
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 START_SLACK_S: Final = 2.0
 """The time of boot in /proc/stat is in whole seconds."""
-_PPID, _START_TIME = 4 - 3, 22 - 3
+_STATE, _PPID, _SESSION, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 22 - 3
 """Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
 
 
@@ -43,6 +43,23 @@ def exists(pid: int) -> bool:
     return (PROC / str(pid)).exists()
 
 
+def state_of(pid: int) -> str:
+    """One letter: Z is a zombie. Empty when there is no such process."""
+    fields = _stat(pid)
+    return fields[_STATE] if fields else ""
+
+
+def session_of(pid: int) -> int:
+    """Of setsid; 0 when there is no such process."""
+    fields = _stat(pid)
+    return int(fields[_SESSION]) if fields else 0
+
+
+def pids() -> list[int]:
+    """Of all processes of this host."""
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
+
+
 def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
     words = _read(container.conmon_pid, "cmdline").split("\0")
@@ -57,7 +74,7 @@ def is_process_of(container: InspectedContainer) -> bool:
     """
     if container.id in _read(container.pid, "cgroup"):
         return True
-    fields = _read(container.pid, "stat").rpartition(")")[2].split()
+    fields = _stat(container.pid)
     if len(fields) <= _START_TIME:
         return False  # it has just ended
     if int(fields[_PPID]) == container.conmon_pid and has_monitor(container):
@@ -69,6 +86,11 @@ def boot_time() -> float:
     """When this host was booted, in epoch seconds of the present clock."""
     lines = (PROC / "stat").read_text().splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith("btime ")))
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields behind the command's name; none for a process that is not there."""
+    return _read(pid, "stat").rpartition(")")[2].split()
 
 
 def _read(pid: int, name: str) -> str:
