@@ -26,6 +26,8 @@ OVERDUE_S: Final = 60
 """So long after its deadline nobody is left who would end a command, in seconds."""
 RUNTIMES: Final = frozenset({"crun", "runc"})
 """OCI runtimes that are known to take ``exec --process``, by the name of their program."""
+MARKED: Final = "RLIMIT_LOCKS"
+"""OCI name of the limit that is a mark."""
 PROC: Final = Path("/proc")
 
 _MAGIC: Final = 0x526F6F74
@@ -47,7 +49,7 @@ class Mark(msgspec.Struct, frozen=True):
     def rlimit(self) -> dict[str, Any]:
         """As the OCI runtime specification has it (POSIXRlimit)."""
         hard = _MAGIC << 32 | self.deadline & _LOW
-        return {"type": "RLIMIT_LOCKS", "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
+        return {"type": MARKED, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
 
 
 def parse_limits(limits: bytes) -> Mark | None:

@@ -29,7 +29,7 @@ MAX_KILL_ROUNDS: Final = 20
 PATIENT_ROUNDS: Final = 10
 """After so many the OCI runtime, which waits for the command, is killed too."""
 KILL_ROUND_S: Final = 0.1
-"""How long a round waits for that the command has ended, in seconds."""
+"""How long a round waits for what was killed to end, in seconds: a busy machine takes its time."""
 CALL: Final = "exec"
 
 Inspect = Callable[[str], Awaitable[InspectedContainer]]
@@ -169,7 +169,7 @@ class _Killer:
                     return
                 if number >= PATIENT_ROUNDS:
                     child.kill()
-                await self._wait(child)
+                await (asyncio.sleep(KILL_ROUND_S) if had_ended else self._wait(child))
         finally:
             del self._due[mark]
         log.warning("a command in a container could not be killed within %d rounds", MAX_KILL_ROUNDS)

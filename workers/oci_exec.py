@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import orjson
 
-from workers.exec_marks import RUNTIMES, Mark
+from workers.exec_marks import MARKED, RUNTIMES, Mark
 from workers.runtime import InspectedContainer
 
 MONITOR: Final = "conmon"
@@ -26,14 +26,42 @@ ENTERING: Final = "rootlet-nsenter"
 """What nsenter is called: how its words begin, which nothing else's do."""
 PROC: Final = Path("/proc")
 
+_UNLIMITED: Final = 2**64 - 1
+_LIMITS: Final = {
+    "Max cpu time": "CPU",
+    "Max file size": "FSIZE",
+    "Max data size": "DATA",
+    "Max stack size": "STACK",
+    "Max core file size": "CORE",
+    "Max resident set": "RSS",
+    "Max processes": "NPROC",
+    "Max open files": "NOFILE",
+    "Max locked memory": "MEMLOCK",
+    "Max address space": "AS",
+    "Max pending signals": "SIGPENDING",
+    "Max msgqueue size": "MSGQUEUE",
+    "Max nice priority": "NICE",
+    "Max realtime priority": "RTPRIO",
+    "Max realtime timeout": "RTTIME",
+}
+"""Rows of /proc/PID/limits, but for the one that carries a mark."""
 _VARIABLES: Final = ("PATH", "XDG_RUNTIME_DIR")
 """What the OCI runtime needs of its environment: where it keeps its containers when no --root says so."""
+_ROW: Final = re.compile(r"(?P<name>Max [a-z ]+?) +(?P<soft>\d+|unlimited) +(?P<hard>\d+|unlimited)")
 _COMMAND: Final = re.compile(r"executable|exec container process|exec format error|^exec: |: exec: |: exec /", re.I)
 """In the words of crun and runc when they could do everything but run the command itself."""
 
 
 class NotDirect(Exception):
     """This container is not reached in this way. The message says why."""
+
+
+class Rlimit(msgspec.Struct, frozen=True):
+    soft: int
+    hard: int
+
+    def json(self, name: str) -> dict[str, Any]:
+        return {"type": name, "soft": self.soft, "hard": self.hard}
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +76,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     process: dict[str, Any]
     """Of the container's own process, as the OCI runtime specification has it."""
+    limits: dict[str, Rlimit]
+    """What its own process has inherited where that description says nothing, by OCI name."""
 
     def is_there(self) -> bool:
         """Whether its monitor still is: a pid may have passed to another process."""
@@ -60,12 +90,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def process_json(self, command: Sequence[str], mark: Mark) -> bytes:
         """The process that is wanted: the container's own but for its command, its capabilities as in a podman exec
         (libpod/oci_conmon_exec_linux.go, setProcessCapabilitiesExec), and a mark."""
-        rlimits = [limit for limit in self.process.get("rlimits") or () if limit["type"] != "RLIMIT_LOCKS"]
+        described = {limit["type"]: limit for limit in self.process.get("rlimits") or ()}
+        inherited = {name: limit.json(name) for name, limit in self.limits.items()}
         process = {
             **self.process,
             "args": list(command),
             "terminal": False,
-            "rlimits": [*rlimits, mark.rlimit()],
+            "rlimits": list((inherited | described | {MARKED: mark.rlimit()}).values()),
             "capabilities": _capabilities(self.process),
         }
         return orjson.dumps({name: value for name, value in process.items() if value is not None})
@@ -122,6 +153,7 @@ def _target(container: InspectedContainer, words: Sequence[str]) -> Target:
         argv=(ENTERING, "--preserve-credentials", *entering, "--", *argv) if entering else argv,
         env=_environment(monitor),
         process=config["process"],
+        limits=parse_limits((monitor / "limits").read_text(), (PROC / "self" / "limits").read_text()),
     )
 
 
@@ -138,6 +170,23 @@ def _nsenter() -> str:
     if found is None:
         raise NotDirect("nsenter is not on PATH")
     return found
+
+
+def parse_limits(limits: str, ours: str) -> dict[str, Rlimit]:
+    """A process's limits by OCI name, in so far as a process with ``ours`` may set them: none may raise a hard one."""
+    highest = {name: limit.hard for name, limit in _rows(ours)}
+    return {
+        name: Rlimit(min(limit.soft, highest.get(name, limit.soft)), min(limit.hard, highest.get(name, limit.hard)))
+        for name, limit in _rows(limits)
+    }
+
+
+def _rows(limits: str) -> Iterator[tuple[str, Rlimit]]:
+    for line in limits.splitlines():
+        row = _ROW.match(line)
+        if row is not None and row["name"] in _LIMITS:
+            soft, hard = (_UNLIMITED if word == "unlimited" else int(word) for word in (row["soft"], row["hard"]))
+            yield f"RLIMIT_{_LIMITS[row['name']]}", Rlimit(soft, hard)
 
 
 def _environment(monitor: Path) -> dict[str, str]:
