@@ -82,7 +82,7 @@ def _marked() -> Iterator[tuple[int, Mark]]:
 
 def _mark(pid: int) -> Mark | None:
     try:
-        fd = os.open(PROC / str(pid) / "limits", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(f"{PROC}/{pid}/limits", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
         return None
     try:

@@ -22,7 +22,8 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
-from workers import labels, leftovers, libpod, processes
+from ipc.clock import wall
+from workers import exec_marks, labels, leftovers, libpod, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.execs import Execs
 from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
@@ -170,6 +171,7 @@ class PodmanRuntime:
         await self._remove("remove pod", f"pods/{_name(id)}", {"force": "true", "timeout": "0"})
 
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
+        await asyncio.to_thread(exec_marks.kill, (), (), wall())
         monitors = await asyncio.to_thread(leftovers.find_monitors, pod_logs_dir)
         states = {container.id: container.state for container in await self.list_containers()} if monitors else {}
         unlisted = [monitor for monitor in monitors if monitor.container_id not in states]
