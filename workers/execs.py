@@ -22,7 +22,7 @@ from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.oci_exec import NotDirect, Target, find_target, is_about_the_command
 from workers.runtime import ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
 
-MAX_TARGETS: Final = 4096
+MAX_TARGETS: Final = 2048
 """Containers of which it is remembered how they are reached. The oldest is forgotten first, and looked at again."""
 MAX_KILL_ROUNDS: Final = 20
 """How often it is looked for processes that a command has started and that must end."""
@@ -61,17 +61,24 @@ class Execs:
                     await self._turns.acquire()
         except TimeoutError:
             raise _too_late(timeout_s) from None
+        refusal = ""
         if target is not None:
             try:
                 return await asyncio.shield(self._begin(target, command, timeout_s, deadline))
             except NotStarted as error:
-                await self._explain(target, str(error))
-        return await self._sessions.run(id, command, max(deadline - loop.time(), 0.0))
+                refusal = str(error)
+                await self._explain(id, refusal)
+        result = await self._sessions.run(id, command, max(deadline - loop.time(), 0.0))
+        if target is not None and target.is_there():
+            self._tell(refusal)
+            self._remember(id, None)
+        return result
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Commands that still run run on."""
         for task in self._running:
             task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _target(self, id: str) -> Target | None:
         """How the container is reached; None through its service. Raises NOT_FOUND, WRONG_STATE."""
@@ -133,15 +140,11 @@ class Execs:
         if not task.cancelled():
             task.exception()  # asyncio would log one that nobody has asked for
 
-    async def _explain(self, target: Target, words: str) -> None:
-        """Why a command was not started: an error of the command's or the container's, which is raised, or of the way,
-        which then is not taken again."""
-        if is_about_the_command(words):
-            raise RuntimeCallError(ErrorKind.COMMAND, CALL, words)
-        container = await self._running_container(target.container_id)
-        if container.conmon_pid == target.monitor_pid:
-            self._tell(words)
-            self._remember(target.container_id, None)
+    async def _explain(self, id: str, refusal: str) -> None:
+        """Raises what was wrong with the command or with the container; returns when it was neither."""
+        if is_about_the_command(refusal):
+            raise RuntimeCallError(ErrorKind.COMMAND, CALL, refusal)
+        await self._running_container(id)
 
     def _tell(self, why: str) -> None:
         if not self._has_told:
@@ -162,17 +165,26 @@ class _Killer:
         as its parent, or by SIGKILL."""
         self._due[mark] = child.pid
         try:
-            for number in range(MAX_KILL_ROUNDS):
-                had_ended = child.has_ended
-                found = await self._scanned()
-                if had_ended and mark not in found:
-                    return
-                if number >= PATIENT_ROUNDS:
-                    child.kill()
-                await (asyncio.sleep(KILL_ROUND_S) if had_ended else self._wait(child))
+            is_gone = await self._kill(child, mark)
+        except OSError as error:  # no descriptor is left to look with
+            log.warning("a command in a container cannot be killed: %s", error)
+            child.kill()
+        else:
+            if not is_gone:
+                log.warning("a command in a container could not be killed within %d rounds", MAX_KILL_ROUNDS)
         finally:
             del self._due[mark]
-        log.warning("a command in a container could not be killed within %d rounds", MAX_KILL_ROUNDS)
+
+    async def _kill(self, child: ExecChild, mark: Mark) -> bool:
+        for number in range(MAX_KILL_ROUNDS):
+            had_ended = child.has_ended
+            found = await self._scanned()
+            if had_ended and mark not in found:
+                return True
+            if number >= PATIENT_ROUNDS:
+                child.kill()
+            await (asyncio.sleep(KILL_ROUND_S) if had_ended else self._wait(child))
+        return False
 
     async def _wait(self, child: ExecChild) -> None:
         try:

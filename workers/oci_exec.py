@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,10 +74,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     """Of the OCI runtime, before its subcommand."""
     env: dict[str, str]
-    process: dict[str, Any]
-    """Of the container's own process, as the OCI runtime specification has it."""
-    limits: dict[str, Rlimit]
-    """What its own process has inherited where that description says nothing, by OCI name."""
+    process: bytes
+    """JSON of a process like the container's own (`describe`), still without a command and a mark."""
 
     def is_there(self) -> bool:
         """Whether its monitor still is: a pid may have passed to another process."""
@@ -88,18 +86,23 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return [*self.argv, *log, "exec", "--process", process_file, self.container_id]
 
     def process_json(self, command: Sequence[str], mark: Mark) -> bytes:
-        """The process that is wanted: the container's own but for its command, its capabilities as in a podman exec
-        (libpod/oci_conmon_exec_linux.go, setProcessCapabilitiesExec), and a mark."""
-        described = {limit["type"]: limit for limit in self.process.get("rlimits") or ()}
-        inherited = {name: limit.json(name) for name, limit in self.limits.items()}
-        process = {
-            **self.process,
-            "args": list(command),
-            "terminal": False,
-            "rlimits": list((inherited | described | {MARKED: mark.rlimit()}).values()),
-            "capabilities": _capabilities(self.process),
-        }
-        return orjson.dumps({name: value for name, value in process.items() if value is not None})
+        """The process that is wanted, for ``exec --process``."""
+        process = orjson.loads(self.process)
+        process["args"] = list(command)
+        process["rlimits"].append(mark.rlimit())
+        return orjson.dumps(process)
+
+
+def describe(own: Mapping[str, Any], limits: Mapping[str, Rlimit]) -> bytes:
+    """A process like the container's own: what that is described as in the bundle, with the capabilities of a podman
+    exec (libpod/oci_conmon_exec_linux.go, setProcessCapabilitiesExec), and with ``limits`` by OCI name where the
+    description says nothing."""
+    rlimits = {name: limit.json(name) for name, limit in limits.items()}
+    rlimits |= {limit["type"]: limit for limit in own.get("rlimits") or () if limit["type"] != MARKED}
+    process = {**own, "args": [], "terminal": False, "rlimits": list(rlimits.values())}
+    if own.get("capabilities") is not None:
+        process["capabilities"] = _capabilities(own)
+    return orjson.dumps(process)
 
 
 def find_target(container: InspectedContainer) -> Target:
@@ -146,14 +149,14 @@ def _target(container: InspectedContainer, words: Sequence[str]) -> Target:
     entering = _entering(monitor)
     config = orjson.loads((monitor / f"root{bundle}" / "config.json").read_bytes())
     argv = (runtime, *runtime_options(words))
+    whose = (monitor.name, "self")  # the container's own process has inherited what its monitor has
     return Target(
         container_id=container.id,
         monitor_pid=container.conmon_pid,
         program=_nsenter() if entering else runtime,
         argv=(ENTERING, "--preserve-credentials", *entering, "--", *argv) if entering else argv,
         env=_environment(monitor),
-        process=config["process"],
-        limits=parse_limits((monitor / "limits").read_text(), (PROC / "self" / "limits").read_text()),
+        process=describe(config["process"], parse_limits(*((PROC / who / "limits").read_text() for who in whose))),
     )
 
 
@@ -208,10 +211,8 @@ def _value(words: Sequence[str], option: str) -> str:
     return words[words.index(option) + 1] if option in words[:-1] else ""
 
 
-def _capabilities(process: dict[str, Any]) -> dict[str, Any] | None:
-    own = process.get("capabilities")
-    if own is None:
-        return None
+def _capabilities(process: Mapping[str, Any]) -> dict[str, Any]:
+    own = process["capabilities"]
     bounding, effective = own.get("bounding") or [], own.get("effective") or []
     if process.get("user", {}).get("uid", 0) == 0:
         return {**own, "inheritable": [], "effective": bounding, "permitted": bounding}

@@ -282,7 +282,7 @@ class PodmanRuntime:
         return msgspec.structs.replace(self._client.counts, events_dropped=dropped)
 
     async def close(self) -> None:
-        self._execs.close()
+        await self._execs.close()
         for stream in tuple(self._streams):
             await stream.close()
         await self._client.close()

@@ -12,20 +12,27 @@ import pytest
 from tests.unit.workers.runtime_values import inspected
 from workers.exec_child import last_error
 from workers.exec_marks import MARKED, Mark
-from workers.oci_exec import NotDirect, Rlimit, Target, find_target, is_about_the_command, parse_limits, runtime_options
+from workers.oci_exec import (
+    NotDirect,
+    Rlimit,
+    Target,
+    describe,
+    find_target,
+    is_about_the_command,
+    parse_limits,
+    runtime_options,
+)
 
 MARK = Mark(1, 2, 3)
 UNLIMITED = 2**64 - 1
 ID = "c" * 64
 
 
-def target(process: dict[str, Any], **limits: Rlimit) -> Target:
-    argv = ("rootlet-nsenter", "--", "crun")
-    return Target(container_id="c", monitor_pid=0, program="nsenter", argv=argv, env={}, process=process, limits=limits)
-
-
-def wanted(process: dict[str, Any], **limits: Rlimit) -> dict[str, Any]:
-    made: dict[str, Any] = orjson.loads(target(process, **limits).process_json(["true", "x"], MARK))
+def wanted(own: dict[str, Any], **limits: Rlimit) -> dict[str, Any]:
+    target = Target(
+        container_id="c", monitor_pid=0, program="nsenter", argv=("crun",), env={}, process=describe(own, limits)
+    )
+    made: dict[str, Any] = orjson.loads(target.process_json(["true", "x"], MARK))
     return made
 
 
