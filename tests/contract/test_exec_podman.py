@@ -368,15 +368,16 @@ from workers.podman import PodmanRuntime
 
 async def main():
     runtime = PodmanRuntime(sys.argv[1], "nobody")
-    await runtime.exec_container(sys.argv[2], ["sh", "-c", "sleep 1234705; true"], 5.0)
+    await runtime.exec_container(sys.argv[2], ["sh", "-c", "sleep 1234705; true"], 6.0)
 
 asyncio.run(main())
 """
 
 
 async def test_the_command_of_an_agent_that_is_killed_is_ended_by_the_next_one(
-    target: PodmanTarget, podman_service: PodmanService
+    target: PodmanTarget, podman_service: PodmanService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(exec_marks, "OVERDUE_S", 2)
     container = await started(target)
     agent = await asyncio.create_subprocess_exec(sys.executable, "-c", AGENT, podman_service.socket, container.id)
     await until_sleeping("1234705", 1)
@@ -384,6 +385,10 @@ async def test_the_command_of_an_agent_that_is_killed_is_ended_by_the_next_one(
     await agent.wait()
     assert await kind_of_failure(target, container, "sleep", "1234706", timeout_s=1.0) is ErrorKind.TIMEOUT
     assert sleeping("1234705") == 1, "as a hook that is promised at least once: it may have long to go"
-    exec_marks.kill((), (), wall() + exec_marks.OVERDUE_S + 10.0)
-    await until_sleeping("1234705", 0)
+
+    def ended() -> bool:
+        exec_marks.kill((), (), wall())
+        return not sleeping("1234705")
+
+    await asyncio.to_thread(wait_until, ended, DEADLINE_S, 0.5)
     await asyncio.to_thread(wait_until, lambda: sessions_of(container) == 0, DEADLINE_S)

@@ -12,7 +12,6 @@ from time import sleep
 import pytest
 
 from ipc.clock import monotonic, wall
-from workers import exec_marks
 from workers.exec_marks import OVERDUE_S, Mark, kill, parse_limits
 
 LOCKS = 10
@@ -108,21 +107,29 @@ def _until_written(file: Path) -> str:
     return file.read_text()
 
 
-def test_what_is_overdue_goes_if_an_oci_runtime_still_waits_for_it(mark: Mark, tmp_path: Path) -> None:
+@pytest.fixture
+def overdue(mark: Mark) -> Iterator[Mark]:
+    """By the real clock: at any other time commands of others would be overdue too."""
+    made = Mark(mark.owner, mark.number, int(wall() - OVERDUE_S) - 1)
+    yield made
+    kill({made}, (), wall())
+
+
+def test_what_is_overdue_goes_if_an_oci_runtime_still_waits_for_it(mark: Mark, overdue: Mark, tmp_path: Path) -> None:
     runtime = tmp_path / "crun"
     runtime.symlink_to("/bin/sleep")
-    waiting = begin(mark, str(runtime), "1000")
-    command = begin(mark)
-    long_after = mark.deadline + OVERDUE_S + 1.0
-    assert kill((), (), long_after - 2.0) == frozenset()
-    assert waiting.poll() is command.poll() is None
-    assert kill((), (), long_after) == {mark}
+    waiting, in_time = begin(overdue, str(runtime), "1000"), begin(mark, str(runtime), "1000")
+    command = begin(overdue)
+    assert overdue in kill((), (), wall())
     assert waiting.wait(DEADLINE_S) == command.wait(DEADLINE_S) == -9
+    assert in_time.poll() is None
+    in_time.kill()
+    in_time.wait()
 
 
-def test_daemons_of_a_command_that_has_ended_in_time_stay(mark: Mark) -> None:
-    daemon = begin(mark)
-    assert exec_marks.kill((), (), mark.deadline + OVERDUE_S + 1.0) == frozenset()
+def test_daemons_of_a_command_that_has_ended_in_time_stay(overdue: Mark) -> None:
+    daemon = begin(overdue)
+    assert overdue not in kill((), (), wall())
     assert daemon.poll() is None
     daemon.kill()
     daemon.wait()
