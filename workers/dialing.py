@@ -10,7 +10,7 @@ from typing import Final
 from ipc.framing import ProtocolError
 from ipc.messages import DialerAnswer, MakeSocket, SocketRefused
 from ipc.packets import PacketLink
-from workers.pod_network import DialError, PodNetwork
+from workers.pod_network import DialError, DialTimeout, PodNetwork
 
 DEADLINE_S: Final = 5.0
 """For one socket, in seconds: a dialer that died is replaced within it, one that hangs is not waited for."""
@@ -45,7 +45,7 @@ class DialerClient:
         self._closed = False
 
     async def socket(self, network: PodNetwork, family: _Family) -> _Socket:
-        """See `workers.pod_network.Dialer`. For the host's network nobody is asked. Raises DialError."""
+        """See `workers.pod_network.Dialer`. For the host's network nobody is asked. Raises DialError, DialTimeout."""
         if network.infra_pid < 0:
             raise DialError("the pod has no sandbox that runs")
         if not network.infra_pid:
@@ -54,7 +54,7 @@ class DialerClient:
             async with asyncio.timeout(self._deadline_s), self._turn:
                 return await self._ask(network, family)
         except TimeoutError as late:
-            raise DialError(f"the dialer has not answered within {self._deadline_s:g} s") from late
+            raise DialTimeout(f"the dialer has not answered within {self._deadline_s:g} s") from late
 
     def close(self) -> None:
         """Whoever waits gets a DialError."""

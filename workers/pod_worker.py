@@ -34,6 +34,7 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from workers.images import ImageManager
+from workers.pod_network import Dialer
 from workers.pull_wishes import PullWishes
 from workers.restart import crash_loop_limits
 from workers.runtime import CallCounts, Runtime
@@ -58,10 +59,15 @@ log = logging.getLogger(__name__)
 
 
 async def run_pod_worker(
-    context: ChildContext, channel: Link, runtime: Runtime, clock: Clock, row_writer: WorkerRowWriter
+    context: ChildContext,
+    channel: Link,
+    runtime: Runtime,
+    clock: Clock,
+    row_writer: WorkerRowWriter,
+    dialer: Dialer,
 ) -> None:
     """Serve until the master says so or is gone."""
-    worker = PodWorker(context, channel, runtime, clock, row_writer)
+    worker = PodWorker(context, channel, runtime, clock, row_writer, dialer)
     await channel.send(Ready(pid=os.getpid()))
     try:
         async for command in channel:
@@ -82,7 +88,13 @@ class PodWorker:
     """The syncs in flight, at most one per pod."""
 
     def __init__(
-        self, context: ChildContext, channel: Link, runtime: Runtime, clock: Clock, row_writer: WorkerRowWriter
+        self,
+        context: ChildContext,
+        channel: Link,
+        runtime: Runtime,
+        clock: Clock,
+        row_writer: WorkerRowWriter,
+        dialer: Dialer,
     ) -> None:
         self._board = context.board
         self._channel = channel
@@ -99,6 +111,8 @@ class PodWorker:
             instance=context.settings.instance,
             pod_logs_dir=context.settings.pod_logs_dir,
             pods_dir=context.settings.pods_dir,
+            dialer=dialer,
+            host_ip=context.settings.host_ip,
             mutations=Turns(_slots(context)),
             order=itertools.count(),
             report=self._send,

@@ -33,6 +33,7 @@ from ipc.messages import (
 from ipc.prctl import set_process_name
 from workers.api_server import run_api_server
 from workers.dialer import run_dialer
+from workers.dialing import DialerClient
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
@@ -140,7 +141,8 @@ async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> None:
     async with _podman(context, Teller(row_writer)) as runtime:
-        await run_pod_worker(context, channel, runtime, clock, row_writer)
+        with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
+            await run_pod_worker(context, channel, runtime, clock, row_writer, dialer)
 
 
 async def _node_worker(

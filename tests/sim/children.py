@@ -14,6 +14,7 @@ from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.clock import Clock
 from ipc.messages import CancelSync, SyncPod
 from supervisor.worker_pool import NODE_SLOT
+from tests.fakes.dialer import FakeDialer
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY, OWNER
 from tests.sim.runtime import SimPodman, SimRuntime
@@ -157,7 +158,7 @@ class Child:
         runtime, channel = SimRuntime(podman, self), cast(Any, self)
         if role is Role.NODE_WORKER:
             return run_node_worker(context, channel, runtime, clock, writer, random.Random(seed))
-        return run_pod_worker(context, channel, runtime, clock, writer)
+        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer())
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.alive:

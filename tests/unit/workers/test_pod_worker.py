@@ -33,6 +33,7 @@ from ipc.messages import (
     WorkType,
 )
 from ipc.runtime import RuntimePodStatus
+from tests.fakes.dialer import FakeDialer
 from tests.fakes.runtime import FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers.observe import pod_status
@@ -94,7 +95,7 @@ async def master(tmp_path: Path) -> AsyncIterator[Master]:
     channel = await Channel.open(ours, PodWorkerCommand, PodWorkerReport)
     row_writer = board.worker_writer(SLOT)
     row_writer.begin(os.getpid(), 7)
-    worker = asyncio.create_task(run_pod_worker(context, link, runtime, clock, row_writer))
+    worker = asyncio.create_task(run_pod_worker(context, link, runtime, clock, row_writer, FakeDialer()))
     made = Master(channel, board, runtime)
     assert await made.hear() == Ready(pid=os.getpid())
     yield made
