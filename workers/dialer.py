@@ -53,21 +53,19 @@ def run_dialer(context: ChildContext, clock: Clock, row_writer: WorkerRowWriter)
     """Serve until the master says so or is gone; the exit code."""
     assert context.listen is not None, "the dialer is born with its socket"
     signal.signal(signal.SIGTERM, _leave)
-    dialer = Dialer(context.listen, Workshop(), clock)
+    dialer = Dialer(context.listen, Workshop(), clock.now().mono)
     context.link.sendall(encode_frame(msgspec.msgpack.encode(Ready(pid=os.getpid()))))
     master = _MasterLink(context.link)
     dialer.watch(master.fileno())
     next_beat = 0.0
-    while True:
-        now = clock.now().mono
+    while not dialer.must_leave(now := clock.now().mono):
         if now >= next_beat:
             row_writer.beat(now)
             next_beat = now + context.settings.heartbeat_period_s
-        ready = dialer.turn(next_beat - now)
-        if dialer.must_leave(clock.now().mono):
-            return EXIT_BEGIN_ANEW
+        ready = dialer.turn(now, next_beat)
         if master.fileno() in ready and master.says_leave():
             return 0
+    return EXIT_BEGIN_ANEW
 
 
 def _leave(*_: object) -> NoReturn:
@@ -165,16 +163,16 @@ class Workshop:
 class Dialer:
     """Clients and their requests. A turn answers at most one request of each, and waits for nobody."""
 
-    def __init__(self, listen: socket.socket, workshop: Workshop, clock: Clock) -> None:
+    def __init__(self, listen: socket.socket, workshop: Workshop, began_at: float) -> None:
+        """``began_at``: the incarnation, monotonic seconds."""
         listen.setblocking(False)
         self._listen = listen
         self._workshop = workshop
-        self._clock = clock
         self._clients: dict[int, Client] = {}
         """By file descriptor."""
         self._leave_at = math.inf
         """Monotonic seconds; somebody wants another user namespace."""
-        self._began_at = clock.now().mono
+        self._began_at = began_at
         self._poll = select.poll()
         self.watch(listen.fileno())
 
@@ -186,14 +184,13 @@ class Dialer:
         """Only a new process can go on."""
         return now >= self._leave_at
 
-    def turn(self, timeout_s: float) -> set[int]:
-        """Wait that long for something to do, and do it. Returns what there is something to read on."""
-        until_leaving_s = self._leave_at - self._clock.now().mono
-        wait_s = max(0.0, min(timeout_s, until_leaving_s))
-        ready = {fd for fd, _ in self._poll.poll(math.ceil(wait_s * 1000))}
+    def turn(self, now: float, until: float) -> list[int]:
+        """Wait until then (monotonic seconds) for something to do, and do it. Returns what can be read from."""
+        wait_s = max(0.0, min(until, self._leave_at) - now)
+        ready = [fd for fd, _ in self._poll.poll(math.ceil(wait_s * 1000))]
         if self._listen.fileno() in ready:
             self._accept()
-        for fd in self._in_order(ready & self._clients.keys()):
+        for fd in self._in_order(fd for fd in ready if fd in self._clients):
             self._serve(fd)
         self._workshop.go_home()
         return ready
