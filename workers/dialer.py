@@ -11,6 +11,7 @@ next incarnation joins the one of the first request that it gets. Whoever waits 
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 import os
@@ -39,7 +40,10 @@ SEND_BUFFER_BYTES: Final = 64 * 1024
 """Of each connection: some hundred answers. A client that reads none of them is let go."""
 MIN_STAY_S: Final = 0.5
 """How long an incarnation serves one user namespace at least, in seconds, while a pod in another one waits."""
+PAUSE_S: Final = 0.2
+"""Before new connections are looked at again when there was no file descriptor for one, in seconds."""
 LINK_READ_BYTES: Final = 4096
+SCARCITY: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 _PEER: Final = struct.Struct("3i")
 """struct ucred: pid, uid, gid."""
@@ -85,7 +89,10 @@ class _MasterLink:
 
     def says_leave(self) -> bool:
         """To be asked when there is something to read. Raises ProtocolError, msgspec.DecodeError."""
-        data = self._sock.recv(LINK_READ_BYTES)
+        try:
+            data = self._sock.recv(LINK_READ_BYTES)
+        except ConnectionError:
+            return True
         return not data or any(isinstance(self._decoder.decode(f), Shutdown) for f in self._frames.feed(data))
 
 
@@ -97,39 +104,50 @@ class Refused(Exception):
     """No socket can be made there, and asking again will not help."""
 
 
+class NotNow(Exception):
+    """This process or the host has too little of something just now; no pod is to blame."""
+
+
 class Workshop:
     """Where sockets are made: this process, once it has joined a user namespace."""
 
     def __init__(self) -> None:
         self.joined = False
-        self._home = namespaces.open_network(os.getpid())
-        """A network namespace that is no pod's, and that there is a way back to."""
+        self._home: int | None = namespaces.open_network(os.getpid())
+        """A network namespace that is no pod's, and that there is a way back to. None when there is none."""
         self._away = False
 
     def make(self, request: MakeSocket) -> socket.socket:
-        """Raises Refused, Elsewhere."""
+        """Raises Refused, Elsewhere, NotNow."""
+        try:
+            return self._make(request)
+        except OSError as error:
+            if error.errno in SCARCITY:
+                raise NotNow(error.strerror) from error
+            raise Refused(f"no socket can be made in the pod's network: {error.strerror}") from error
+
+    def _make(self, request: MakeSocket) -> socket.socket:
+        """Raises OSError, Refused, Elsewhere."""
         try:
             network = namespaces.open_network(request.pid)
         except ProcessLookupError as error:
             raise Refused("the pod's sandbox has ended") from error
-        except OSError as error:
-            if isinstance(error, PermissionError) and self.joined:
+        except PermissionError as error:
+            if self.joined:
                 raise Elsewhere from error
-            raise Refused(f"the pod's network cannot be opened: {error.strerror}") from error
+            raise
         try:
             # Looked at when the namespace is open: had another process got the pid in between, this would say so.
             if not request.start_ticks or processes.start_ticks(request.pid) != request.start_ticks:
                 raise Refused("the pod's sandbox has ended, its pid is another process's")
             self._enter(network)
             return socket.socket(request.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        except OSError as error:
-            raise Refused(f"no socket can be made in the pod's network: {error.strerror}") from error
         finally:
             os.close(network)
 
     def go_home(self) -> None:
         """A pod's network goes with its last process: this one must not be that."""
-        if self._away:
+        if self._away and self._home is not None:
             namespaces.enter_network(self._home)
             self._away = False
 
@@ -155,9 +173,15 @@ class Workshop:
             log.info("joined the user namespace %d", os.fstat(user).st_ino)
         finally:
             os.close(user)
-        namespaces.leave_network()  # there is no way back to the host's from here
-        os.close(self._home)
-        self._home = namespaces.open_network(os.getpid())
+        # From here there is no way back to the host's network.
+        if self._home is not None:
+            os.close(self._home)
+            self._home = None
+        try:
+            namespaces.leave_network()
+            self._home = namespaces.open_network(os.getpid())
+        except OSError as error:
+            log.warning("the last pod's network is kept until the next one is entered: %s", error.strerror)
 
 
 class Dialer:
@@ -173,6 +197,10 @@ class Dialer:
         self._leave_at = math.inf
         """Monotonic seconds; somebody wants another user namespace."""
         self._began_at = began_at
+        self._accepts = True
+        """New connections; for a moment not when there is no file descriptor for one."""
+        self._told = ""
+        """The trouble that was told last."""
         self._poll = select.poll()
         self.watch(listen.fileno())
 
@@ -187,12 +215,17 @@ class Dialer:
     def turn(self, now: float, until: float) -> list[int]:
         """Wait until then (monotonic seconds) for something to do, and do it. Returns what can be read from."""
         wait_s = max(0.0, min(until, self._leave_at) - now)
+        if not self._accepts:
+            wait_s = min(wait_s, PAUSE_S)
         ready = [fd for fd, _ in self._poll.poll(math.ceil(wait_s * 1000))]
         if self._listen.fileno() in ready:
             self._accept()
         for fd in self._in_order(fd for fd in ready if fd in self._clients):
             self._serve(fd)
         self._workshop.go_home()
+        if not self._accepts and not ready:
+            self._accepts = True
+            self.watch(self._listen.fileno())
         return ready
 
     def _in_order(self, fds: Iterable[int]) -> list[int]:
@@ -207,8 +240,13 @@ class Dialer:
             sock, _ = self._listen.accept()
         except (BlockingIOError, ConnectionError):
             return
+        except OSError as error:
+            self._tell(f"a connection has to wait: {error.strerror}")
+            self._accepts = False
+            self._poll.unregister(self._listen.fileno())
+            return
         if not _is_ours(sock) or len(self._clients) >= MAX_CLIENTS:
-            log.warning("a connection is refused: %d clients are there", len(self._clients))
+            self._tell(f"a connection is refused, {len(self._clients)} are there")
             sock.close()
             return
         sock.setblocking(False)
@@ -237,12 +275,15 @@ class Dialer:
         except Elsewhere:
             # Unanswered: it is asked again when this connection ends.
             self._leave_at = min(self._leave_at, self._began_at + MIN_STAY_S)
+        except NotNow as error:
+            self._tell(f"no socket can be made just now: {error}")
+            self._let_go(fd)
         except OSError as error:
             log.warning("a client takes no answers: %s", error.strerror)
             self._let_go(fd)
 
     def _answer(self, client: Client, request: MakeSocket) -> None:
-        """Raises Elsewhere; OSError when the client does not take the answer."""
+        """Raises Elsewhere, NotNow; OSError when the client does not take the answer."""
         try:
             made = self._workshop.make(request)
         except Refused as refused:
@@ -250,6 +291,13 @@ class Dialer:
             return
         with made:
             client.send(SocketMade(number=request.number), [made.fileno()])
+        self._told = ""
+
+    def _tell(self, trouble: str) -> None:
+        """Once, until a socket could be made again: clients try again fifty times a second."""
+        if trouble != self._told:
+            log.warning("%s", trouble)
+        self._told = trouble
 
     def _let_go(self, fd: int) -> None:
         self._poll.unregister(fd)

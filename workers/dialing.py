@@ -73,8 +73,8 @@ class DialerClient:
         )
         answer: asyncio.Future[_Socket] = asyncio.get_running_loop().create_future()
         self._asked[number] = (request, answer)
-        self._send(request)
         try:
+            self._send(request)
             return await answer
         except BaseException:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
@@ -96,7 +96,11 @@ class DialerClient:
         """And ask for everything that is unanswered. A refusal is tried again a moment later."""
         if self._retry is not None:
             return
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        try:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        except OSError:
+            self._lost()
+            return
         link: PacketLink[MakeSocket, DialerAnswer] = PacketLink(sock, DialerAnswer)
         self._link = link
         asyncio.get_running_loop().add_reader(link.fileno(), self._read)

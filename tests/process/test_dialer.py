@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -38,6 +39,7 @@ pytestmark = pytest.mark.process
 Pod = subprocess.Popen[bytes]
 GREETING: Final = b"from within"
 SHORT_S: Final = 0.3
+FEW_FILES: Final = 4
 TURNS: Final = 5
 TOO_MANY: Final = 10_000
 """Answers for a client that reads none."""
@@ -231,6 +233,25 @@ async def test_a_client_that_does_not_read_blocks_nobody(client: DialerClient, d
             deaf.send(request)
     (await client.socket(network, socket.AF_INET)).close()
     deaf.close()
+
+
+async def test_a_dialer_without_file_descriptors_fails_nobody(
+    client: DialerClient, dialer: DialerProcess, pod: Pod
+) -> None:
+    """Neither pods nor itself: whoever asks waits until there are some."""
+    network = network_of(pod.pid)
+    (await client.socket(network, socket.AF_INET)).close()
+    limits = resource.prlimit(dialer.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(dialer.pid, resource.RLIMIT_NOFILE, (FEW_FILES, limits[1]))
+    late = DialerClient(str(dialer.path))
+    asking = [asyncio.create_task(each.socket(network, socket.AF_INET)) for each in (client, late)]
+    await asyncio.wait(asking, timeout=SHORT_S)
+    assert not any(task.done() for task in asking)
+    assert not dialer.has_ended()
+    resource.prlimit(dialer.pid, resource.RLIMIT_NOFILE, limits)
+    for sock in await asyncio.gather(*asking):
+        sock.close()
+    late.close()
 
 
 async def test_nonsense_ends_the_connection_alone(client: DialerClient, dialer: DialerProcess, pod: Pod) -> None:
