@@ -6,7 +6,7 @@ is no way back. Hence a process of its own, which does nothing else and has no e
 
 Pods may lie in several user namespaces, one after the other: when Podman has had to make its own anew, those that were
 there before stay in the old one. One process can join one; for a pod in another it leaves, after MIN_STAY_S, and its
-next incarnation joins the one of the first request that it gets. Whoever waits asks again, so all are reached, slowly.
+next incarnation joins that of the request which was left unanswered most often. So all are reached, slowly.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import errno
 import logging
 import math
 import os
-import random
 import select
 import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
@@ -42,6 +42,8 @@ MIN_STAY_S: Final = 0.5
 """How long an incarnation serves one user namespace at least, in seconds, while a pod in another one waits."""
 PAUSE_S: Final = 0.2
 """Before new connections are looked at again when there was no file descriptor for one, in seconds."""
+GATHER_S: Final = 0.05
+"""How long an incarnation waits at its first request for others, in seconds: more than `workers.dialing.RETRY_S`."""
 LINK_READ_BYTES: Final = 4096
 SCARCITY: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
@@ -197,6 +199,7 @@ class Dialer:
         self._leave_at = math.inf
         """Monotonic seconds; somebody wants another user namespace."""
         self._began_at = began_at
+        self._gathered = False
         self._accepts = True
         """New connections; for a moment not when there is no file descriptor for one."""
         self._told = ""
@@ -220,58 +223,71 @@ class Dialer:
         ready = [fd for fd, _ in self._poll.poll(math.ceil(wait_s * 1000))]
         if self._listen.fileno() in ready:
             self._accept()
-        for fd in self._in_order(fd for fd in ready if fd in self._clients):
-            self._serve(fd)
+        if not self._gathered and any(fd in self._clients for fd in ready):
+            ready = self._gather()
+        self._serve(fd for fd in ready if fd in self._clients)
         self._workshop.go_home()
         if not self._accepts and not ready:
             self._accepts = True
             self.watch(self._listen.fileno())
         return ready
 
-    def _in_order(self, fds: Iterable[int]) -> list[int]:
-        """Which user namespace is joined must not depend on who is quickest."""
-        shuffled = list(fds)
-        if not self._workshop.joined:
-            random.shuffle(shuffled)
-        return shuffled
+    def _gather(self) -> list[int]:
+        """Before the first answer: let all be there who ask again, so that it is not the quickest who decides which
+        user namespace is joined. Returns what can be read from."""
+        self._gathered = True
+        time.sleep(GATHER_S)
+        while self._accepts and self._accept():
+            pass
+        return [fd for fd, _ in self._poll.poll(0)]
 
-    def _accept(self) -> None:
+    def _accept(self) -> bool:
+        """False when nobody waits."""
         try:
             sock, _ = self._listen.accept()
         except (BlockingIOError, ConnectionError):
-            return
+            return False
         except OSError as error:
             self._tell(f"a connection has to wait: {error.strerror}")
             self._accepts = False
             self._poll.unregister(self._listen.fileno())
-            return
+            return False
         if not _is_ours(sock) or len(self._clients) >= MAX_CLIENTS:
             self._tell(f"a connection is refused, {len(self._clients)} are there")
             sock.close()
-            return
+            return True
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         client: Client = PacketLink(sock, MakeSocket)
         self._clients[client.fileno()] = client
         self.watch(client.fileno())
+        return True
 
-    def _serve(self, fd: int) -> None:
-        client = self._clients[fd]
+    def _serve(self, fds: Iterable[int]) -> None:
+        """A request of each; first those that other incarnations have left unanswered most often."""
+        requests = [(fd, request) for fd in fds if (request := self._receive(fd)) is not None]
+        for fd, request in sorted(requests, key=lambda asked: -asked[1].repeats):
+            self._answer_or_let_go(fd, request)
+
+    def _receive(self, fd: int) -> MakeSocket | None:
         try:
-            received = client.receive()
+            received = self._clients[fd].receive()
         except BlockingIOError:
-            return
+            return None
         except ProtocolError as error:
             log.warning("a client spoke nonsense: %s", error)
             received = None
         if received is None:
             self._let_go(fd)
-            return
+            return None
         request, fds = received
         for sent in fds:
             os.close(sent)
+        return request
+
+    def _answer_or_let_go(self, fd: int, request: MakeSocket) -> None:
         try:
-            self._answer(client, request)
+            self._answer(self._clients[fd], request)
         except Elsewhere:
             # Unanswered: it is asked again when this connection ends.
             self._leave_at = min(self._leave_at, self._began_at + MIN_STAY_S)

@@ -7,6 +7,8 @@ import itertools
 import socket
 from typing import Final
 
+import msgspec
+
 from ipc.framing import ProtocolError
 from ipc.messages import DialerAnswer, MakeSocket, SocketRefused
 from ipc.packets import PacketLink
@@ -106,8 +108,10 @@ class DialerClient:
         asyncio.get_running_loop().add_reader(link.fileno(), self._read)
         try:
             sock.connect(self._path)
-            for request, _ in tuple(self._asked.values()):
+            for number, (request, answer) in tuple(self._asked.items()):
                 link.send(request)
+                again = msgspec.structs.replace(request, repeats=request.repeats + 1)
+                self._asked[number] = (again, answer)
         except OSError:
             self._lost()
 
