@@ -513,6 +513,8 @@ class MakeSocket(_Message, frozen=True, kw_only=True):
     """When the process was started, in clock ticks since boot: if another one has its pid, that is refused."""
     family: int
     """``AF_INET`` or ``AF_INET6``."""
+    repeats: int = 0
+    """On how many connections it was asked before, which ended without an answer."""
 
 
 class SocketMade(_Message, frozen=True, kw_only=True):

@@ -146,7 +146,7 @@ async def _pod_worker(
     async with _podman(context, Teller(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
-            await run_pod_worker(context, channel, runtime, clock, row_writer, carried_out, random.Random())
+            await run_pod_worker(context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random())
 
 
 async def _node_worker(

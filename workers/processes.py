@@ -17,6 +17,8 @@ from workers.runtime import InspectedContainer
 PROC: Final = Path("/proc")
 MONITOR: Final = "conmon"
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+MAX_STAT_BYTES: Final = 4096
+"""More than the fifty numbers of /proc/PID/stat can be."""
 START_SLACK_S: Final = 2.0
 """The time of boot in /proc/stat is in whole seconds."""
 _STATE, _PPID, _SESSION, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 22 - 3
@@ -103,7 +105,14 @@ def boot_time() -> float:
 
 def _stat(pid: int) -> list[str]:
     """What follows the command's name, which may have any character in it; nothing when the process is gone."""
-    return _read(pid, "stat").rpartition(")")[2].split()
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        # Read for every socket that the dialer makes: in one call, because the kernel makes the line anew for each.
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
+        finally:
+            os.close(fd)
+    return []
 
 
 def _read(pid: int, name: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.boot import EXIT_BOOT_ERROR, Role
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, Role
 from ipc.messages import Exited
 from supervisor.worker_pool import (
     ABORT_WINDOW_S,
@@ -67,6 +67,14 @@ def test_a_child_that_cannot_boot_ends_the_agent_at_once() -> None:
     [command] = started_pool().exited(exited(3, 1, EXIT_BOOT_ERROR), 1.0)
     assert isinstance(command, GiveUp)
     assert "pods-0" in command.reason
+
+
+def test_a_child_that_begins_anew_has_not_died() -> None:
+    pool = started_pool(max_deaths=2)
+    for incarnation in range(1, 9):
+        after = pool.exited(exited(3, incarnation, EXIT_BEGIN_ANEW), float(incarnation))
+        assert after == [SpawnChild(SPECS[2], incarnation + 1)]
+    assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 0
 
 
 def test_more_deaths_than_the_intensity_allows_end_the_agent() -> None:
