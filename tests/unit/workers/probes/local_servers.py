@@ -67,6 +67,13 @@ def unused_port() -> int:
 @contextlib.asynccontextmanager
 async def serving(handler: Handler, host: str = LOOPBACK, tls: bool | ssl.SSLContext = False) -> AsyncIterator[int]:
     """The port on which connections are handled so. At the end nothing of them is left."""
+    async with handling(handler, host=host, port=0, ssl=server_context() if tls is True else tls or None) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@contextlib.asynccontextmanager
+async def handling(handler: Handler, **where: Any) -> AsyncIterator[asyncio.Server]:
+    """A server with what asyncio.start_server takes."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,15 +82,16 @@ async def serving(handler: Handler, host: str = LOOPBACK, tls: bool | ssl.SSLCon
         tasks.add(task)
         try:
             await handler(reader, writer)
+            await writer.drain()
         except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             return  # the prober has gone, or the test
         finally:
             tasks.discard(task)
-            writer.transport.abort()
+            writer.close()
 
-    server = await asyncio.start_server(handle, host, 0, ssl=server_context() if tls is True else tls or None)
+    server = await asyncio.start_server(handle, **where)
     try:
-        yield server.sockets[0].getsockname()[1]
+        yield server
     finally:
         server.close()
         for task in tuple(tasks):

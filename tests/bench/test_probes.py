@@ -1,0 +1,409 @@
+"""What probes cost: one of each kind beside a bare loop that does the same, many pods probed each second, and litter.
+
+Prober, server and dialer are processes of their own, so that each one's CPU time can be told. The ratios count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import statistics
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from time import process_time
+from typing import Any, Final, NamedTuple
+
+import psutil
+import pytest
+import uvloop
+
+from ipc.api import Container, ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
+from ipc.clock import monotonic
+from tests.bench.bare_probes import BARE, Address, Arrivals, serving_apart
+from tests.bench.sleepers import load, quantile
+from tests.e2e.agent import Agent
+from tests.e2e.manifests import pod
+from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
+from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of, network_of_pod
+from tests.podman_service import PodmanService, podman
+from workers.dialing import DialerClient
+from workers.labels import INSTANCE
+from workers.pod_network import Dialer, PodNetwork
+from workers.podman import PodmanRuntime
+from workers.probes.attempt import attempt
+from workers.probes.outcome import Answer, ProbeTarget
+from workers.runtime import Runtime
+
+pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(7200)]
+
+PROBES = int(os.environ.get("ROOTLET_BENCH_PROBES", "1000"))
+"""Of each kind in one round."""
+ROUNDS = int(os.environ.get("ROOTLET_BENCH_ROUNDS", "3"))
+PODS = int(os.environ.get("ROOTLET_BENCH_PODS", "30"))
+"""Real pods with one HTTP probe a second each."""
+NETWORKS = int(os.environ.get("ROOTLET_BENCH_NETWORKS", "300"))
+"""Networks without pods with the same."""
+RATE_S = float(os.environ.get("ROOTLET_BENCH_RATE_S", "20"))
+"""How long these are measured, in seconds."""
+SETTLE_S: Final = 3.0
+"""Before that, in seconds."""
+EXECS = int(os.environ.get("ROOTLET_BENCH_EXECS", "360"))
+"""Commands run in containers: an hour's worth of one probe with the default period of 10 s."""
+EXECS_AT_ONCE: Final = 4
+PERIOD_S: Final = 1
+TIMEOUT_S: Final = 5
+READY_DEADLINE_S: Final = 300.0
+WEB: Final = 8080
+MICRO: Final = 1e6
+HTTP_PROBE: Final[dict[str, Any]] = {
+    "httpGet": {"port": WEB},
+    "periodSeconds": PERIOD_S,
+    "timeoutSeconds": TIMEOUT_S,
+}
+
+
+class Cost(NamedTuple):
+    """CPU of one probe, in microseconds."""
+
+    prober_us: float
+    dialer_us: float = 0.0
+
+    @property
+    def all_us(self) -> float:
+        return self.prober_us + self.dialer_us
+
+
+class Prober:
+    """Makes attempts as a pod worker does."""
+
+    def __init__(self, dialer: Dialer, runtime: Runtime) -> None:
+        self.dialer = dialer
+        self.runtime = runtime
+
+    async def probe(self, probe: Probe, network: PodNetwork, id: str = "") -> None:
+        target = ProbeTarget(container=Container(name="main"), container_id=id, network=network)
+        outcome = await attempt(probe, target, self.dialer, self.runtime)
+        assert outcome.answer is Answer.SUCCESS, outcome
+
+
+@pytest.fixture
+def dialer() -> Iterator[DialerProcess]:
+    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory, dialer_process(Path(directory)) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def probing(dialer: DialerProcess, podman_socket: str) -> AsyncIterator[tuple[DialerClient, Prober]]:
+    client, runtime = DialerClient(str(dialer.path)), PodmanRuntime(podman_socket, "bench")
+    try:
+        yield client, Prober(client, runtime)
+    finally:
+        client.close()
+        await runtime.close()
+
+
+# One probe
+
+
+PROBE_OF: Final[Mapping[str, Callable[[int], Probe]]] = {
+    "http": lambda port: Probe(http_get=HTTPGetAction(port=port), timeout_seconds=TIMEOUT_S),
+    "tcp": lambda port: Probe(tcp_socket=TCPSocketAction(port=port), timeout_seconds=TIMEOUT_S),
+    "grpc": lambda port: Probe(grpc=GRPCAction(port=port), timeout_seconds=TIMEOUT_S),
+}
+
+
+def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    id = podman("pod", "create", "--label", f"{INSTANCE}={podman_service.new_instance()}").strip()
+    podman("pod", "start", id)
+    costs = uvloop.run(_one_probe(podman_service.socket, dialer, network_of_pod(id)))
+    with capsys.disabled():
+        print(f"\n{PROBES} probes of each kind one after the other, {ROUNDS} rounds in turns; {load()}; median")
+        print(f"  {'':6}{'bare, us':>10}{'probe, us':>12}{'of bare':>10}{'dialer, us':>12}{'with it':>10}")
+        for kind, (bare, ours) in costs.items():
+            alone = statistics.median(o.prober_us / b.prober_us for b, o in zip(bare, ours, strict=True))
+            whole = statistics.median(o.all_us / b.all_us for b, o in zip(bare, ours, strict=True))
+            figures = [statistics.median(cost.prober_us for cost in each) for each in (bare, ours)]
+            dialing = statistics.median(cost.dialer_us for cost in ours)
+            print(f"  {kind:6}{figures[0]:10.0f}{figures[1]:12.0f}{alone:10.2f}{dialing:12.0f}{whole:10.2f}")
+
+
+async def _one_probe(
+    podman_socket: str, dialer: DialerProcess, network: PodNetwork
+) -> dict[str, tuple[list[Cost], list[Cost]]]:
+    costs: dict[str, tuple[list[Cost], list[Cost]]] = {kind: ([], []) for kind in BARE}
+    async with probing(dialer, podman_socket) as (client, prober):
+        http, grpc = [await listen_in_pod(client, network) for _ in range(2)]
+        near_http, near_grpc = _listening(), _listening()
+        ports = {"http": http, "tcp": http, "grpc": grpc}
+        near = {"http": near_http, "tcp": near_http, "grpc": near_grpc}
+        with serving_apart([http, near_http], [grpc, near_grpc]):
+            for _ in range(ROUNDS):
+                for kind, (bare, ours) in costs.items():
+                    bare.append(await _cost(_bare(kind, near[kind].getsockname()), dialer))
+                    probe = PROBE_OF[kind](ports[kind].getsockname()[1])
+                    ours.append(await _cost(_ours(prober, probe, network), dialer))
+    return costs
+
+
+def _listening() -> socket.socket:
+    made = socket.socket()
+    made.bind(("127.0.0.1", 0))
+    made.listen(128)
+    return made
+
+
+async def _bare(kind: str, address: Address) -> None:
+    for _ in range(PROBES):
+        await BARE[kind](address)
+
+
+async def _ours(prober: Prober, probe: Probe, network: PodNetwork) -> None:
+    for _ in range(PROBES):
+        await prober.probe(probe, network)
+
+
+async def _cost(probes: Awaitable[None], dialer: DialerProcess) -> Cost:
+    began, dialer_began = process_time(), _cpu_s(dialer.pid)
+    await probes
+    used, dialer_used = process_time() - began, _cpu_s(dialer.pid) - dialer_began
+    return Cost(MICRO * used / PROBES, MICRO * dialer_used / PROBES)
+
+
+def _cpu_s(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+# A probe a second for each of many
+
+
+def test_many_networks(dialer: DialerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    """Attempts and dialer alone, without an agent: what 300 pods cost at least."""
+    with _networks(NETWORKS) as pids:
+        networks = [network_of(pid, "127.0.0.1") for pid in pids]
+        with _prober_apart(dialer, networks) as prober_pid:
+            shown = uvloop.run(_observed(str(dialer.path), networks, {"prober": prober_pid, "dialer": dialer.pid}))
+    with capsys.disabled():
+        print(f"\n{NETWORKS} networks, one HTTP probe each every {PERIOD_S} s, for {RATE_S:.0f} s; {load()}\n  {shown}")
+
+
+@contextlib.contextmanager
+def _networks(count: int) -> Iterator[list[int]]:
+    """Processes with a network of their own each, all in one user namespace, as Podman's pods are."""
+    one = "ip link set lo up; echo $$; exec sleep 100000"
+    script = f"for i in $(seq {count}); do unshare --net sh -c '{one}' & done; wait"
+    command = ["unshare", "--user", "--map-root-user", "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
+        assert parent.stdout is not None
+        try:
+            yield [int(parent.stdout.readline()) for _ in range(count)]
+        finally:
+            os.killpg(parent.pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _prober_apart(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> Iterator[int]:
+    """The pid of a process that probes each of them every PERIOD_S."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            uvloop.run(_probe_all(dialer, networks))
+        finally:
+            os._exit(0)
+    try:
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+async def _probe_all(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> None:
+    """Spread over the period; each on time, however late the one before was."""
+    loop = asyncio.get_running_loop()
+    probe = PROBE_OF["http"](WEB)
+
+    async def probe_one(number: int, network: PodNetwork) -> None:
+        due = began + PERIOD_S * number / len(networks)
+        while True:
+            await asyncio.sleep(due - loop.time())
+            target = ProbeTarget(container=Container(name="main"), container_id="", network=network)
+            await attempt(probe, target, client, runtime)
+            due += PERIOD_S
+
+    async with probing(dialer, "/nonexistent") as (client, prober):
+        runtime, began = prober.runtime, loop.time()
+        await asyncio.gather(*(probe_one(number, network) for number, network in enumerate(networks)))
+
+
+async def _observed(dialer_path: str, networks: Sequence[PodNetwork], pids: Mapping[str, int]) -> str:
+    """What those processes use while all is probed, and how late the probes come."""
+    arrivals = Arrivals()
+    client = DialerClient(dialer_path)
+    for number, network in enumerate(networks):
+        await arrivals.listen(number, await listen_in_pod(client, network, WEB))
+    await asyncio.sleep(SETTLE_S)
+    began, before = monotonic(), {name: _cpu_s(pid) for name, pid in pids.items()}
+    await asyncio.sleep(RATE_S)
+    ended = monotonic()
+    used = {name: 100 * (_cpu_s(pid) - before[name]) / (ended - began) for name, pid in pids.items()}
+    client.close()
+    return _told(arrivals, used, began, ended)
+
+
+def _told(arrivals: Arrivals, used: Mapping[str, float], began: float, ended: float) -> str:
+    late = arrivals.lateness(PERIOD_S, began, ended)
+    rate = arrivals.count(began, ended) / (ended - began)
+    shares = ", ".join(f"{name} {share:.1f}" for name, share in used.items())
+    return (
+        f"{rate:.0f} probes a second; CPU {sum(used.values()):.1f} % of one ({shares}); later than a period after the "
+        f"one before: p50 {1000 * quantile(late, 0.5):.1f}, p99 {1000 * quantile(late, 0.99):.1f}, "
+        f"worst {1000 * max(late):.1f} ms"
+    )
+
+
+def test_many_pods(agent: Agent, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The same pods in one agent, first without probes and then with them: what is added."""
+    agent.start()
+    told = {"without probes": "", "with probes": ""}
+    for what, probe in zip(told, ({}, {"readinessProbe": HTTP_PROBE}), strict=True):
+        waiting = {
+            "name": "main",
+            "image": ensure_one_binary_image(tmp_path),
+            "command": list(WAIT),
+            "imagePullPolicy": "Never",
+            **probe,
+        }
+        names = [f"{what.replace(' ', '-')}-{number}" for number in range(PODS)]
+        agent.write(*(pod(name, waiting, terminationGracePeriodSeconds=1) for name in names))
+        agent.until(partial(_all_run, agent, names), "all pods run", READY_DEADLINE_S)
+        told[what] = uvloop.run(_agent_observed(agent, names))
+        agent.remove(*names)
+        agent.until_gone(names, READY_DEADLINE_S)
+    with capsys.disabled():
+        print(f"\n{PODS} pods with one HTTP probe every {PERIOD_S} s, for {RATE_S:.0f} s; {load()}")
+        for what, text in told.items():
+            print(f"  {what}: {text}")
+
+
+def _all_run(agent: Agent, names: Sequence[str]) -> bool:
+    pods = agent.pods()
+    return all(name in pods and pods[name]["status"]["phase"] == "Running" for name in names)
+
+
+async def _agent_observed(agent: Agent, names: Sequence[str]) -> str:
+    shown = json.loads(podman("ps", "--format", "json", "--filter", f"label={INSTANCE}={agent.instance}"))
+    infras = {container["PodName"]: container["Pid"] for container in shown if container["IsInfra"]}
+    networks = [network_of(pid) for pid in infras.values()]
+    assert len(networks) == len(names)
+    dialer_path = str(agent.socket.with_suffix(".dial.sock"))
+    return await _observed(dialer_path, networks, agent.processes())
+
+
+# Commands
+
+
+Run = Callable[[], Awaitable[None]]
+
+
+class Litter(NamedTuple):
+    """Processes of this user."""
+
+    before: int
+    most: int
+    after: int
+
+
+def test_commands(podman_service: PodmanService, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """An hour's worth of exec probes in minutes: what each costs, and what they leave."""
+    image = ensure_one_binary_image(tmp_path)
+    label = f"{INSTANCE}={podman_service.new_instance()}"
+    id = podman("run", "--detach", "--label", label, image, *WAIT).strip()
+    ways = {
+        "exec probes": _exec_probes(podman_service.socket, id),
+        "crun exec": _commands(_oci_command(id)),
+        "podman exec": _commands(["podman", "exec", id, BINARY, "exit", "0"]),
+    }
+    told = {}
+    for way, run in ways.items():
+        before, cpu_s, began = _processes(), _podman_cpu_s(), monotonic()
+        most = uvloop.run(_run_all(run))
+        took_s, used_s = monotonic() - began, _podman_cpu_s() - cpu_s
+        told[way] = (1000 * used_s / EXECS, EXECS / took_s, Litter(before, most, _processes()))
+    with capsys.disabled():
+        print(f"\n{EXECS} commands, {EXECS_AT_ONCE} at a time; {load()}; of ours, our children and Podman's service")
+        for way, (cpu_ms, rate, litter) in told.items():
+            print(
+                f"  {way:12}{cpu_ms:8.1f} ms CPU each{rate:8.1f} a second; processes: "
+                f"{litter.before} before, {litter.most} at most, {litter.after} after"
+            )
+    left = told["exec probes"][2]
+    assert left.after <= left.before + EXECS_AT_ONCE
+
+
+async def _run_all(way: contextlib.AbstractAsyncContextManager[Run]) -> int:
+    """The most processes that were seen meanwhile."""
+    most, numbers = 0, iter(range(EXECS))
+
+    async def lane(run: Run) -> None:
+        nonlocal most
+        for number in numbers:
+            await run()
+            if not number % 20:
+                most = max(most, _processes())
+
+    async with way as run:
+        await asyncio.gather(*(lane(run) for _ in range(EXECS_AT_ONCE)))
+    return most
+
+
+@contextlib.asynccontextmanager
+async def _exec_probes(podman_socket: str, id: str) -> AsyncIterator[Run]:
+    runtime = PodmanRuntime(podman_socket, "bench")
+    prober = Prober(DialerClient("/nonexistent"), runtime)
+    probe = Probe(exec=ExecAction(command=(BINARY, "exit", "0")), timeout_seconds=60)
+    try:
+        yield lambda: prober.probe(probe, PodNetwork(), id)
+    finally:
+        await runtime.close()
+
+
+@contextlib.asynccontextmanager
+async def _commands(command: Sequence[str]) -> AsyncIterator[Run]:
+    async def run() -> None:
+        spawned = await asyncio.create_subprocess_exec(*command)
+        assert await spawned.wait() == 0
+
+    yield run
+
+
+def _oci_command(id: str) -> list[str]:
+    """What enters Podman's namespaces and runs a command there, as bare as it can be."""
+    monitor = podman("inspect", id, "--format", "{{.State.ConmonPid}}").strip()
+    enter = ["nsenter", "--target", monitor, "--user", "--mount", "--preserve-credentials"]
+    root = f"{os.environ['XDG_RUNTIME_DIR']}/crun"
+    return [*enter, "crun", "--root", root, "exec", id, BINARY, "exit", "0"]
+
+
+def _processes() -> int:
+    return sum(process.info["uids"].real == os.getuid() for process in psutil.process_iter(["uids"]))
+
+
+def _podman_cpu_s() -> float:
+    """Of this process, of what it has waited for, and of Podman's services with what they have waited for."""
+    used = sum(resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime for who in _WHO)
+    for process in psutil.process_iter(["name", "cmdline", "uids"]):
+        if process.info["uids"].real == os.getuid() and "service" in (process.info["cmdline"] or ()):
+            times = process.cpu_times()
+            used += times.user + times.system + times.children_user + times.children_system
+    return used
+
+
+_WHO: Final = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
