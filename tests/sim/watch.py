@@ -54,6 +54,8 @@ class Watch:
         self._began_at: dict[str, float] = {}
         self._done: set[tuple[str, str]] = set()
         """(sandbox, init container): it came to its end there, or as a sidecar has started."""
+        self._sidecars_ran: set[tuple[str, str]] = set()
+        """(sandbox, sidecar): it ran there."""
         self._planned: dict[str, frozenset[str]] = {}
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
         self._started_late: set[str] = set()
@@ -94,6 +96,7 @@ class Watch:
                 self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
         if request.remove and request.kind is WorkType.TERMINATED and not self.podman.of_pod(request.uid):
             self._count_anew(request.uid)
+        self._note_started(request.uid)
         self.probes.decided_from(request.uid, request.verdicts)
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
@@ -211,27 +214,31 @@ class Watch:
         self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
             self._check_initialized(request.pod, container)
-        sidecar = self._sidecars.get(uid, {}).get(name)
-        if sidecar is not None and sidecar.startup_probe is None:
-            self._done.add((container.pod_id, name))
+        if name in self._sidecars.get(uid, ()):
+            self._sidecars_ran.add((container.pod_id, name))
 
     def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
         """Per sandbox. Once it was, the manifest may have changed."""
         name, sandbox_id = _name(container), container.pod_id
         if any(debug.name == name for debug in pod.spec.ephemeral_containers) or sandbox_id in self._initialized:
             return
+        self._note_started(uid_of(container))
         names = [init.name for init in pod.spec.init_containers]
         ahead = names[: names.index(name)] if name in names else names
         planned = self._planned.get(sandbox_id, frozenset())
-        missing = [other for other in ahead if other in planned and not self._is_done(container, other)]
+        missing = [other for other in ahead if other in planned and (sandbox_id, other) not in self._done]
         if missing:
             self._broke(f"{container.name} before {missing}")
 
-    def _is_done(self, container: FakeContainer, ahead: str) -> bool:
-        """The init container of that name in the same sandbox: it has come to its end, or has started once."""
-        same = (c for c in self.podman.of_pod(uid_of(container)) if c.pod_id == container.pod_id and _name(c) == ahead)
-        started = any(self.probes.has_earned(c.id, ProbeType.STARTUP, ProbeResult.SUCCESS) for c in same)
-        return started or (container.pod_id, ahead) in self._done
+    def _note_started(self, uid: str) -> None:
+        """Sidecars that have started once in their sandbox: whatever an edit or a restart makes of them later, what is
+        behind them may start."""
+        for container in self.podman.of_pod(uid):
+            place = (container.pod_id, _name(container))
+            sidecar = self._sidecars.get(uid, {}).get(_name(container))
+            runs = place in self._sidecars_ran and sidecar is not None and sidecar.startup_probe is None
+            if runs or self.probes.has_earned(container.id, ProbeType.STARTUP, ProbeResult.SUCCESS):
+                self._done.add(place)
 
     def signalled(self, caller: Caller | None, container: FakeContainer, signal: str) -> None:
         """A sidecar is stopped after the regular containers and the sidecar behind it, unless their time is over."""
