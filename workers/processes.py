@@ -65,6 +65,13 @@ def is_process_of(container: InspectedContainer) -> bool:
     return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
 
 
+def start_ticks(container: InspectedContainer) -> int:
+    """When the container's first process was started, in clock ticks since boot; 0 when it has ended."""
+    fields = _read(container.pid, "stat").rpartition(")")[2].split() if container.pid > 0 else []
+    # Read before: were the pid another's by now, so would be what is looked at next.
+    return int(fields[_START_TIME]) if len(fields) > _START_TIME and is_process_of(container) else 0
+
+
 def boot_time() -> float:
     """When this host was booted, in epoch seconds of the present clock."""
     lines = (PROC / "stat").read_text().splitlines()

@@ -9,7 +9,9 @@ from aiohttp import web
 
 from workers.api_server.changes import Changes
 from workers.api_server.pod_log import PodLog
+from workers.api_server.port_forward import PortForward
 from workers.api_server.reads import Reads
+from workers.api_server.remote_command import RemoteCommand
 from workers.api_server.site import Site
 
 _POD: Final = "/api/v1/namespaces/{namespace}/pods/{name}"
@@ -21,7 +23,13 @@ def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamRespons
 
 def route_table(site: Site) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
-    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
+    reads, changes, pod_log, commands, ports = (
+        Reads(site),
+        Changes(site),
+        PodLog(site),
+        RemoteCommand(site),
+        PortForward(site),
+    )
     return [
         _get("/healthz", reads.healthz),
         _get("/version", reads.version),
@@ -30,6 +38,9 @@ def route_table(site: Site) -> list[web.RouteDef]:
         _get(_POD, reads.pod),
         web.delete(_POD, changes.delete_pod),
         _get(f"{_POD}/log", pod_log.get),
+        _get(f"{_POD}/exec", commands.exec),
+        _get(f"{_POD}/attach", commands.attach),
+        _get(f"{_POD}/portforward", ports.get),
         _get("/api/v1/events", reads.events),
         _get("/api/v1/namespaces/{namespace}/events", reads.events),
         _get("/rootlet/v1/workers", reads.workers),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,10 @@ from workers.api_server.requests import MasterRequests
 from workers.api_server.routes import route_table
 from workers.api_server.site import MAX_BODY_BYTES, Site
 from workers.api_server.store import Store
+from workers.api_server.stream_sockets import StreamSockets
 from workers.api_server.watch import Notifier
+from workers.pod_network import Dialer, DialError, PodNetwork
+from workers.podman_streams import PodmanStreams
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """How long answers under way may take to finish at the end."""
@@ -32,6 +36,7 @@ async def run_api_server(
     channel: Channel[ApiServerRequest, ApiServerFeed],
     clock: Clock,
     row_writer: WorkerRowWriter,
+    dialer: Dialer | None = None,
 ) -> None:
     """Serve until the master says so or is gone. The listening socket stays the master's: its next child takes over.
 
@@ -42,6 +47,7 @@ async def run_api_server(
         raise ValueError("the API server needs a listening socket")
     store = Store(epoch=int(clock.now().wall * 1_000_000))
     changed, master = Notifier(), MasterRequests(channel)
+    podman = PodmanStreams(context.settings.podman_socket)
     site = Site(
         store=store,
         changed=changed,
@@ -49,6 +55,9 @@ async def run_api_server(
         clock=clock,
         board=context.board,
         logs_dir=Path(context.settings.pod_logs_dir),
+        podman=podman,
+        dialer=dialer or NoDialer(),
+        sockets=StreamSockets(),
     )
     runner = web.AppRunner(
         application(site), handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT_S
@@ -62,13 +71,27 @@ async def run_api_server(
     finally:
         master.abandon()
         await runner.cleanup()
+        await podman.close()
 
 
 def application(site: Site) -> web.Application:
     """The whole HTTP side of it, without a socket."""
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
     app.add_routes(route_table(site))
+    app.on_shutdown.append(site.sockets.stop)
     return app
+
+
+class NoDialer:
+    """Reaches pods that share the host's network."""
+
+    async def socket(self, network: PodNetwork, family: socket.AddressFamily) -> socket.socket:
+        """See `workers.pod_network.Dialer`."""
+        if network.infra_pid:
+            raise DialError("nobody here can reach into the pod's network")
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setblocking(False)
+        return made
 
 
 async def _take_feed(
