@@ -19,7 +19,7 @@ V4: Final = "v4.channel.k8s.io"
 PROTOCOLS: Final = (V5, V4)
 """Which are spoken, best first."""
 
-MAX_MESSAGE_BYTES: Final = 1024 * 1024
+MAX_MESSAGE_BYTES: Final = 256 * 1024
 """Largest message that is taken."""
 CHUNK_BYTES: Final = 32 * 1024
 """Most of a stream that is sent in one message, and read at once for it."""

@@ -10,6 +10,7 @@ is read ahead of a slow other one. A client that goes does not end the process.
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
@@ -18,6 +19,7 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
+from ipc.duplex import Duplex
 from ipc.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers import libpod
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
@@ -28,8 +30,8 @@ CALL_TIMEOUT_S: Final = 30.0
 """For one answer, and for a process to be started, in seconds."""
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 """Largest answer to one of these calls."""
-READ_AHEAD_BYTES: Final = 64 * 1024
-"""Half of what is read of an output before somebody wants it; also the largest head of an answer."""
+MAX_HEAD_BYTES: Final = 16 * 1024
+"""Largest head of an answer to a request for streams."""
 
 _FRAME: Final = struct.Struct(">BxxxI")
 _STDERR: Final = 2
@@ -55,50 +57,80 @@ class Piece(msgspec.Struct, frozen=True):
 class ProcessStreams:
     """A connection that carries the streams of one process. Whoever has it must close it."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, tty: bool) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, connection: Duplex, *, tty: bool) -> None:
+        self._connection = connection
         self._tty = tty
+        self._ahead = b""
+        """Read, and not asked for yet: less than READ_BYTES."""
 
     async def write(self, data: bytes) -> None:
-        """Its input; waits while it is not read. Raises ConnectionError when nobody will read it any more."""
-        self._writer.write(data)
-        await self._writer.drain()
+        """Its input; waits while it is not read. Raises OSError when nobody will read it any more."""
+        await self._connection.write(data)
 
     def end_input(self) -> None:
-        """Its input has ended; its output goes on."""
-        if not self._writer.is_closing():
-            self._writer.write_eof()
+        """Its input has ended; its output goes on. Raises OSError like ``write``."""
+        self._connection.end()
 
     async def output(self) -> AsyncIterator[Piece]:
-        """All of it, in pieces of at most CHUNK_BYTES. Raises ConnectionError when it breaks off."""
-        if self._tty:
-            while data := await self._reader.read(CHUNK_BYTES):
-                yield Piece(Channel.STDOUT, data)
-            return
+        """All of it, in pieces of at most CHUNK_BYTES. Raises ConnectionError when it breaks off in a frame.
+
+        Elsewhere that is an end as any other: Podman closes the connection so when an input has come that nobody read.
+        """
         while (header := await self._header()) is not None:
-            stream, left = header
-            channel = Channel.STDERR if stream == _STDERR else Channel.STDOUT
+            channel, left = header
             while left:
-                data = await self._reader.read(min(left, CHUNK_BYTES))
+                data = await self._read(min(left, CHUNK_BYTES))
                 if not data:
                     raise ConnectionResetError("the output broke off")
                 left -= len(data)
                 yield Piece(channel, data)
 
-    async def _header(self) -> tuple[int, int] | None:
-        """Stream and length of the next frame; None after the last one."""
-        try:
-            stream, length = _FRAME.unpack(await self._reader.readexactly(_FRAME.size))
-        except asyncio.IncompleteReadError as error:
-            if error.partial:
-                raise ConnectionResetError("the output broke off") from None
-            return None
-        return stream, length
+    async def read_head(self) -> str:
+        """The answer that comes before the streams. Raises ConnectionError."""
+        while b"\r\n\r\n" not in self._ahead:
+            data = await self._connection.read()
+            if not data or len(self._ahead) > MAX_HEAD_BYTES:
+                raise ConnectionResetError("no answer to a request for streams")
+            self._ahead += data
+        head, _, self._ahead = self._ahead.partition(b"\r\n\r\n")
+        return head.decode("latin-1").lower()
+
+    async def read_body(self, head: str) -> bytes:
+        """Of an answer that says no."""
+        lengths = (line.partition(":")[2] for line in head.split("\r\n") if line.startswith("content-length:"))
+        left = min(int(next(lengths, "0")), MAX_ANSWER_BYTES)
+        body = b""
+        while len(body) < left and (data := await self._read(left - len(body))):
+            body += data
+        return body
+
+    async def _header(self) -> tuple[Channel, int] | None:
+        """Stream and length of what comes next; None after the last. Without frames: what is there."""
+        size = 1 if self._tty else _FRAME.size
+        while len(self._ahead) < size:
+            try:
+                data = await self._connection.read()
+            except ConnectionResetError:
+                data = b""
+            if not data and self._ahead:
+                raise ConnectionResetError("the output broke off")
+            if not data:
+                return None
+            self._ahead += data
+        if self._tty:
+            return Channel.STDOUT, len(self._ahead)
+        stream, length = _FRAME.unpack_from(self._ahead)
+        self._ahead = self._ahead[_FRAME.size :]
+        return Channel.STDERR if stream == _STDERR else Channel.STDOUT, length
+
+    async def _read(self, max_bytes: int) -> bytes:
+        if not self._ahead:
+            self._ahead = await self._connection.read()
+        data, self._ahead = self._ahead[:max_bytes], self._ahead[max_bytes:]
+        return data
 
     def close(self) -> None:
-        """At once, whatever was not sent yet."""
-        self._writer.transport.abort()
+        self._connection.close()
 
 
 class PodmanStreams:
@@ -177,22 +209,24 @@ class PodmanStreams:
                 return await self._taken_over(call, path, body, tty=tty)
         except TimeoutError:
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except OSError as error:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, str(error)) from None
 
     async def _taken_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
         content = b"" if body is None else msgspec.json.encode(body)
-        reader, writer = await asyncio.open_unix_connection(self._socket_path, limit=READ_AHEAD_BYTES)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        process = ProcessStreams(Duplex(sock), tty=tty)
         try:
-            writer.write(_request_head(path, len(content)) + content)
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+            await asyncio.get_running_loop().sock_connect(sock, self._socket_path)
+            await process.write(_request_head(path, len(content)) + content)
+            head = await process.read_head()
             status = int(head.split(None, 2)[1])
             if status not in _SWITCHED:
-                raise libpod.call_error(call, status, await _refusal(reader, head))
+                raise libpod.call_error(call, status, await process.read_body(head))
         except BaseException:
-            writer.transport.abort()
+            process.close()
             raise
-        return ProcessStreams(reader, writer, tty=tty)
+        return process
 
 
 async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
@@ -214,13 +248,6 @@ def _request_head(path: str, content_bytes: int) -> bytes:
         f"Content-Length: {content_bytes}",
     )
     return "\r\n".join((*lines, "", "")).encode()
-
-
-async def _refusal(reader: asyncio.StreamReader, head: str) -> bytes:
-    """The body of an answer that says no."""
-    lengths = (line.partition(":")[2] for line in head.split("\r\n") if line.startswith("content-length:"))
-    length = next(lengths, "").strip()
-    return await reader.readexactly(min(int(length), MAX_ANSWER_BYTES)) if length.isdigit() else b""
 
 
 def _size_query(size: TerminalSize) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import signal
 import socket
-import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 import click
 import msgspec
 
+from ipc.duplex import Duplex
 from ipc.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
 from supervisor.cli.forwarded_ports import (
     LOCALHOST,
@@ -32,14 +32,10 @@ from supervisor.stream_client import StreamClient
 MAX_CONNECTIONS: Final = 200
 """Most at once; the next ones wait to be accepted. The agent has as many for everybody."""
 BACKLOG: Final = 128
-READ_AHEAD_BYTES: Final = 64 * 1024
 PORT_BYTES: Final = 2
 """Each channel begins with the port's number."""
 LOST: Final = "error: lost connection to pod"
 ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-
-_RESET: Final = struct.pack("ii", 1, 0)
-"""struct linger: a close resets the connection."""
 _OVER: Final = frozenset(("Succeeded", "Failed"))
 
 
@@ -235,25 +231,20 @@ class _Forwarding:
 
     async def _forward(self, sock: socket.socket, port: ForwardedPort, client: StreamClient) -> str:
         """What went wrong, for people. Then the connection is reset, as if the pod had done so."""
-        reader, writer = await asyncio.open_connection(sock=sock, limit=READ_AHEAD_BYTES)
-        writer.transport.set_write_buffer_limits(high=0)
+        connection = Duplex(sock)
         try:
             async with client.opened(self._path, [("ports", str(port.remote))]) as channels:
-                problem = await _copy(channels, reader, writer)
+                problem = await _copy(channels, connection)
         except AgentError as error:
             problem = str(error)
-        except BaseException:
-            writer.transport.abort()
-            raise
         if problem:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        writer.transport.abort()
+            connection.reset()
         return problem
 
 
-async def _copy(channels: ChannelSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
-    sending = asyncio.ensure_future(_to_pod(channels, reader))
-    receiving = asyncio.ensure_future(_from_pod(channels, writer))
+async def _copy(channels: ChannelSocket, connection: Duplex) -> str:
+    sending = asyncio.ensure_future(_to_pod(channels, connection))
+    receiving = asyncio.ensure_future(_from_pod(channels, connection))
     try:
         await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
         return receiving.result() if receiving.done() else ""
@@ -263,10 +254,10 @@ async def _copy(channels: ChannelSocket, reader: asyncio.StreamReader, writer: a
         await asyncio.gather(sending, receiving, return_exceptions=True)
 
 
-async def _to_pod(channels: ChannelSocket, reader: asyncio.StreamReader) -> None:
+async def _to_pod(channels: ChannelSocket, connection: Duplex) -> None:
     """What comes here, and its end; back only when it broke off."""
     try:
-        while data := await reader.read(CHUNK_BYTES):
+        while data := await connection.read(CHUNK_BYTES):
             await channels.send(PortChannel.DATA, data)
         await channels.end(PortChannel.DATA)
     except ConnectionError:
@@ -274,7 +265,7 @@ async def _to_pod(channels: ChannelSocket, reader: asyncio.StreamReader) -> None
     await asyncio.Event().wait()
 
 
-async def _from_pod(channels: ChannelSocket, writer: asyncio.StreamWriter) -> str:
+async def _from_pod(channels: ChannelSocket, connection: Duplex) -> str:
     """What comes from there, to the end of both ways; what the agent says went wrong."""
     headers = {int(channel): PORT_BYTES for channel in PortChannel}
     ended = False
@@ -286,18 +277,17 @@ async def _from_pod(channels: ChannelSocket, writer: asyncio.StreamWriter) -> st
         if message.channel == PortChannel.DATA:
             ended = ended or message.ends
             try:
-                await _pass_on(writer, data, ends=message.ends)
-            except ConnectionError:
+                await _pass_on(connection, data, ends=message.ends)
+            except OSError:
                 return ""  # whoever connected has gone
     return "" if ended else "lost connection to the agent's API server"
 
 
-async def _pass_on(writer: asyncio.StreamWriter, data: bytes, *, ends: bool) -> None:
+async def _pass_on(connection: Duplex, data: bytes, *, ends: bool) -> None:
     if ends:
-        writer.write_eof()
+        connection.end()
     elif data:
-        writer.write(data)
-        await writer.drain()
+        await connection.write(data)
 
 
 def _first(group: BaseExceptionGroup[Any]) -> BaseException:

@@ -19,8 +19,8 @@ MAX_REQUESTS: Final = 64
 MAX_STREAMS: Final = 128
 """Most watches and followed logs at once."""
 MAX_SESSIONS: Final = 200
-"""Most commands, attached clients and forwarded connections at once: each has up to three descriptors of the usual
-1024, and buffers of less than 0.5 MiB."""
+"""Most commands, attached clients and forwarded connections at once. Each has up to three descriptors, of the usual
+1024, and buffers of at most 1 MiB: what aiohttp reads ahead of its client, and one message each way."""
 
 
 class Load(enum.Enum):

@@ -17,6 +17,7 @@ from typing import Final
 
 from aiohttp import web
 
+from ipc.duplex import Duplex
 from ipc.messages import PodChanged
 from ipc.runtime import SandboxState, SandboxStatus
 from ipc.stream_channels import CHUNK_BYTES, PortChannel
@@ -31,8 +32,6 @@ from workers.runtime import RuntimeCallError
 
 CONNECT_TIMEOUT_S: Final = 10.0
 """For somebody in the pod to accept a connection, in seconds."""
-READ_AHEAD_BYTES: Final = 64 * 1024
-"""Half of what is read from a pod before the client takes it."""
 
 _LOOPBACK: Final = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 
@@ -64,19 +63,19 @@ class PortForward:
         """What went wrong, for people; empty when nothing did."""
         try:
             network = await sandbox_network(self._podman, sandbox)
-            reader, writer = await self._connect(network, port)
+            connection = await self._connect(network, port)
         except (DialError, RuntimeCallError, OSError) as error:
             return _words(error)
         try:
-            copy = _Copy(client, reader, writer)
+            copy = _Copy(client, connection)
             ended = await self._sockets.first_end(client, copy.from_pod(), copy.to_pod())
         except ConnectionError as error:
             return _words(error)
         finally:
-            writer.transport.abort()
+            connection.close()
         return STOPPING_WORDS if ended is Ended.STOPPING else ""
 
-    async def _connect(self, network: PodNetwork, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self, network: PodNetwork, port: int) -> Duplex:
         """Raises DialError and OSError, the one of the first address."""
         problem: OSError | None = None
         for family, address in _LOOPBACK:
@@ -84,10 +83,7 @@ class PortForward:
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     await asyncio.get_running_loop().sock_connect(sock, (address, port))
-                    reader, writer = await asyncio.open_connection(sock=sock, limit=READ_AHEAD_BYTES)
-                # Nothing is held back here: what a drained writer was given is the kernel's, also when we close.
-                writer.transport.set_write_buffer_limits(high=0)
-                return reader, writer
+                return Duplex(sock)
             except TimeoutError:
                 sock.close()
                 raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
@@ -104,16 +100,15 @@ class PortForward:
 class _Copy:
     """Both ways between one client and one connection into a pod."""
 
-    def __init__(self, client: StreamSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, client: StreamSocket, connection: Duplex) -> None:
         self._client = client
-        self._reader = reader
-        self._writer = writer
+        self._connection = connection
         self._client_done = asyncio.Event()
         """The client sends nothing more."""
 
     async def from_pod(self) -> Ended:
         """Until both sides have said that they are done. Raises ConnectionError when the pod's side broke off."""
-        while data := await self._reader.read(CHUNK_BYTES):
+        while data := await self._connection.read(CHUNK_BYTES):
             if not await self._sent(data):
                 return Ended.CLIENT_GONE
         with contextlib.suppress(ConnectionError):  # it is gone
@@ -137,11 +132,10 @@ class _Copy:
                 continue
             try:
                 if message.ends:
-                    self._writer.write_eof()
+                    self._connection.end()
                     self._client_done.set()
                 elif message.data:
-                    self._writer.write(message.data)
-                    await self._writer.drain()
+                    await self._connection.write(message.data)
             except OSError:
                 self._client_done.set()
         return Ended.CLIENT_GONE

@@ -180,7 +180,7 @@ class _Copy:
                     self._process.end_input()
                 elif message.data:
                     await self._process.write(message.data)
-            except ConnectionError:
+            except OSError:
                 return  # Nobody reads it any more; what the process has said is still on its way.
 
     async def _follow_size(self) -> Ended:

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 from ipc.stream_channels import GOING_AWAY, MAX_MESSAGE_BYTES, OK, PROTOCOLS, ChannelSocket
 from workers.api_server.status_errors import bad_request
 
-PING_PERIOD_S: Final = 30.0
+PING_PERIOD_S: Final = 5.0
 """How often a client is looked for that has gone while nothing of it was read. It need not answer: a stream may be idle
 for ever, and one whose input nobody reads cannot."""
 CLOSE_TIMEOUT_S: Final = 2.0
@@ -60,7 +60,8 @@ class StreamSocket(ChannelSocket):
 class StreamSockets:
     """Those of one API server."""
 
-    def __init__(self) -> None:
+    def __init__(self, ping_period_s: float = PING_PERIOD_S) -> None:
+        self._ping_period_s = ping_period_s
         self._stopping = asyncio.Event()
 
     async def stop(self, _app: web.Application) -> None:
@@ -86,23 +87,22 @@ class StreamSockets:
 
     async def first_end(self, socket: StreamSocket, *streams: Coroutine[Any, Any, Ended]) -> Ended:
         """Run both ways of a stream until one of them says that it has ended, the client is gone, or we stop."""
-        ended = await first_of(*streams, _until_gone(socket), self._until_stopping())
+        ended = await first_of(*streams, self._until_gone(socket), self._until_stopping())
         if ended is Ended.STOPPING:
             socket.close_code = GOING_AWAY
         return ended
 
+    async def _until_gone(self, socket: ChannelSocket) -> Ended:
+        while True:
+            await asyncio.sleep(self._ping_period_s)
+            try:
+                await socket.ping()
+            except ConnectionError:
+                return Ended.CLIENT_GONE
+
     async def _until_stopping(self) -> Ended:
         await self._stopping.wait()
         return Ended.STOPPING
-
-
-async def _until_gone(socket: ChannelSocket) -> Ended:
-    while True:
-        await asyncio.sleep(PING_PERIOD_S)
-        try:
-            await socket.ping()
-        except ConnectionError:
-            return Ended.CLIENT_GONE
 
 
 async def first_of(*contenders: Coroutine[Any, Any, T]) -> T:
