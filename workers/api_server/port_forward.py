@@ -164,4 +164,4 @@ async def sandbox_network(podman: PodmanStreams, sandbox: SandboxStatus) -> PodN
 
 
 def _words(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
