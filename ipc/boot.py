@@ -18,6 +18,7 @@ class Role(enum.StrEnum):
     POD_WORKER = "pod-worker"
     NODE_WORKER = "node-worker"
     API_SERVER = "api-server"
+    DIALER = "dialer"
     EXEC = "exec"
 
 
@@ -28,6 +29,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str
     podman_socket: str
     """Path of the libpod API socket."""
+    dialer_socket: str = ""
+    """Path of the socket on which the dialer is asked for sockets in pods' networks."""
+    host_ip: str = ""
+    """The host's address: that of pods in its network."""
     pod_logs_dir: str
     pods_dir: str = ""
     """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""
@@ -58,7 +63,7 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
     link: socket.socket
     """Stream socket to the master; lives exactly as long as this incarnation."""
     listen: socket.socket | None
-    """The admin socket, already listening; only for the API server."""
+    """What it serves, already listening: the API server's admin socket, or the dialer's."""
     board: Board
     call_slots: CallSlots | None = None
     """Of the node, for the calls that change something; None when this process shares them with nobody."""
@@ -71,3 +76,5 @@ WorkerMain = Callable[[ChildContext], int]
 
 EXIT_BOOT_ERROR = 3
 """Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (as gunicorn)."""
+EXIT_BEGIN_ANEW = 4
+"""Exit code of a child that has left because only a new process can do what is wanted of it: no death."""

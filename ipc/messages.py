@@ -11,6 +11,8 @@ Which message answers which:
 ``Relist``             ``Relisted``
 ``PullImage``          exactly one ``PullEnded`` for that reference, after any number of ``PullProgress``,
                        unless ``AbandonPull`` or the death of the worker that asked comes first
+``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
+                       ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``RestartWorker`` and ``StopAgent``
 =====================  ==========================================================================
 """
@@ -35,7 +37,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="t
 
 class Spawn(_Message, frozen=True, kw_only=True):
     """Fork a child into a slot. File descriptors ride along: its link and the file for its stack when it crashes (none
-    for ``Role.EXEC``), then the admin socket for the API server."""
+    for ``Role.EXEC``), then what it serves: the admin socket or the dialer's."""
 
     slot: int
     incarnation: int
@@ -447,3 +449,36 @@ class StopAgent(_Message, frozen=True, kw_only=True):
 
 ApiServerFeed = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | Reply | FeedSynced | Shutdown
 ApiServerRequest = Ready | ApplyManifests | DeletePod | RestartWorker | StopAgent
+
+# --- master <-> dialer ---------------------------------------------------------------------------------------
+
+DialerCommand = Shutdown
+DialerReport = Ready
+
+# --- whoever dials into a pod <-> dialer (packets) -----------------------------------------------------------
+
+
+class MakeSocket(_Message, frozen=True, kw_only=True):
+    """A TCP socket in the network namespace of that process, please."""
+
+    number: int
+    """Of the request, on its connection."""
+    pid: int
+    start_ticks: int
+    """When the process was started, in clock ticks since boot: if another one has its pid, that is refused."""
+    family: int
+    """``AF_INET`` or ``AF_INET6``."""
+
+
+class SocketMade(_Message, frozen=True, kw_only=True):
+    """The socket rides along."""
+
+    number: int
+
+
+class SocketRefused(_Message, frozen=True, kw_only=True):
+    number: int
+    message: str
+
+
+DialerAnswer = SocketMade | SocketRefused

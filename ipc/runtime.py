@@ -87,6 +87,10 @@ class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     created_at: float = 0.0
     host_network: bool = False
     ips: tuple[str, ...] = ()
+    infra_pid: int = 0
+    """Pid of the infra container's process, in the host's pid namespace; 0 when it does not run."""
+    infra_start_ticks: int = 0
+    """When that process was started, in clock ticks since boot: with the pid it says which process it is."""
     grace_period_s: int = 30
 
 

@@ -1,5 +1,5 @@
-"""The admin socket's listening end: made by the master before any child, so that connections wait in its backlog while
-the API server is being replaced."""
+"""The listening ends of the sockets that children serve: made by the master before any child, so that connections wait
+in their backlogs while the API server, or the dialer, is being replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_PATH_BYTES = 107
 """sockaddr_un's limit, less the closing zero."""
 
 
-def listen(path: Path) -> socket.socket:
+def listen(path: Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.socket:
     """Bind and listen, mode 0600 in a 0700 directory. Only the holder of the instance lock may call this: whatever
     socket lies there is a dead agent's.
 
@@ -23,7 +23,7 @@ def listen(path: Path) -> socket.socket:
         raise OSError(f"{path}: longer than the {MAX_PATH_BYTES} bytes that a Unix socket's path may have")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_UNIX, kind)
     old_umask = os.umask(0o177)
     try:
         sock.bind(str(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from ipc.boot import Role, WorkerSettings
@@ -13,6 +13,8 @@ from ipc.channel import Channel, ChannelClosed, ChannelFull, ProtocolError
 from ipc.messages import (
     ApiServerFeed,
     ApiServerRequest,
+    DialerCommand,
+    DialerReport,
     NodeWorkerCommand,
     NodeWorkerReport,
     PodWorkerCommand,
@@ -29,6 +31,7 @@ _LINKS: dict[Role, tuple[Any, Any]] = {
     Role.POD_WORKER: (PodWorkerCommand, PodWorkerReport),
     Role.NODE_WORKER: (NodeWorkerCommand, NodeWorkerReport),
     Role.API_SERVER: (ApiServerFeed, ApiServerRequest),
+    Role.DIALER: (DialerCommand, DialerReport),
 }
 """What the master sends and receives on each role's link."""
 
@@ -54,11 +57,16 @@ class Children:
     """Spawns, signals, sends; reports what comes back to its listener."""
 
     def __init__(
-        self, zygote: socket.socket, listen: socket.socket, listener: Listener, settings: Callable[[], WorkerSettings]
+        self,
+        zygote: socket.socket,
+        listening: Mapping[Role, socket.socket],
+        listener: Listener,
+        settings: Callable[[], WorkerSettings],
     ) -> None:
+        """``listening``: what the children of a role serve."""
         zygote.setblocking(False)
         self._zygote: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(zygote, ZygoteReport)
-        self._listen = listen
+        self._listening = listening
         self._listener = listener
         self._settings = settings
         self._channels: dict[int, AnyChannel] = {}
@@ -79,7 +87,8 @@ class Children:
             return
         ours, theirs = socket.socketpair()
         crash_fd = self._crashes[spec.slot, command.incarnation] = os.memfd_create(f"rootlet-crash-{spec.name}")
-        fds = [theirs.fileno(), crash_fd] + ([self._listen.fileno()] if spec.role is Role.API_SERVER else [])
+        served = self._listening.get(spec.role)
+        fds = [theirs.fileno(), crash_fd] + ([served.fileno()] if served is not None else [])
         spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
         with theirs:
             self._command(spawn, fds)

@@ -13,7 +13,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,7 @@ from supervisor.sync_loop import SyncLoop
 from supervisor.version import own_version
 from supervisor.worker_pool import (
     API_SLOT,
+    DIALER_SLOT,
     FIRST_POD_SLOT,
     NODE_SLOT,
     PODMAN_SLOT,
@@ -127,11 +128,15 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
     claim_directories(settings)
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
-    listening = admin_socket.listen(settings.admin_socket)
+    listening = {
+        Role.API_SERVER: admin_socket.listen(settings.admin_socket),
+        Role.DIALER: admin_socket.listen(settings.dialer_socket, socket.SOCK_SEQPACKET),
+    }
+    sockets = (settings.admin_socket, settings.dialer_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
     call_slots = CallSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
-    zygote, zygote_pid = start_zygote(board, worker_main, settings.admin_socket, call_slots)
+    zygote, zygote_pid = start_zygote(board, worker_main, sockets, call_slots)
     call_slots.close()
     set_process_name("rootlet-master")
     try:
@@ -140,7 +145,8 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     finally:
         zygote.close()
         os.waitpid(zygote_pid, 0)
-        settings.admin_socket.unlink(missing_ok=True)
+        for path in sockets:
+            path.unlink(missing_ok=True)
         os.close(lock)
 
 
@@ -155,7 +161,11 @@ def claim_directories(settings: Settings) -> None:
 
 def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
     """Every child of the agent, as declared."""
-    specs = [ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"), ChildSpec(API_SLOT, Role.API_SERVER, "api")]
+    specs = [
+        ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"),
+        ChildSpec(API_SLOT, Role.API_SERVER, "api"),
+        ChildSpec(DIALER_SLOT, Role.DIALER, "dialer"),
+    ]
     if service.argv:
         specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
     count = settings.workers.count
@@ -171,7 +181,7 @@ class Master:
         config_path: Path | None,
         board: Board,
         zygote: socket.socket,
-        listening: socket.socket,
+        listening: Mapping[Role, socket.socket],
         service: PodmanService,
     ) -> None:
         self._settings = settings
@@ -185,13 +195,12 @@ class Master:
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
         )
-        self._loop = SyncLoop(
-            settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host_ip(), random.Random()
-        )
+        host = host_ip()
+        self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._children = Children(
-            zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket))
+            zygote, listening, self, lambda: worker_settings(self._settings, str(self._service.socket), host)
         )
         self._health = RuntimeHealth(healthy=False, message="not asked yet")
         self._started_at = self._clock.now().wall

@@ -178,6 +178,11 @@ class Settings(_Section, frozen=True, kw_only=True):
     logging: LoggingSettings = LoggingSettings()
     shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = _seconds("10s")
 
+    @property
+    def dialer_socket(self) -> Path:
+        """Beside the admin socket."""
+        return self.admin_socket.with_suffix(".dial.sock")
+
 
 RELOADABLE: Final = frozenset(
     {
@@ -289,12 +294,14 @@ def diff_reload(old: Settings, new: Settings) -> tuple[Settings, tuple[str, ...]
     )
 
 
-def worker_settings(settings: Settings, podman_socket: str) -> WorkerSettings:
-    """The children's part of resolved settings."""
+def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -> WorkerSettings:
+    """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
         instance=settings.instance_name,
         node_name=settings.node_name,
         podman_socket=podman_socket,
+        dialer_socket=str(settings.dialer_socket),
+        host_ip=host_ip,
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),

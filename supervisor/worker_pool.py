@@ -13,13 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ipc.boot import EXIT_BOOT_ERROR, Role
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, Role
 from ipc.messages import Exited, WorkerInfo
 
 NODE_SLOT = 0
 API_SLOT = 1
 PODMAN_SLOT = 2
-FIRST_POD_SLOT = 3
+DIALER_SLOT = 3
+FIRST_POD_SLOT = 4
 MAX_POD_WORKERS = 64
 SLOTS = FIRST_POD_SLOT + MAX_POD_WORKERS
 
@@ -147,7 +148,7 @@ class WorkerPool:
         was_asked, entry.state, entry.pid = entry.state is SlotState.STOPPING, SlotState.GONE, 0
         if self._stopping:
             return []
-        if was_asked:
+        if was_asked or report.exit_code == EXIT_BEGIN_ANEW:
             return [] if entry.retired else [self._spawn(entry, now)]
         name = entry.spec.name
         if report.exit_code == EXIT_BOOT_ERROR:

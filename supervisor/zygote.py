@@ -14,7 +14,7 @@ import select
 import signal
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,9 +54,11 @@ class Child(msgspec.Struct, frozen=True):
 
 
 def start_zygote(
-    board: Board, worker_main: WorkerMain, admin_socket: Path, call_slots: CallSlots | None = None
+    board: Board, worker_main: WorkerMain, sockets: Sequence[Path], call_slots: CallSlots | None = None
 ) -> tuple[socket.socket, int]:
     """Fork the zygote; returns the master's end of its link (SOCK_SEQPACKET) and its pid.
+
+    When it outlives the master it removes ``sockets``.
 
     Must be called before the master has an event loop or a second thread.
     """
@@ -66,7 +68,7 @@ def start_zygote(
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _leave(lambda: _Zygote(theirs, board, worker_main, admin_socket, call_slots).run())
+        _leave(lambda: _Zygote(theirs, board, worker_main, sockets, call_slots).run())
     theirs.close()
     return ours, pid
 
@@ -77,14 +79,14 @@ class _Zygote:
         sock: socket.socket,
         board: Board,
         worker_main: WorkerMain,
-        admin_socket: Path,
+        sockets: Sequence[Path],
         call_slots: CallSlots | None,
     ) -> None:
         self._link: Link = PacketLink(sock, ZygoteCommand)
         self._board = board
         self._call_slots = call_slots
         self._worker_main = worker_main
-        self._admin_socket = admin_socket
+        self._sockets = sockets
         self._children: dict[int, Child] = {}
         """By pidfd."""
         self._poll = select.poll()
@@ -98,7 +100,8 @@ class _Zygote:
         while self._turn():
             pass
         self._take_down()
-        self._admin_socket.unlink(missing_ok=True)  # the master may have been killed; its successor waits for our end
+        for path in self._sockets:
+            path.unlink(missing_ok=True)  # the master may have been killed; its successor waits for our end
         return 0
 
     def _turn(self) -> bool:

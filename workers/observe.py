@@ -85,6 +85,8 @@ def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
         created_at=infra.created_at if infra else pod.created_at,
         host_network=pod.labels.get(labels.HOST_NETWORK) == "true",
         ips=infra.ips if infra else (),
+        infra_pid=infra.pid if infra is not None and infra.start_ticks else 0,
+        infra_start_ticks=infra.start_ticks if infra else 0,
         grace_period_s=labels.whole(pod.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
     )
 

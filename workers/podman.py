@@ -120,7 +120,11 @@ class PodmanRuntime:
         return await self._inspect("inspect pod", f"pods/{_name(id)}/json", libpod.decode_pod)
 
     async def inspect_container(self, id: str) -> InspectedContainer:
-        return await self._inspect("inspect container", f"containers/{_name(id)}/json", libpod.decode_container)
+        path = f"containers/{_name(id)}/json"
+        found = await self._inspect("inspect container", path, libpod.decode_container)
+        if not found.is_infra:
+            return found
+        return msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         try:

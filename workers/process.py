@@ -32,6 +32,7 @@ from ipc.messages import (
 )
 from ipc.prctl import set_process_name
 from workers.api_server import run_api_server
+from workers.dialer import run_dialer
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
@@ -48,8 +49,6 @@ Life = Callable[[ChildContext, Channel[Any, Any], Clock, WorkerRowWriter], Await
 class RoleEntry(msgspec.Struct, frozen=True):
     """What a role speaks and does."""
 
-    name: str
-    """Before the slot, in logs and as the process's name."""
     sends: Any
     receives: Any
     life: Life
@@ -57,8 +56,7 @@ class RoleEntry(msgspec.Struct, frozen=True):
 
 def main(context: ChildContext) -> int:
     """`ipc.boot.WorkerMain`: the exit code. 0 when the master said so or is gone."""
-    entry = ROLES[context.role]
-    name = f"{entry.name}-{context.slot}"
+    name = f"{NAMES[context.role]}-{context.slot}"
     _set_up_signals(context.crash_fd)
     set_process_name(f"rootlet-{name}")
     if context.call_slots is not None and context.role is not Role.POD_WORKER:
@@ -70,7 +68,9 @@ def main(context: ChildContext) -> int:
     except Exception as error:
         print(f"rootlet-{name}: cannot start: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return EXIT_BOOT_ERROR
-    return uvloop.run(_live(context, entry, row_writer))
+    if context.role is Role.DIALER:
+        return run_dialer(context, SystemClock(), row_writer)
+    return uvloop.run(_live(context, ROLES[context.role], row_writer))
 
 
 def _set_up_signals(crash_fd: int) -> None:
@@ -171,10 +171,17 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Po
 
 
 ROLES: Final[Mapping[Role, RoleEntry]] = {
-    Role.POD_WORKER: RoleEntry("pods", PodWorkerReport, PodWorkerCommand, _pod_worker),
-    Role.NODE_WORKER: RoleEntry("node", NodeWorkerReport, NodeWorkerCommand, _node_worker),
-    Role.API_SERVER: RoleEntry("api", ApiServerRequest, ApiServerFeed, run_api_server),
+    Role.POD_WORKER: RoleEntry(PodWorkerReport, PodWorkerCommand, _pod_worker),
+    Role.NODE_WORKER: RoleEntry(NodeWorkerReport, NodeWorkerCommand, _node_worker),
+    Role.API_SERVER: RoleEntry(ApiServerRequest, ApiServerFeed, run_api_server),
 }
-"""``Role.EXEC`` becomes another program and never comes here."""
+"""Those with an event loop. ``Role.EXEC`` becomes another program and never comes here."""
+NAMES: Final[Mapping[Role, str]] = {
+    Role.POD_WORKER: "pods",
+    Role.NODE_WORKER: "node",
+    Role.API_SERVER: "api",
+    Role.DIALER: "dial",
+}
+"""Before the slot, in logs and as the process's name."""
 _DECODERS: Final = tuple(msgspec.msgpack.Decoder(entry.receives) for entry in ROLES.values())
 """Made before any fork: what msgspec finds out about a type it keeps there, and all children share it."""

@@ -57,7 +57,7 @@ def is_process_of(container: InspectedContainer) -> bool:
     """
     if container.id in _read(container.pid, "cgroup"):
         return True
-    fields = _read(container.pid, "stat").rpartition(")")[2].split()
+    fields = _stat(container.pid)
     if len(fields) <= _START_TIME:
         return False  # it has just ended
     if int(fields[_PPID]) == container.conmon_pid and has_monitor(container):
@@ -65,17 +65,28 @@ def is_process_of(container: InspectedContainer) -> bool:
     return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
 
 
-def start_ticks(container: InspectedContainer) -> int:
-    """When the container's first process was started, in clock ticks since boot; 0 when it has ended."""
-    fields = _read(container.pid, "stat").rpartition(")")[2].split() if container.pid > 0 else []
-    # Read before: were the pid another's by now, so would be what is looked at next.
-    return int(fields[_START_TIME]) if len(fields) > _START_TIME and is_process_of(container) else 0
+def start_ticks(pid: int) -> int:
+    """When that process was started, in clock ticks since boot; 0 when there is none."""
+    fields = _stat(pid)
+    return int(fields[_START_TIME]) if len(fields) > _START_TIME else 0
+
+
+def start_ticks_of(container: InspectedContainer) -> int:
+    """`start_ticks` of a container's first process; 0 when that has ended, whoever has its pid now."""
+    # Read first: had another process got the pid in between, the second question would say so.
+    ticks = start_ticks(container.pid) if container.pid > 0 else 0
+    return ticks if ticks and is_process_of(container) else 0
 
 
 def boot_time() -> float:
     """When this host was booted, in epoch seconds of the present clock."""
     lines = (PROC / "stat").read_text().splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith("btime ")))
+
+
+def _stat(pid: int) -> list[str]:
+    """What follows the command's name, which may have any character in it."""
+    return _read(pid, "stat").rpartition(")")[2].split()
 
 
 def _read(pid: int, name: str) -> str:

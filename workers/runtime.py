@@ -108,6 +108,8 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """What asks it to end, its own or its image's, by name: SIGTERM. Empty when Podman has not said."""
     image_digest: str = ""
     """Of the image's manifest, ``sha256:...``."""
+    start_ticks: int = 0
+    """Of an infra container that runs: when its process was started, in clock ticks since boot. Otherwise 0."""
 
 
 class InspectedPod(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from tests.e2e.eye import INFRA
 
 PODMAN: Final = "podman"
-ROLES: Final = {"master": 1, "zygote": 1, "pods-0": 3, "pods-1": 3, "node": 3, "api": 2, PODMAN: 3}
+ROLES: Final = {"master": 1, "zygote": 1, "pods-0": 3, "pods-1": 3, "node": 3, "api": 2, "dialer": 2, PODMAN: 3}
 """Processes of the agent, and how often each is hit in proportion."""
 STARVED: Final = {**ROLES, "zygote": 1}
 

@@ -22,9 +22,10 @@ _ROLES: Final = {
     "rootlet-zygote": "zygote",
     "rootlet-node-0": "node",
     "rootlet-api-1": "api",
+    "rootlet-dial-3": "dialer",
 }
 _POD_WORKER: Final = "rootlet-pods-"
-_FIRST_POD_SLOT: Final = 3
+_FIRST_POD_SLOT: Final = 4
 
 
 class Running(NamedTuple):

@@ -117,7 +117,7 @@ def test_watching_pods_and_events_over_a_death_of_the_api_server(agent: Agent) -
 
 def test_workers_table(agent: Agent) -> None:
     lines = agent.cli("get", "workers").out.splitlines()
-    assert {line.split()[0] for line in lines[1:]} == {"pods-0", "pods-1", "node", "api", "podman"}
+    assert {line.split()[0] for line in lines[1:]} == {"pods-0", "pods-1", "node", "api", "dialer", "podman"}
     wide = agent.cli("get", "workers", "-o", "wide").out
     assert "PSS" in wide
 

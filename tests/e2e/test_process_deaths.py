@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PODS = 20
 STARTED_BEFORE_THE_KILL = 2
-ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "podman")
-HANGING = ("pods-0", "pods-1", "node", "api")
+ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "dialer", "podman")
+HANGING = ("pods-0", "pods-1", "node", "api", "dialer")
 HEARTBEAT_TIMEOUT_S = 4
 
 

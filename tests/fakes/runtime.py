@@ -44,6 +44,7 @@ VERSION = "4.3.1"
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 FIRST_PID = 10_000
 KILLED = 128 + signal.SIGKILL
+TICKS_PER_S = 100
 RUNNING = frozenset({"running", "paused", "stopping"})
 """States in which Podman waits for a monitor's word of the end."""
 
@@ -690,6 +691,7 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
         log_path="",
         stop_signal=container.stop_signal,
         image_digest=f"sha256:{container.image_id}",
+        start_ticks=int(container.started_at * TICKS_PER_S) if container.is_infra and container.pid else 0,
     )
 
 

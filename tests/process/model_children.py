@@ -172,7 +172,7 @@ class Agent:
             os._exit(run_agent(load_settings(self._config), lambda context: self._live(context, life), self._config))
 
     def _live(self, context: ChildContext, life: Callable[[ChildContext], Life]) -> int:
-        if context.role is Role.API_SERVER:
+        if context.role in (Role.API_SERVER, Role.DIALER):
             return process.main(context)
         return _see_nothing(context) if context.role is Role.NODE_WORKER else life(context)(context, self._journal)
 
@@ -219,9 +219,9 @@ class Agent:
         return [event for event in self.client.get("/api/v1/events")["items"] if event["reason"] == reason]
 
     def is_running(self, names: Iterable[str]) -> bool:
-        """These workers, and no others, beside the node worker and the API server."""
+        """These workers, and no others, beside the node worker, the API server and the dialer."""
         states = {name: worker["state"] for name, worker in self.workers().items()}
-        return states == dict.fromkeys(("node", "api", *names), "Running")
+        return states == dict.fromkeys(("node", "api", "dialer", *names), "Running")
 
     # --- its life ---
 

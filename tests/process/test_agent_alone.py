@@ -161,7 +161,7 @@ def test_reload_takes_over_what_can_change_and_names_the_rest(instance: Instance
 def test_an_orderly_end_leaves_nothing(instance: Instance, signum: int) -> None:
     process = instance.start_and_wait()
     family = psutil.Process(process.pid).children(recursive=True)
-    assert len(family) == 4, "zygote, node worker, API server, one pod worker"
+    assert len(family) == 5, "zygote, node worker, API server, dialer, one pod worker"
     process.send_signal(signum)
     assert process.wait(DEADLINE_S) == 0
     assert not any(map(is_alive, family))

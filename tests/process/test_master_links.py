@@ -200,7 +200,7 @@ def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
     os.kill(agent.pid, signal.SIGTERM)
     until(agent.has_ended)
     assert agent.exit_code == 0
-    assert sorted(path.name for path in agent.lives.glob("[0-9]*")) == ["0.1", "1.1", f"{FIRST_POD_SLOT}.2"]
+    assert sorted(path.name for path in agent.lives.glob("[0-9]*")) == ["0.1", "1.1", "3.1", f"{FIRST_POD_SLOT}.2"]
 
 
 def test_a_child_that_dies_again_and_again_ends_the_agent(start: Callable[[WorkerMain], Agent]) -> None:
@@ -270,7 +270,7 @@ def never_read(context: ChildContext) -> int:
 
 def test_a_child_that_never_reads_counts_as_broken_before_the_master_is_full(tmp_path: Path) -> None:
     board = Board.create(worker_slots=8, pod_rows=1)
-    sock, pid = start_zygote(board, never_read, tmp_path / "admin.sock")
+    sock, pid = start_zygote(board, never_read, [tmp_path / "admin.sock"])
     told = asyncio.run(_fill_the_link(sock))
     [(slot, incarnation, why)] = told.broken
     assert (slot, incarnation) == (API_SLOT, 7)
@@ -283,7 +283,7 @@ async def _fill_the_link(zygote: socket.socket) -> Told:
     settings = WorkerSettings(instance="test", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere")
     pod = Pod(metadata=ObjectMeta(name="p", annotations={"large": "x" * (4 << 20)}), spec=PodSpec(containers=()))
     with socket.socket(socket.AF_UNIX) as listening:
-        children = Children(zygote, listening, told, lambda: settings)
+        children = Children(zygote, {Role.API_SERVER: listening}, told, lambda: settings)
         children.start()
         children.spawn(SpawnChild(ChildSpec(API_SLOT, Role.API_SERVER, "api"), 7))
         async with asyncio.timeout(DEADLINE_S):

@@ -144,7 +144,7 @@ def test_a_restart_of_its_worker_gives_a_poison_pod_another_try(start: Start) ->
 # --- workers that are asked to leave -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["pods-0", "node", "api"])
+@pytest.mark.parametrize("name", ["pods-0", "node", "api", "dialer"])
 def test_a_worker_is_replaced_on_request_and_has_not_died(start: Start, name: str) -> None:
     agent = start(maxDeaths=1)
     agent.state(*PODS)

@@ -19,16 +19,13 @@ from aiohttp import web
 
 from ipc.duplex import Duplex
 from ipc.messages import PodChanged
-from ipc.runtime import SandboxState, SandboxStatus
+from ipc.runtime import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.stream_channels import CHUNK_BYTES, PortChannel
 from workers.api_server.site import Site
 from workers.api_server.status_errors import ApiError
 from workers.api_server.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
 from workers.api_server.stream_target import forwarded_port
-from workers.pod_network import DialError, PodNetwork
-from workers.podman_streams import PodmanStreams
-from workers.processes import start_ticks
-from workers.runtime import RuntimeCallError
+from workers.pod_network import DialError, PodNetwork, pod_network
 
 CONNECT_TIMEOUT_S: Final = 10.0
 """For somebody in the pod to accept a connection, in seconds."""
@@ -41,7 +38,6 @@ class PortForward:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._podman = site.podman
         self._sockets = site.sockets
         self._dialer = site.dialer
 
@@ -62,9 +58,8 @@ class PortForward:
     async def _forward(self, client: StreamSocket, sandbox: SandboxStatus, port: int) -> str:
         """What went wrong, for people; empty when nothing did."""
         try:
-            network = await sandbox_network(self._podman, sandbox)
-            connection = await self._connect(network, port)
-        except (DialError, RuntimeCallError, OSError) as error:
+            connection = await self._connect(pod_network(RuntimePodStatus(uid="", sandboxes=(sandbox,))), port)
+        except (DialError, OSError) as error:
             return _words(error)
         try:
             copy = _Copy(client, connection)
@@ -149,18 +144,6 @@ def ready_sandbox(pod: PodChanged) -> SandboxStatus:
     if sandbox.state is not SandboxState.READY:
         raise ApiError(500, f"sandbox container {sandbox.infra_id} is not running")
     return sandbox
-
-
-async def sandbox_network(podman: PodmanStreams, sandbox: SandboxStatus) -> PodNetwork:
-    """Asked for each connection: an answer of an earlier moment may be about another process. Raises DialError, also
-    for a sandbox that has ended, and RuntimeCallError."""
-    if sandbox.host_network:
-        return PodNetwork()
-    infra = await podman.inspect(sandbox.infra_id)
-    ticks = start_ticks(infra)
-    if not ticks:
-        raise DialError("the pod's sandbox does not run")
-    return PodNetwork(infra_pid=infra.pid, infra_start_ticks=ticks, ip=next(iter(infra.ips), ""))
 
 
 def _words(error: Exception) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,8 @@ from workers.api_server.site import MAX_BODY_BYTES, Site
 from workers.api_server.store import Store
 from workers.api_server.stream_sockets import StreamSockets
 from workers.api_server.watch import Notifier
-from workers.pod_network import Dialer, DialError, PodNetwork
+from workers.dialing import DialerClient
+from workers.pod_network import Dialer
 from workers.podman_streams import PodmanStreams
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
@@ -40,6 +40,8 @@ async def run_api_server(
 ) -> None:
     """Serve until the master says so or is gone. The listening socket stays the master's: its next child takes over.
 
+    ``dialer`` instead of the agent's own.
+
     Raises ValueError without a socket to listen on, ChannelClosed when the master is gone before it could be told
     that we are here, ProtocolError when it sends what it must not.
     """
@@ -47,7 +49,7 @@ async def run_api_server(
         raise ValueError("the API server needs a listening socket")
     store = Store(epoch=int(clock.now().wall * 1_000_000))
     changed, master = Notifier(), MasterRequests(channel)
-    podman = PodmanStreams(context.settings.podman_socket)
+    podman, dialing = PodmanStreams(context.settings.podman_socket), DialerClient(context.settings.dialer_socket)
     site = Site(
         store=store,
         changed=changed,
@@ -56,7 +58,7 @@ async def run_api_server(
         board=context.board,
         logs_dir=Path(context.settings.pod_logs_dir),
         podman=podman,
-        dialer=dialer or NoDialer(),
+        dialer=dialer or dialing,
         sockets=StreamSockets(),
     )
     runner = web.AppRunner(
@@ -72,6 +74,7 @@ async def run_api_server(
         master.abandon()
         await runner.cleanup()
         await podman.close()
+        dialing.close()
 
 
 def application(site: Site) -> web.Application:
@@ -80,18 +83,6 @@ def application(site: Site) -> web.Application:
     app.add_routes(route_table(site))
     app.on_shutdown.append(site.sockets.stop)
     return app
-
-
-class NoDialer:
-    """Reaches pods that share the host's network."""
-
-    async def socket(self, network: PodNetwork, family: socket.AddressFamily) -> socket.socket:
-        """See `workers.pod_network.Dialer`."""
-        if network.infra_pid:
-            raise DialError("nobody here can reach into the pod's network")
-        made = socket.socket(family, socket.SOCK_STREAM)
-        made.setblocking(False)
-        return made
 
 
 async def _take_feed(

@@ -8,7 +8,7 @@ import pytest
 from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
 from ipc.messages import LookFailed, SyncAction, SyncResult
 from supervisor.sources.types import PodOperation
-from tests.unit.supervisor.dialogue import WALL, Talk, absent, exited, pod, running
+from tests.unit.supervisor.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 
 # --- a pod begins ------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ def test_a_removed_pod_goes_down_and_is_forgotten() -> None:
     assert talk.done("a", changed=True) == ["observe a"]
     assert talk.see(absent("a")) == ["untrack a"]
     assert talk.told == {}
-    assert talk.loop.pods_per_slot() == {3: 0}
+    assert talk.loop.pods_per_slot() == {POD_SLOT: 0}
 
 
 def test_a_removed_pod_is_not_forgotten_while_anything_is_left_of_it() -> None:

@@ -1,0 +1,214 @@
+"""Servers on this machine that do everything wrong that a probed server may do, and probes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ipc.api import Container, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
+from ipc.clock import SystemClock
+from tests.fakes.runtime import FakePodman, FakeRuntime
+from workers.pod_network import DialError, PodNetwork
+from workers.probes.attempt import attempt
+from workers.probes.outcome import ProbeOutcome, ProbeTarget
+
+LOOPBACK: Final = "127.0.0.1"
+EXPIRED: Final = Path(__file__).with_name("expired.pem")
+"""A key and its certificate, of which the last day is over."""
+SETTLE_DEADLINE_S: Final = 5.0
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class LocalDialer:
+    """Makes plain sockets, and keeps in mind for whom."""
+
+    def __init__(self) -> None:
+        self.asked: list[PodNetwork] = []
+
+    async def socket(self, network: PodNetwork, family: socket.AddressFamily) -> socket.socket:
+        self.asked.append(network)
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setblocking(False)
+        return made
+
+
+class NoDialer(LocalDialer):
+    """Never comes to it."""
+
+    async def socket(self, network: PodNetwork, family: socket.AddressFamily) -> socket.socket:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+class DeadDialer(LocalDialer):
+    """Is away."""
+
+    async def socket(self, network: PodNetwork, family: socket.AddressFamily) -> socket.socket:
+        raise DialError("no dialer")
+
+
+def unused_port() -> int:
+    with socket.socket() as briefly:
+        briefly.bind((LOOPBACK, 0))
+        port: int = briefly.getsockname()[1]
+        return port
+
+
+@contextlib.asynccontextmanager
+async def serving(handler: Handler, host: str = LOOPBACK, tls: bool | ssl.SSLContext = False) -> AsyncIterator[int]:
+    """The port on which connections are handled so. At the end nothing of them is left."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            await handler(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            return  # the prober has gone, or the test
+        finally:
+            tasks.discard(task)
+            writer.transport.abort()
+
+    server = await asyncio.start_server(handle, host, 0, ssl=server_context() if tls is True else tls or None)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tuple(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(EXPIRED)
+    return context
+
+
+def http(port: int | str, timeout_s: int = 1, **more: Any) -> Probe:
+    return Probe(http_get=HTTPGetAction(port=port, **more), timeout_seconds=timeout_s)
+
+
+def tcp(port: int | str, timeout_s: int = 1, **more: Any) -> Probe:
+    return Probe(tcp_socket=TCPSocketAction(port=port, **more), timeout_seconds=timeout_s)
+
+
+def grpc(port: int, timeout_s: int = 1, service: str | None = None) -> Probe:
+    return Probe(grpc=GRPCAction(port=port, service=service), timeout_seconds=timeout_s)
+
+
+def target(container: Container | None = None, ip: str = LOOPBACK) -> ProbeTarget:
+    return ProbeTarget(container=container or Container(name="main"), container_id="id", network=PodNetwork(ip=ip))
+
+
+async def probed(probe: Probe, whom: ProbeTarget | None = None, dialer: LocalDialer | None = None) -> ProbeOutcome:
+    runtime = FakeRuntime(FakePodman(SystemClock()), "one")
+    return await attempt(probe, whom or target(), dialer or LocalDialer(), runtime)
+
+
+class Held(NamedTuple):
+    """What this process holds."""
+
+    files: int
+    tasks: int
+    threads: int
+
+
+def held() -> Held:
+    return Held(len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), threading.active_count())
+
+
+@contextlib.asynccontextmanager
+async def nothing_left() -> AsyncIterator[None]:
+    """Fails unless after it as much is held as before; closing takes a turn of the loop or two."""
+    before = held()
+    yield
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(SETTLE_DEADLINE_S):
+            while held() != before:  # noqa: ASYNC110 - the kernel's and the loop's doing
+                await asyncio.sleep(0.01)
+    assert held() == before
+
+
+# What servers do
+
+
+async def request_of(reader: asyncio.StreamReader) -> bytes:
+    """The head of the request."""
+    return await reader.readuntil(b"\r\n\r\n")
+
+
+def answering(*parts: bytes, pause_s: float = 0.0) -> Handler:
+    """Reads the request, writes these bytes, and closes."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(pause_s)
+        writer.write_eof() if writer.can_write_eof() else writer.close()
+        await reader.read()
+
+    return handler
+
+
+def response(body: bytes = b"ok", status: str = "200 OK", headers: Sequence[str] = ()) -> bytes:
+    lines = (f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", "")
+    return "\r\n".join(lines).encode() + body
+
+
+def dribbling(data: bytes, period_s: float = 0.05) -> Handler:
+    """A byte at a time."""
+    return answering(*(bytes([byte]) for byte in data), pause_s=period_s)
+
+
+async def silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    """Accepts, reads, and never answers."""
+    await reader.read()
+
+
+async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await request_of(reader)
+    _reset(writer)
+
+
+def resetting_after(data: bytes) -> Handler:
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(data)
+        await writer.drain()
+        await asyncio.sleep(0.1)  # so that it arrives before the reset
+        _reset(writer)
+
+    return handler
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+def endless(beginning: bytes, part: bytes) -> Handler:
+    """Writes as fast as it is read."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request_of(reader)
+        writer.write(beginning)
+        while True:
+            writer.write(part)
+            await writer.drain()
+
+    return handler

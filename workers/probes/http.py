@@ -1,0 +1,68 @@
+"""An HTTP probe: does a GET get a good status."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ipc.api import HTTPGetAction
+from workers import http_exchange
+from workers.endpoints import endpoint_of
+from workers.go_text import head, quoted
+from workers.http_exchange import BodyBroken, ExchangeFailed, exchange
+from workers.http_request import HttpRequest, RedirectError, redirected, request_of
+from workers.pod_network import Dialer
+from workers.probes.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
+from workers.probes.user_agent import PROBE_USER_AGENT
+
+MAX_REQUESTS: Final = 10
+"""The redirect that follows the tenth request is one too many (net/http/client.go, defaultCheckRedirect)."""
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SUCCESS: Final = range(200, 400)
+_TERMINATED_REDIRECT: Final = range(300, 400)
+
+
+async def probe_http(action: HTTPGetAction, target: ProbeTarget, timeout_s: int, dialer: Dialer) -> ProbeOutcome:
+    """Mirrors DoHTTPProbe (pkg/probe/http/http.go). Raises PortError, DialError, ProbeError.
+
+    As there, an answer that breaks off in its body is an error of the probe and says nothing about the container.
+    HTTP/2 is not offered over TLS, where Go's client does.
+    """
+    endpoint = endpoint_of(target.network, action.host, action.port, target.container)
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    request = request_of(action, endpoint, PROBE_USER_AGENT)
+    for _ in range(MAX_REQUESTS):
+        try:
+            async with exchange(request, dialer, deadline) as answer:
+                following = _following(request, answer)
+                if following is None:
+                    return await _outcome(answer)
+        except (ExchangeFailed, RedirectError) as failed:
+            return _failure(request, str(failed))
+        except BodyBroken as broken:
+            raise ProbeError(str(broken)) from broken
+        request = following
+    return _failure(request, f"stopped after {MAX_REQUESTS} redirects")
+
+
+def _failure(request: HttpRequest, text: str) -> ProbeOutcome:
+    return ProbeOutcome(Answer.FAILURE, f"Get {quoted(request.url)}: {text}")
+
+
+def _following(request: HttpRequest, answer: http_exchange.Answer) -> HttpRequest | None:
+    """What the answer redirects to, if that is the same host; raises RedirectError."""
+    location = answer.header("location")
+    if answer.status not in _REDIRECTS or not location:
+        return None
+    return redirected(request, location)
+
+
+async def _outcome(answer: http_exchange.Answer) -> ProbeOutcome:
+    """Raises BodyBroken."""
+    body = head(await answer.body(MAX_OUTPUT_BYTES))
+    if answer.status not in _SUCCESS:
+        # Never with the body, which may hold secrets: whoever sees events sees it.
+        return ProbeOutcome(Answer.FAILURE, f"HTTP probe failed with statuscode: {answer.status}")
+    if answer.status in _TERMINATED_REDIRECT:
+        return ProbeOutcome(Answer.WARNING, f"Probe terminated redirects, Response body: {body}")
+    return ProbeOutcome(Answer.SUCCESS, body)
