@@ -43,9 +43,9 @@ class PortForward:
 
     async def get(self, request: web.Request) -> web.StreamResponse:
         pod = (await self._site.pod(request)).message
-        check_upgrade(request)
         port = forwarded_port(request.query.getall("ports", []))
         sandbox = ready_sandbox(pod)
+        check_upgrade(request)
         async with self._sockets.opened(request) as client:
             for channel in PortChannel:
                 await client.send(channel, port.to_bytes(2, "little"))

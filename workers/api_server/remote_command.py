@@ -93,8 +93,10 @@ class RemoteCommand:
 
     async def _target(self, request: web.Request) -> tuple[Streams, Target]:
         pod = await self._site.pod(request)
+        streams = wanted_streams(request.query)
+        target = running_container(pod.message, request.query.get("container", ""))
         check_upgrade(request)
-        return wanted_streams(request.query), running_container(pod.message, request.query.get("container", ""))
+        return streams, target
 
     async def _run(self, socket: StreamSocket, session: str, streams: Streams, opening: Opening) -> StreamStatus | None:
         process = await self._podman.start_exec(session, tty=streams.tty, size=opening.size)

@@ -21,16 +21,23 @@ def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamRespons
     return web.get(path, handler, allow_head=False)
 
 
+def _stream_routes(site: Site) -> list[web.RouteDef]:
+    """By GET, as WebSockets begin. Clients whose WebSocket is refused ask again by POST, for SPDY: what they are told
+    then is what people see."""
+    commands, ports = RemoteCommand(site), PortForward(site)
+    streams = {"exec": commands.exec, "attach": commands.attach, "portforward": ports.get}
+    return [
+        route
+        for name, handler in streams.items()
+        for route in (_get(f"{_POD}/{name}", handler), web.post(f"{_POD}/{name}", handler))
+    ]
+
+
 def route_table(site: Site) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
-    reads, changes, pod_log, commands, ports = (
-        Reads(site),
-        Changes(site),
-        PodLog(site),
-        RemoteCommand(site),
-        PortForward(site),
-    )
+    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     return [
+        *_stream_routes(site),
         _get("/healthz", reads.healthz),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),
@@ -38,9 +45,6 @@ def route_table(site: Site) -> list[web.RouteDef]:
         _get(_POD, reads.pod),
         web.delete(_POD, changes.delete_pod),
         _get(f"{_POD}/log", pod_log.get),
-        _get(f"{_POD}/exec", commands.exec),
-        _get(f"{_POD}/attach", commands.attach),
-        _get(f"{_POD}/portforward", ports.get),
         _get("/api/v1/events", reads.events),
         _get("/api/v1/namespaces/{namespace}/events", reads.events),
         _get("/rootlet/v1/workers", reads.workers),

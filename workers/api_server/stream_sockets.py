@@ -38,8 +38,8 @@ STOPPING_WORDS: Final = "the agent's API server stops"
 
 def check_upgrade(request: web.Request) -> None:
     """Raises ApiError 400 unless the request wants a WebSocket that speaks one of the protocols."""
-    if request.headers.get(hdrs.UPGRADE, "").lower() != "websocket":
-        raise bad_request("Upgrade request required")
+    if request.method != hdrs.METH_GET or request.headers.get(hdrs.UPGRADE, "").lower() != "websocket":
+        raise bad_request("Upgrade request required: to a WebSocket")
     offered = [word.strip() for word in request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")]
     if not set(PROTOCOLS).intersection(offered):
         raise bad_request(
