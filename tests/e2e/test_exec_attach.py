@@ -190,13 +190,13 @@ def test_a_terminal_with_its_size(agent: Agent) -> None:
 def test_keys_go_through_as_they_are(agent: Agent) -> None:
     with terminal(agent.command("exec", "-it", "web", "-c", "main", "--", "sh")) as screen:
         screen.until(b"# ")
-        screen.type(b"sleep 1000\n")
-        screen.until(b"sleep 1000\r\n")
+        screen.type(b"echo begin''s; sleep 1000\n")
+        screen.until(b"begins\r\n")
         screen.type(CTRL_C)
         screen.until(b"# ")
         screen.type(b"echo code $?\n")
         screen.until(b"code 130\r\n")
-        screen.type(b"busybox stty raw -echo; echo ready; head -c 9 | busybox hexdump -C; busybox stty sane\n")
+        screen.type(b"busybox stty raw -echo; echo read''y; head -c 9 | busybox hexdump -C; busybox stty sane\n")
         screen.until(b"ready\n")
         screen.type(b"\x1b[A" + CTRL_C + CTRL_D + b"\x7f\x10\x11\xff")
         screen.until(b"1b 5b 41 03 04 7f 10 11  ff")
