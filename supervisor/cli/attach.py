@@ -5,10 +5,18 @@ from __future__ import annotations
 import click
 
 from supervisor.cli.containers import default_container, find_container
+from supervisor.cli.detach_keys import parse_detach_keys
 from supervisor.cli.exec import COMPLETED
 from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, namespace_option, split_pod_name
 from supervisor.cli.remote_command import Remote, run_remote, stream_query, usable_terminal
 from supervisor.client import pod_path
+
+
+def _keys(ctx: click.Context, param: click.Parameter, value: str) -> bytes:
+    try:
+        return parse_detach_keys(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
 
 
 @click.command()
@@ -17,10 +25,26 @@ from supervisor.client import pod_path
 @click.option("-i", "--stdin", is_flag=True, help="Pass standard input to the container, if it has `stdin: true`.")
 @click.option("-t", "--tty", is_flag=True, help="Standard input is a terminal, as the container's is (`tty: true`).")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what the container prints.")
+@click.option(
+    "--detach-keys",
+    default="",
+    callback=_keys,
+    metavar="KEYS",
+    help="In a terminal these keys leave the container alone, such as ctrl-p,ctrl-q.  [default: none do]",
+)
 @namespace_option
 @agent_options
 @click.pass_context
-def attach(ctx: click.Context, pod: str, container: str, stdin: bool, tty: bool, quiet: bool, namespace: str) -> int:
+def attach(
+    ctx: click.Context,
+    pod: str,
+    container: str,
+    stdin: bool,
+    tty: bool,
+    quiet: bool,
+    detach_keys: bytes,
+    namespace: str,
+) -> int:
     """Join the streams of a container's own process, until it ends.
 
     \b
@@ -51,6 +75,7 @@ def attach(ctx: click.Context, pod: str, container: str, stdin: bool, tty: bool,
             query=stream_query(container=chosen, stdin=stdin, tty=terminal),
             stdin=stdin,
             tty=terminal,
+            detach_keys=detach_keys,
         )
         code = run_remote(remote)
     if terminal and not quiet:

@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from ipc.stream_channels import Channel, ChannelSocket, StreamStatus, decode_status, encode_size
+from supervisor.cli.detach_keys import KeyFilter
 from supervisor.cli.options import Failure
 from supervisor.cli.terminal import BlockingFile, descriptor, is_terminal, raw_terminal, terminal_size
 from supervisor.stream_client import Query, StreamClient
@@ -34,6 +35,8 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
     stdin: bool
     tty: bool
     """Our standard input is a terminal, and the process's streams are one."""
+    detach_keys: bytes = b""
+    """In a terminal these leave the process alone; empty for none."""
 
 
 def usable_terminal(*, stdin: bool, tty: bool, quiet: bool) -> bool:
@@ -54,14 +57,11 @@ def stream_query(*, container: str, stdin: bool, tty: bool) -> list[tuple[str, s
 
 
 def run_remote(remote: Remote) -> int:
-    """Stream until the process ends: its exit code. Raises Failure, AgentError, and OSError of our own output.
+    """Stream until the process ends: its exit code. Raises Failure, AgentError, and BrokenPipeError of our own output.
 
     Ended by a signal it raises click's Exit, with 128 and the signal's number as a shell shows it.
     """
-    with contextlib.ExitStack() as stack:
-        if remote.tty:
-            stack.enter_context(raw_terminal(sys.stdin.fileno()))
-        return asyncio.run(_until_signalled(remote))
+    return asyncio.run(_until_signalled(remote))
 
 
 async def _until_signalled(remote: Remote) -> int:
@@ -72,13 +72,18 @@ async def _until_signalled(remote: Remote) -> int:
         received.append(signum)
         task.cancel()
 
-    with _handled(dict.fromkeys(ENDING_SIGNALS, end)):
+    # A signal that comes later than the raw terminal finds its handler.
+    with _handled(dict.fromkeys(ENDING_SIGNALS, end)), _terminal(remote):
         try:
             return await task
         except asyncio.CancelledError:
             if not received:
                 raise
             raise click.exceptions.Exit(128 + received[0]) from None
+
+
+def _terminal(remote: Remote) -> contextlib.AbstractContextManager[None]:
+    return raw_terminal(sys.stdin.fileno()) if remote.tty else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
@@ -95,18 +100,21 @@ def _handled(handlers: Mapping[signal.Signals, Callable[[int], None]]) -> Iterat
 
 async def _stream(remote: Remote) -> int:
     async with StreamClient(remote.socket) as client, client.opened(remote.path, remote.query) as channels:
-        tasks = []
-        if remote.tty:
-            tasks.append(asyncio.ensure_future(_follow_size(channels, sys.stdin.fileno())))
-        if remote.stdin:
-            tasks.append(asyncio.ensure_future(_send_input(channels)))
+        keys = KeyFilter(remote.detach_keys if remote.tty else b"")
+        output = asyncio.ensure_future(_show_output(channels))
+        detached = asyncio.ensure_future(_send_input(channels, keys) if remote.stdin else _never())
+        size = asyncio.ensure_future(_follow_size(channels, sys.stdin.fileno()) if remote.tty else _never())
         try:
-            status = await _show_output(channels)
+            await asyncio.wait((output, detached), return_when=asyncio.FIRST_COMPLETED)
+            return _exit_code(output.result()) if output.done() else 0
         finally:
-            for task in tasks:
+            for task in (output, detached, size):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-    return _exit_code(status)
+            await asyncio.gather(output, detached, size, return_exceptions=True)
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
 
 
 def _exit_code(status: StreamStatus | None) -> int:
@@ -137,13 +145,18 @@ async def _follow_size(channels: ChannelSocket, fd: int) -> None:
         loop.remove_signal_handler(signal.SIGWINCH)
 
 
-async def _send_input(channels: ChannelSocket) -> None:
-    """Our standard input, to its end; that of a process that does not read it any more goes nowhere."""
+async def _send_input(channels: ChannelSocket, keys: KeyFilter) -> None:
+    """Our standard input, to its end; that of a process that does not read it any more goes nowhere. Back only when the
+    keys were typed that leave the process alone."""
     file = BlockingFile(descriptor(sys.stdin))
     with contextlib.suppress(ConnectionError):
-        while data := await _read(file):
-            await channels.send(Channel.STDIN, data)
+        while not keys.detached and (data := await _read(file)):
+            if typed := keys.feed(data):
+                await channels.send(Channel.STDIN, typed)
+        if keys.detached:
+            return
         await channels.end(Channel.STDIN)
+    await _never()
 
 
 async def _read(file: BlockingFile) -> bytes:
@@ -163,8 +176,17 @@ async def _show_output(channels: ChannelSocket) -> StreamStatus | None:
         if message.channel == Channel.ERROR and not message.ends:
             return _decoded(message.data)
         if message.channel in files:
-            await files[Channel(message.channel)].write(message.data)
+            await _write(files[Channel(message.channel)], message.data)
     return None
+
+
+async def _write(file: BlockingFile, data: bytes) -> None:
+    try:
+        await file.write(data)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Failure(f"the output cannot be written: {error.strerror}") from None
 
 
 def _decoded(data: bytes) -> StreamStatus | None:

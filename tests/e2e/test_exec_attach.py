@@ -314,15 +314,16 @@ def test_attach_feeds_a_container_with_an_input(agent: Agent) -> None:
 def test_attach_to_a_terminal_and_again(agent: Agent) -> None:
     agent.run(pod("shell", container(script="exec sh", stdin=True, tty=True)))
     for _ in range(2):
-        with terminal(agent.command("attach", "-it", "shell")) as screen:
+        with terminal(agent.command("attach", "-it", "shell", "--detach-keys", "ctrl-p,ctrl-q")) as screen:
             screen.until(b"try pressing enter.")
             agent.until(screen.is_raw, "the terminal is raw")
             screen.type(b"\nbusybox stty size\n")
             screen.until(b"%d %d\r\n" % SIZE)
-            screen.process.send_signal(signal.SIGTERM)
-            assert screen.wait() == 128 + signal.SIGTERM
+            screen.type(b"\x10\x11")
+            assert screen.wait() == 0
     with terminal(agent.command("attach", "-it", "shell")) as screen:
         screen.until(b"try pressing enter.")
+        agent.until(screen.is_raw, "the terminal is raw")
         screen.type(b"\nexit\n")
         assert screen.wait() == 0
         assert b"Session ended, resume using 'rootlet attach shell -c main -n default -i -t' command" in screen.screen
