@@ -18,6 +18,9 @@ CONNECT_TIMEOUT_S: Final = 5.0
 OPEN_TIMEOUT_S: Final = 75.0
 """How long the agent may take to open a stream: longer than it waits for Podman itself."""
 CLOSE_TIMEOUT_S: Final = 2.0
+MAX_OPENING: Final = 16
+"""Streams that are being opened at once. A Unix socket whose backlog is full does not make connections wait: it refuses
+them, and asyncio takes that for a success."""
 
 Query = Sequence[tuple[str, str]]
 
@@ -27,6 +30,7 @@ class StreamClient:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
+        self._turns = asyncio.Semaphore(MAX_OPENING)
         refusals = aiohttp.TraceConfig()
         refusals.on_request_end.append(_refuse)
         self._http = aiohttp.ClientSession(
@@ -47,7 +51,7 @@ class StreamClient:
     async def opened(self, path: str, query: Query) -> AsyncIterator[ChannelSocket]:
         """A stream; closed at the end."""
         try:
-            async with asyncio.timeout(OPEN_TIMEOUT_S):
+            async with asyncio.timeout(OPEN_TIMEOUT_S), self._turns:
                 socket = await self._http.ws_connect(
                     path,
                     params=query,

@@ -127,7 +127,7 @@ def test_many_at_once_leave_nothing(agent: Agent) -> None:
 
     with ThreadPoolExecutor(MANY) as threads:
         assert list(threads.map(one, range(MANY))) == [(number, b"%d" % number) for number in range(MANY)]
-    agent.until(lambda: (server.num_fds(), server.num_threads()) == before, "descriptors and threads as before")
+    agent.until(lambda: server.num_fds() <= before[0] and server.num_threads() <= before[1], "nothing is left")
 
 
 def test_which_container_is_said(agent: Agent) -> None:
@@ -144,7 +144,7 @@ def test_what_cannot_be(agent: Agent) -> None:
     empty = agent.cli("exec", "web")
     assert (empty.code, empty.err) == (1, "error: you must specify at least one command for the container\n")
     agent.write(pod("once", container(script="exit 0"), restartPolicy="Never"))
-    agent.until(lambda: agent.row("once")[2:3] == ["Completed"], "it has completed")
+    agent.until(lambda: agent.pods().get("once", {}).get("status", {}).get("phase") == "Succeeded", "it has completed")
     done = agent.cli("exec", "once", "--", "true")
     assert done.code == 1
     assert done.err == "error: cannot exec into a container in a completed pod; current phase is Succeeded\n"
@@ -243,7 +243,7 @@ def test_a_client_that_is_killed(agent: Agent, tmp_path: Path) -> None:
         assert command.stdout.readline() == b"there\n"
         command.kill()
     agent.until(lambda: run(agent, "web", "--", "ls", "/tmp/went-on").returncode == 0, "the command went on")
-    agent.until(lambda: server.num_fds() == before, "descriptors as before")
+    agent.until(lambda: server.num_fds() <= before, "no descriptor is left")
 
 
 def test_a_container_that_ends_takes_its_commands_along(agent: Agent) -> None:

@@ -28,7 +28,9 @@ DEADLINE_S: Final = 60.0
 ECHO: Final = 7000
 NAMED: Final = 7001
 CLOSED: Final = 7002
-SERVE: Final = f"trap 'exit 0' TERM; busybox nc -ll -p {NAMED} -e echo named & busybox nc -ll -p {ECHO} -e cat & wait"
+SERVE: Final = (
+    f"trap 'exit 0' TERM; busybox tcpsvd -c 200 -b 200 0 {ECHO} cat & busybox tcpsvd 0 {NAMED} echo named & wait"
+)
 """Echoes on one port, says one word on the other."""
 PORTS: Final = [{"containerPort": NAMED, "name": "word"}, {"containerPort": 53, "name": "dns", "protocol": "UDP"}]
 
@@ -155,11 +157,11 @@ def test_many_at_once_leave_nothing(agent: Agent) -> None:
             for number, connection in enumerate(connections):
                 assert connection.recv(100) == b"%d\n" % number
             assert server.num_fds() >= before[0] + 2 * MANY
-        agent.until(lambda: (server.num_fds(), command.num_fds()) == before, "descriptors as before")
+        agent.until(lambda: server.num_fds() <= before[0] and command.num_fds() <= before[1], "no descriptor is left")
         with ThreadPoolExecutor(MANY) as threads:
             words = [b"word %d" % number for number in range(MANY)]
             assert list(threads.map(lambda word: ask(found, port, word), words)) == words
-        agent.until(lambda: (server.num_fds(), command.num_fds()) == before, "descriptors as before")
+        agent.until(lambda: server.num_fds() <= before[0] and command.num_fds() <= before[1], "no descriptor is left")
 
 
 def test_a_port_on_which_nobody_listens(agent: Agent) -> None:
@@ -229,7 +231,7 @@ def test_a_pod_in_the_hosts_network(agent: Agent) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number = free.getsockname()[1]
-    script = f"trap 'exit 0' TERM; busybox nc -ll -p {number} -e cat & wait"
+    script = f"trap 'exit 0' TERM; busybox tcpsvd 127.0.0.1 {number} cat & wait"
     agent.run(pod("host", container(script=script), hostNetwork=True))
     with forwarding(agent, "host", "--address", "127.0.0.1", f":{number}") as found:
         assert ask(found, found.port(), b"host") == b"host"
@@ -264,7 +266,7 @@ def test_a_port_that_is_taken(agent: Agent) -> None:
 
 def test_a_pod_that_does_not_run(agent: Agent) -> None:
     agent.write(pod("done", container(script="exit 0"), restartPolicy="Never"))
-    agent.until(lambda: agent.row("done")[2:3] == ["Completed"], "it has completed")
+    agent.until(lambda: agent.pods().get("done", {}).get("status", {}).get("phase") == "Succeeded", "it has completed")
     done = agent.cli("port-forward", "done", "8080:80")
     assert (done.code, done.err) == (
         1,
