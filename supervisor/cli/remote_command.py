@@ -106,7 +106,10 @@ async def _stream(remote: Remote) -> int:
         size = asyncio.ensure_future(_follow_size(channels, sys.stdin.fileno()) if remote.tty else _never())
         try:
             await asyncio.wait((output, detached), return_when=asyncio.FIRST_COMPLETED)
-            return _exit_code(output.result()) if output.done() else 0
+            if output.done():
+                return _exit_code(output.result())
+            detached.result()
+            return 0
         finally:
             for task in (output, detached, size):
                 task.cancel()
