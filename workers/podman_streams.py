@@ -28,6 +28,8 @@ BASE_URL: Final = "http://d/v4.0.0/libpod/"
 CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 30.0
 """For one answer, and for a process to be started, in seconds."""
+MAX_CALLS: Final = 8
+"""Calls of these under way at once, starts of commands among them; more of them wait."""
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 """Largest answer to one of these calls."""
 MAX_HEAD_BYTES: Final = 16 * 1024
@@ -139,6 +141,7 @@ class PodmanStreams:
     def __init__(self, socket_path: str) -> None:
         self._socket_path = socket_path
         self._session: aiohttp.ClientSession | None = None
+        self._turns = asyncio.Semaphore(MAX_CALLS)
 
     async def create_exec(self, id: str, command: Sequence[str], *, stdin: bool, tty: bool) -> str:
         """A command in a running container, not started yet: its session's id. WRONG_STATE when it does not run."""
@@ -184,7 +187,7 @@ class PodmanStreams:
 
     async def _call(self, call: str, method: str, path: str, body: Any = None) -> bytes:
         try:
-            async with self._http.request(method, BASE_URL + path, json=body) as response:
+            async with self._turns, self._http.request(method, BASE_URL + path, json=body) as response:
                 answer, status = await _content(call, response), response.status
         except TimeoutError:
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
@@ -205,7 +208,7 @@ class PodmanStreams:
 
     async def _take_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
         try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
+            async with self._turns, asyncio.timeout(CALL_TIMEOUT_S):
                 return await self._taken_over(call, path, body, tty=tty)
         except TimeoutError:
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None

@@ -181,12 +181,19 @@ async def _until_over(forwarding: _Forwarding, watch: _Watch) -> None:
         running.cancel()
         (outcome,) = await asyncio.gather(running, return_exceptions=True)
     if not over.done():
-        raise outcome if isinstance(outcome, Exception) else Failure(LOST, prefix="")
+        raise _failure(outcome)
     why = over.result()
     if isinstance(why, str):
         raise Failure(why, prefix="")
     if why != signal.SIGINT:
         raise click.exceptions.Exit(128 + why)
+
+
+def _failure(outcome: BaseException | None) -> BaseException:
+    """Of what has ended the forwarding itself. A broken pipe ends every command without a word."""
+    if isinstance(outcome, OSError) and not isinstance(outcome, BrokenPipeError):
+        return Failure(f"no connection can be taken any more: {outcome.strerror}")
+    return outcome or Failure(LOST, prefix="")
 
 
 # --- connections -------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class PortForward:
         try:
             copy = _Copy(client, connection)
             ended = await self._sockets.first_end(client, copy.from_pod(), copy.to_pod())
-        except ConnectionError as error:
+        except OSError as error:
             return _words(error)
         finally:
             connection.close()
