@@ -33,7 +33,7 @@ from workers.podman_streams import ProcessStreams
 from workers.runtime import ErrorKind, RuntimeCallError
 
 FIRST_SIZE_WAIT_S: Final = 0.5
-"""How long a command in a terminal waits for the client to say how large that is: kubectl says so first of all."""
+"""How long a terminal waits for the client to say how large it is: kubectl says so first of all."""
 END_POLL_S: Final = 0.05
 END_POLLS: Final = 100
 """How often Podman is asked about an end before the streams are said to have ended without one."""
@@ -116,8 +116,13 @@ class RemoteCommand:
     async def _join(
         self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target
     ) -> StreamStatus | None:
+        opening = await _opening(socket) if target.tty and streams.stdin else Opening()
+        if opening.gone:
+            return None
         copy = _Copy(socket, process, streams, lambda size: self._podman.resize_container(target.id, size))
-        ended = await self._sockets.first_end(socket, *copy.ways(None))
+        if opening.size is not None:
+            await copy.set_size(opening.size)
+        ended = await self._sockets.first_end(socket, *copy.ways(opening.held))
         if ended is not Ended.FINISHED:
             return _broken_off(ended)
         await _settled(lambda: self._end(target))
@@ -186,12 +191,20 @@ class _Copy:
                 return  # Nobody reads it any more; what the process has said is still on its way.
 
     async def _follow_size(self) -> Ended:
-        """A size that cannot be set is no reason to end anything: the process may just have ended."""
         while True:
             try:
-                await self._resize(decode_size(await self._size.get()))
-            except (ValueError, RuntimeCallError) as error:
+                size = decode_size(await self._size.get())
+            except ValueError as error:
                 log.info("a terminal was not resized: %s", error)
+            else:
+                await self.set_size(size)
+
+    async def set_size(self, size: TerminalSize) -> None:
+        """One that cannot be set is no reason to end anything: the process may just have ended."""
+        try:
+            await self._resize(size)
+        except RuntimeCallError as error:
+            log.info("a terminal was not resized: %s", error)
 
 
 async def _settled(ask: Callable[[], Awaitable[T | None]]) -> T:

@@ -263,6 +263,23 @@ async def test_attach_has_the_containers_own_streams(master: Master, podman: Pod
     assert seen == ["stream=true&stdin=false&stdout=true&stderr=true&detachKeys="]
 
 
+async def test_a_joined_terminal_has_the_clients_size_before_its_keys(master: Master, podman: PodmanEnd) -> None:
+    async def first_key(process: Process) -> int:
+        await process.input.readexactly(1)
+        await process.say_raw(",".join(podman.resized).encode())
+        return 0
+
+    podman.program = first_key
+    pod = web()
+    shell = msgspec.structs.replace(pod.pod.spec.containers[0], tty=True, stdin=True)
+    spec = msgspec.structs.replace(pod.pod.spec, containers=(shell,))
+    master.ready(msgspec.structs.replace(pod, pod=msgspec.structs.replace(pod.pod, spec=spec)))
+    async with opened(master, "attach", (*EXEC[1:], ("tty", "true"))) as client:
+        await client.channels.send(Channel.RESIZE, encode_size(TerminalSize(97, 31)))
+        await client.channels.send(Channel.STDIN, b"x")
+        assert (await client.rest())[0] == {Channel.STDOUT: b"w=97&h=31"}
+
+
 async def test_many_at_once_leave_no_task(master: Master, podman: PodmanEnd) -> None:
     podman.program = echo
     master.ready(web())
