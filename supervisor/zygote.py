@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -62,6 +63,7 @@ def start_zygote(
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     gc.collect()
+    sys._clear_type_cache()
     gc.freeze()
     pid = os.fork()
     if pid == 0:

@@ -279,7 +279,7 @@ class Agent:
         if isinstance(message, Track):
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
-            self._given.watch.forgotten(message.uid)
+            self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
         if child is not None and child.alive:
             child.to_child.post(message)
 
@@ -295,16 +295,19 @@ class Agent:
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")
 
+    def _newest_look(self, uid: str) -> float:
+        """When the look began that says most about that pod, monotonic seconds."""
+        return max(self._seen_at.get(uid, 0.0), self._relisted_at)
+
     def _tell(self, message: Any) -> None:
         match message:
             case PodChanged():
                 uid = message.pod.metadata.uid
-                seen_at = max(self._seen_at.get(uid, 0.0), self._relisted_at)
-                self._given.watch.told(self.told.get(uid), message, seen_at)
+                self._given.watch.told(self.told.get(uid), message, self._newest_look(uid))
                 self.told[uid] = message
             case PodGone(uid=uid):
                 self._given.trace.note(f"told {uid[:8]} is gone")
-                self._given.watch.forgotten(uid)
+                self._given.watch.forgotten(uid, self._newest_look(uid))
                 self.told.pop(uid, None)
             case FeedSynced():
                 self._given.trace.note("api server knows everything")
