@@ -63,7 +63,9 @@ def start_zygote(
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     gc.collect()
-    sys._clear_type_cache()
+    if sys.version_info < (3, 12):
+        # It counts references to names. Each child would let go of them one by one, on as many pages.
+        sys._clear_type_cache()
     gc.freeze()
     pid = os.fork()
     if pid == 0:
