@@ -427,7 +427,7 @@ class SyncLoop:
         for uid in self._queue.pop_due(now.mono):
             life = self._lives.get(uid)
             if life is not None and not life.finished:
-                life.pending = True
+                life.resync()
                 self._touched.add(uid)
         for life in self._lives:
             if life.is_past_deadline(now):

@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -64,6 +65,9 @@ def start_zygote(
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     gc.collect()
+    if sys.version_info < (3, 12):
+        # It counts references to names. Each child would let go of them one by one, on as many pages.
+        sys._clear_type_cache()
     gc.freeze()
     pid = os.fork()
     if pid == 0:

@@ -1,11 +1,12 @@
 """Observation for the whole node: answers the master's requests, and finds by itself what nobody asked about.
 
 Mirrors the generic PLEG (pkg/kubelet/pleg/generic.go). Different on purpose: a relist every ten seconds instead of one,
-and every thirty when the last ones found nothing new, because ends of processes (pidfds) and Podman's events mark
-single pods to be looked at; and a pod that is asked for is looked at alone, unless so many wait that one relist is
-cheaper.
+and every five minutes when the last ones found nothing new (as upstream's evented PLEG, pkg/kubelet/pleg/evented.go),
+because ends of processes (pidfds) and Podman's events mark single pods to be looked at; and a pod that is asked for is
+looked at alone, unless so many wait that one relist is cheaper.
 
-While nothing happens a relist is two calls (the containers, and the pods that have none), whatever the number of pods.
+While nothing happens a relist is two calls (the containers, and the pods that have none), whatever the number of pods,
+and between relists Podman is asked for a sign of life.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import logging
 import math
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final, assert_never
 
 from ipc.board import WorkerRowWriter
@@ -54,6 +55,9 @@ from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, Ru
 
 RELIST_JITTER: Final = 0.2
 """The relist period varies by this part of it, so that several agents of one host do not march in step."""
+LIVENESS_PERIOD_S: Final = 30.0
+"""Longest time without a call of Podman, in seconds, before it is pinged (0.4 ms): one that hangs while nothing happens
+is missed before somebody needs it."""
 RETRY_INITIAL_S: Final = 0.25
 """Delay before a failed look is repeated, in seconds; it doubles."""
 RETRY_MAX_S: Final = 10.0
@@ -123,6 +127,7 @@ class NodeWorker:
     ) -> None:
         settings = context.settings
         self._relist_period_s = settings.relist_period_s
+        self._quiet_relist_period_s = settings.quiet_relist_period_s
         self._channel = channel
         self._runtime = runtime
         self._clock = clock
@@ -154,7 +159,9 @@ class NodeWorker:
         self._relist_at = 0.0
         """When the next relist is due, in monotonic seconds; infinite while one is under way."""
         self._quiet_relists = 0
-        """How many in a row found nothing new, and nobody had a reason to doubt."""
+        """How many in a row that were due found nothing new, and nobody had a reason to doubt."""
+        self._ping_at = 0.0
+        """When Podman is to be asked for a sign of life, in monotonic seconds."""
         self._relist_failures = 0
         """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
         self._health = RuntimeHealth(healthy=False)
@@ -204,8 +211,15 @@ class NodeWorker:
             self._wake.set()
 
     def _doubt(self) -> None:
-        """Something may have happened without a word: relist more often."""
+        """Something may have happened without a word: relist soon, and more often."""
         self._quiet_relists = 0
+        self._relist_within(self._relist_period_s)
+
+    def _relist_within(self, seconds: float) -> None:
+        """At the latest. One that is under way is not the one that is meant."""
+        if self._relist_at != math.inf:
+            self._relist_at = min(self._relist_at, self._clock.now().mono + seconds)
+            self._wake.set()
 
     # --- hints ---
 
@@ -252,6 +266,8 @@ class NodeWorker:
                 await self._relist()
             elif due:
                 await self._round(due[:MAX_ROUND_PODS])
+            elif now >= self._ping_at and not self._relist_failures:
+                await self._ping()
             else:
                 await self._sleep(now)
             self._count()
@@ -260,7 +276,7 @@ class NodeWorker:
         """Until something is due or asked for."""
         self._row_writer.step("waiting")
         self._wake.clear()
-        wake_at = min((self._relist_at, *(() if self._relist_failures else self._due.values())))
+        wake_at = min((self._relist_at, *(() if self._relist_failures else (self._ping_at, *self._due.values()))))
         try:
             async with asyncio.timeout(max(0.0, wake_at - now)):
                 await self._wake.wait()
@@ -283,6 +299,8 @@ class NodeWorker:
             self._retry(looks[look], f"not within {ROUND_S} s")
         for look in done:
             look.result()
+        if self._observer.has_blind_spots:
+            self._doubt()
 
     async def _observe(self, uid: str) -> None:
         try:
@@ -295,13 +313,27 @@ class NodeWorker:
             if not self._relist_failures:
                 await self._fail_relist(error.message)
             return
+        if is_in_motion(status):
+            self._ask(uid, self._clock.now().mono + self._relist_period_s)
         await self._send(Observed(observations=(self._record(status),)))
+
+    async def _ping(self) -> None:
+        """Does it live? What it is, too: another version may have taken its place."""
+        self._row_writer.step("asking for a sign of life")
+        self._ping_at = self._clock.now().mono + LIVENESS_PERIOD_S
+        try:
+            version = await self._runtime.version()
+        except RuntimeCallError as error:
+            await self._fail_relist(error.message)
+            return
+        await self._report_health(RuntimeHealth(healthy=True, version=version))
 
     async def _relist(self) -> None:
         """Look at everything; whoever waits is answered with it."""
         self._row_writer.step("relisting")
         waiting = tuple(self._due)
         self._due.clear()
+        was_due = 0.0 < self._relist_at <= self._clock.now().mono
         self._relist_at = math.inf
         try:
             version = self._health.version or await self._runtime.version()
@@ -312,11 +344,12 @@ class NodeWorker:
             await self._fail_relist(error.message)
             return
         self._relist_failures = 0
+        self._ping_at = self._clock.now().mono + LIVENESS_PERIOD_S
         self.garbage.relisted()
         await self._report_health(RuntimeHealth(healthy=True, version=version))
-        await self._answer(waiting, relisting)
+        await self._answer(waiting, relisting, was_due=was_due)
 
-    async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
+    async def _answer(self, waiting: Sequence[str], relisting: Relisting, *, was_due: bool) -> None:
         """Observed for those who waited. Relisted only if nothing was missed; else what did change is observed, too."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
@@ -329,24 +362,29 @@ class NodeWorker:
         answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
-        self._heed_surprises(waiting, relisting, [uid for uid in news if seen[uid].changed])
+        changed = {uid for uid in news if seen[uid].changed}
+        if self._is_surprised(relisting, changed - set(waiting)):
+            self._quiet_relists = 0
+        elif was_due:
+            self._quiet_relists += 1
         if failed:
             again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
             self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
             return
-        period_s = relist_period_s(self._relist_period_s, self._quiet_relists)
+        period_s = relist_period_s(
+            self._relist_period_s, self._quiet_relist_period_s, self._quiet_relists, relisting.list_s
+        )
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
-        changed = within_one_message(seen[uid] for uid in news)
-        await self._send(Relisted(started_at=relisting.started_at, changed=changed))
+        told = within_one_message(seen[uid] for uid in news)
+        await self._send(Relisted(started_at=relisting.started_at, changed=told))
 
-    def _heed_surprises(self, waiting: Sequence[str], relisting: Relisting, changed: Sequence[str]) -> None:
-        """What changed without any hint was missed, and what is between two states may not come to its end."""
+    def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
+        """What changed without any hint was ``missed``, what is between two states may not come to its end, and what
+        Podman's death has left may not be over."""
         in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
-        if relisting.failures or in_motion or self._observer.has_blind_spots or set(changed) - set(waiting):
-            self._doubt()
-        else:
-            self._quiet_relists += 1
+        blind = self._observer.has_blind_spots or self.garbage.is_due
+        return bool(relisting.failures or in_motion or blind or missed)
 
     # --- results ---
 

@@ -27,6 +27,8 @@ class Relisting(msgspec.Struct, frozen=True, kw_only=True):
     """Everything of ours, as it was after ``started_at`` (monotonic seconds)."""
 
     started_at: float
+    list_s: float
+    """How long the lists took, in seconds; inspecting what they show has changed is not in it."""
     statuses: Mapping[str, RuntimePodStatus]
     """By uid; what is neither here nor among the failures does not exist."""
     failures: Mapping[str, RuntimeCallError]
@@ -126,7 +128,7 @@ class Observer:
                 statuses[uid] = self._status(uid, members.pods, members.container_ids, listing.started_at)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
-        return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
+        return Relisting(started_at=listing.started_at, list_s=listing.took_s, statuses=statuses, failures=pod_failures)
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -148,7 +150,8 @@ class Observer:
         containers, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
         unlisted = [await self._pod(id) for id in sorted(unlisted_pods(containers, empty))]
         pods = (*empty, *(pod for pod in unlisted if pod is not None))
-        return Listing(started_at=started_at, containers=containers, pods=pods)
+        took_s = self._clock.now().mono - started_at
+        return Listing(started_at=started_at, containers=containers, pods=pods, took_s=took_s)
 
     async def _pod(self, id: str) -> ListedPod | None:
         try:

@@ -312,7 +312,7 @@ class Agent:
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
-            self._given.watch.forgotten(message.uid)
+            self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
         if child is not None and child.alive:
             child.to_child.post(message)
 
@@ -336,16 +336,19 @@ class Agent:
         if command.terminating:
             self._given.watch.probes.goes_down(command.uid)
 
+    def _newest_look(self, uid: str) -> float:
+        """When the look began that says most about that pod, monotonic seconds."""
+        return max(self._seen_at.get(uid, 0.0), self._relisted_at)
+
     def _tell(self, message: Any) -> None:
         match message:
             case PodChanged():
                 uid = message.pod.metadata.uid
-                seen_at = max(self._seen_at.get(uid, 0.0), self._relisted_at)
-                self._given.watch.told(self.told.get(uid), message, seen_at)
+                self._given.watch.told(self.told.get(uid), message, self._newest_look(uid))
                 self.told[uid] = message
             case PodGone(uid=uid):
                 self._given.trace.note(f"told {uid[:8]} is gone")
-                self._given.watch.forgotten(uid)
+                self._given.watch.forgotten(uid, self._newest_look(uid))
                 self.told.pop(uid, None)
             case FeedSynced():
                 self._given.trace.note("api server knows everything")

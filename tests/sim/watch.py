@@ -61,6 +61,8 @@ class Watch:
         self._started_late: set[str] = set()
         """Containers that a call has started which nobody waited for any more: nothing can prevent a twin then, it is
         only found and stopped."""
+        self._made_late_at: dict[str, float] = {}
+        """When a call that nobody waited for any more last had an effect on a pod, monotonic seconds."""
         self._sidecars: dict[str, dict[str, Container]] = {}
         """By uid and name, as the newest sync has them."""
         self._initialized: set[str] = set()
@@ -106,8 +108,12 @@ class Watch:
         if done.error == "Internal":
             self._broke(f"an error of the worker's own: {done.message}")
 
-    def forgotten(self, uid: str) -> None:
-        """The master says that nothing of the pod is left."""
+    def forgotten(self, uid: str, seen_at: float) -> None:
+        """The master says that nothing of the pod is left, as was seen then (monotonic seconds). What a call that nobody
+        waits for any more has made since is found as an orphan's."""
+        if self._made_late_at.get(uid, 0.0) >= seen_at:
+            self.began_anew(uid)
+            return
         left = [c.name for c in self.podman.of_pod(uid)]
         left += [pod.name for pod in self.podman.pods.values() if pod.labels.get(labels.POD_UID) == uid]
         if left:
@@ -138,6 +144,7 @@ class Watch:
         """One actor per pod, and no pod by another's."""
         self.note(f"{caller.name if caller else 'somebody'}: {what}")
         if caller is None:
+            self._made_late_at[uid] = self._mono
             return None
         request = caller.request
         if request is None:

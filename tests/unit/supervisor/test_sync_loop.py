@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -552,9 +554,9 @@ PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="ErrIm
 
 
 def due_in_s(talk: Talk, uid: str) -> int:
-    """After how many ticks of a second the pod is looked at again."""
+    """After how many ticks of a second the pod is synced again, or looked at first."""
     for seconds in range(1, 200):
-        if talk.tick() == [f"observe {uid}"]:
+        if talk.tick() in ([f"observe {uid}"], [f"sync {uid}"]):
             return seconds
     raise AssertionError("never")
 
@@ -575,6 +577,32 @@ def test_the_next_sync_comes_in_time(error: str, results: tuple[SyncResult, ...]
     talk.see(running("a"))
     talk.done("a", error=error, results=results)
     assert between_s[0] <= due_in_s(talk, "a") <= between_s[1]
+
+
+def test_after_a_sync_that_found_nothing_to_do_the_next_one_needs_no_look() -> None:
+    talk = Talk()
+    talk.start("a")
+    assert talk.tick(after_s=100.0) == ["sync a"]
+    again = talk.syncs["a"]
+    talk.done("a")
+    assert talk.tick(after_s=100.0) == ["sync a"]
+    assert talk.syncs["a"].min_observed_at == again.min_observed_at, "the worker believes that view too"
+    talk.done("a")
+    assert talk.update(pod("a", image="v2")) == ["observe a"], "an edit has one of its own"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"error": "Timeout"}, {"cancelled": True}, {"results": (PULL,)}, {"changed": True}],
+    ids=["failed", "cancelled", "failed in part", "did something"],
+)
+def test_after_any_other_sync_the_next_one_needs_a_look(answer: dict[str, Any]) -> None:
+    talk = Talk()
+    talk.start("a")
+    talk.tick(after_s=100.0)
+    asked = talk.done("a", **answer) + talk.tick(after_s=100.0)
+    assert asked == ["observe a"]
+    assert talk.see(running("a")) == ["sync a"]
 
 
 @pytest.mark.parametrize(("wait_s", "due_s"), [(3, 3), (40, 40), (300, 60)])

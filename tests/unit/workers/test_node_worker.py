@@ -33,11 +33,14 @@ from tests.fakes.clock import SimClock, simulate
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
-from workers.node_worker import HINTS, KNOWN_END_S, RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.doubts import STUCK_SLACK_S
+from workers.node_worker import HINTS, KNOWN_END_S, LIVENESS_PERIOD_S, RETRY_MAX_S, ROUND_S, retry_delay_s
 from workers.runtime import InspectedContainer, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
+GROWN = 6
+"""After so many quiet relists they are as rare as they get."""
 FOREVER = ("sleep", "1000000")
 
 
@@ -315,10 +318,10 @@ async def test_lost_hints_only_delay() -> None:
 async def test_the_relist_period_grows_while_nothing_is_new_and_varies_by_a_fifth() -> None:
     host = Host()
     async with host.worker() as master:
-        gaps = await _gaps_between_relists(master, 30)
-        assert all(16.0 <= gap <= 24.01 for gap in gaps[:1])
-        assert all(24.0 <= gap <= 36.01 for gap in gaps[1:])
-        assert max(gaps[1:]) - min(gaps[1:]) > 6.0
+        gaps = await _gaps_between_relists(master, 40)
+        for gap, period_s in zip(gaps, (10, 20, 40, 80, 160, *[300] * 35), strict=True):
+            assert 0.8 * period_s <= gap <= 1.2 * period_s + 0.01
+        assert max(gaps[5:]) - min(gaps[5:]) > 60.0
 
 
 async def _gaps_between_relists(master: Master, count: int) -> list[float]:
@@ -337,16 +340,78 @@ async def test_what_was_missed_makes_the_next_relist_come_sooner() -> None:
     host.running("u2")
     async with host.worker() as master:
         master.send(Track(uid="u1", row=0), Track(uid="u2", row=1))
-        await _gaps_between_relists(master, 5)
+        await _gaps_between_relists(master, GROWN)
         host.podman.mute = True
         host.running("u1", 1)
-        missed, sooner, *later = await _gaps_between_relists(master, 4)
-        assert missed >= 24.0
+        missed, sooner, *later = await _gaps_between_relists(master, GROWN + 2)
+        assert missed >= 240.0
         assert sooner <= 12.01
         assert 16.0 <= later[0] <= 24.01
         host.podman.mute = False
         host.podman.exit(container)  # told by its pidfd: no reason for doubt
-        assert min(await _gaps_between_relists(master, 4)) >= 24.0
+        assert min(await _gaps_between_relists(master, 4)) >= 240.0
+
+
+@simulated
+async def test_relists_that_somebody_asks_for_say_nothing_of_quiet() -> None:
+    host = Host()
+    async with host.worker() as master:
+        for _ in range(10):
+            before = len(master.reports)
+            master.send(Relist())
+            await master.first(Relisted, after=before)
+        assert (await _gaps_between_relists(master, 1))[0] <= 12.01
+
+
+@simulated
+async def test_what_stops_for_ever_is_looked_at_alone_until_its_time_is_over() -> None:
+    host = Host()
+    container = host.container(host.pod("u1"), "u1", **{labels.GRACE_PERIOD_S: "20"})
+    host.podman.start_container(container)
+    for number in range(9):
+        host.running(f"other{number}")
+    async with host.worker() as master:
+        master.send(Track(uid="u1", row=0))
+        await _gaps_between_relists(master, GROWN)
+        host.podman.abandon(container, "stopping")
+        before, began, relists = len(master.reports), host.now(), host.calls("list_containers")
+        master.send(Observe(uids=("u1",)))  # as after a sync that could not end it
+        await master.observation("u1", lambda s: s.containers[0].state is ContainerState.UNKNOWN, before)
+        assert host.now() < began + 20 + STUCK_SLACK_S + 10.1
+        assert host.calls("list_containers") == relists
+
+
+@simulated
+async def test_a_podman_that_hangs_while_nothing_happens_is_missed_soon() -> None:
+    host = Host()
+    host.running("u1")
+    async with host.worker() as master:
+        await _gaps_between_relists(master, GROWN)
+        before, began = len(master.reports), host.now()
+        host.runtime.fail(1, Flavour.TIMED_OUT, "version")
+        sick = await master.first(RuntimeHealth, after=before)
+        assert not sick.healthy
+        assert host.now() <= began + LIVENESS_PERIOD_S + 1.0
+        await master.first(RuntimeHealth, lambda health: health.healthy, after=before)
+        assert (await _gaps_between_relists(master, 1))[0] <= 24.01
+
+
+@simulated
+async def test_a_container_that_cannot_be_watched_any_more_brings_the_next_relist_forward() -> None:
+    host = Host()
+    host.running("u1")
+    async with host.worker() as master:
+        await _gaps_between_relists(master, GROWN)
+
+        def fail(container: InspectedContainer) -> int | None:
+            raise OSError("too many open files")
+
+        host.runtime.open_process = fail  # type: ignore[method-assign]
+        before, began = len(master.reports), host.now()
+        host.running("u2")
+        master.send(Observe(uids=("u2",)))
+        relisted = await master.first(Relisted, after=before)
+        assert relisted.started_at <= began + 10.1
 
 
 @simulated
@@ -354,7 +419,7 @@ async def test_a_state_that_does_not_last_is_looked_at_often() -> None:
     host = Host()
     container = host.running("u1")
     async with host.worker() as master:
-        await _gaps_between_relists(master, 5)
+        await _gaps_between_relists(master, GROWN)
         host.podman.abandon(container, "removing")
         await _gaps_between_relists(master, 1)
         assert max(await _gaps_between_relists(master, 5)) <= 12.01
@@ -377,7 +442,7 @@ async def test_what_cannot_be_watched_is_found_by_relists_that_stay_frequent() -
         host.podman.exit(container)
         host.runtime.open_process = open_process  # type: ignore[method-assign]
         await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, len(master.reports))
-        assert min((await _gaps_between_relists(master, 6))[3:]) >= 24.0
+        assert min((await _gaps_between_relists(master, GROWN + 3))[GROWN:]) >= 240.0
 
 
 async def _quiet_calls(pods: int, minutes: int) -> dict[str, int]:
@@ -387,19 +452,20 @@ async def _quiet_calls(pods: int, minutes: int) -> dict[str, int]:
         host.running(f"u{number}")
     async with host.worker(pod_rows=pods) as master:
         master.send(*(Track(uid=f"u{number}", row=number) for number in range(pods)))
-        await _gaps_between_relists(master, 3)
+        await _gaps_between_relists(master, GROWN)
         before = Counter(host.runtime.calls)
         await asyncio.sleep(60 * minutes)
         return dict(Counter(host.runtime.calls) - before)
 
 
 def test_when_nothing_happens_the_number_of_calls_does_not_depend_on_the_number_of_pods() -> None:
-    minutes = 10
+    minutes = 60
     few, many = (simulate(partial(_quiet_calls, pods, minutes)) for pods in (60, 300))
-    assert few.keys() == many.keys() == {"list_containers", "list_empty_pods"}
+    assert few.keys() == many.keys() == {"list_containers", "list_empty_pods", "version"}
     for calls in (few, many):
-        # A relist every 24 to 36 seconds.
-        assert all(1.6 * minutes <= count <= 2.6 * minutes for count in calls.values())
+        assert 1.8 * minutes <= calls.pop("version") <= 2.0 * minutes
+        # A relist every 4 to 6 minutes.
+        assert all(minutes / 6 - 1 <= count <= minutes / 4 + 1 for count in calls.values())
 
 
 @simulated
