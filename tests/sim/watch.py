@@ -109,8 +109,9 @@ class Watch:
             self._broke(f"an error of the worker's own: {done.message}")
 
     def forgotten(self, uid: str, seen_at: float) -> None:
-        """The master says that nothing of the pod is left, as was seen then (monotonic seconds). What a call that nobody
-        waits for any more has made since is found as an orphan's."""
+        """The master says that nothing of the pod is left, as was seen then (monotonic seconds).
+
+        What a call that nobody waits for any more has made since is found as an orphan's."""
         if self._made_late_at.get(uid, 0.0) >= seen_at:
             self.began_anew(uid)
             return
