@@ -196,12 +196,14 @@ def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
 ) -> None:
     first, said = BROKEN_LIVES[life]
     agent = start(among_others(first))
-    until(lambda: agent.lived_well(FIRST_POD_SLOT, 2) and all(agent.lived_well(slot, 1) for slot in OTHERS))
+    until(lambda: agent.lived_well(FIRST_POD_SLOT, 2))
+    until(lambda: all(agent.lived_well(slot, 1) for slot in OTHERS))
     assert said in agent.log
     os.kill(agent.pid, signal.SIGTERM)
     until(agent.has_ended)
     assert agent.exit_code == 0
-    assert sorted(path.name for path in agent.lives.glob("[0-9]*")) == [*(f"{slot}.1" for slot in OTHERS), f"{FIRST_POD_SLOT}.2"]
+    everybody = [*(f"{slot}.1" for slot in OTHERS), f"{FIRST_POD_SLOT}.2"]
+    assert sorted(path.name for path in agent.lives.glob("[0-9]*")) == everybody
 
 
 def test_a_child_that_dies_again_and_again_ends_the_agent(start: Callable[[WorkerMain], Agent]) -> None:
