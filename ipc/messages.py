@@ -295,11 +295,13 @@ class Observed(_Message, frozen=True, kw_only=True):
 
 
 class Relisted(_Message, frozen=True, kw_only=True):
-    """A full relist succeeded. Every tracked pod was seen (or seen to be absent) at ``started_at``."""
+    """A full relist succeeded. Every pod was seen (or seen to be absent) at ``started_at``, but for the ``unseen``."""
 
     started_at: float
     changed: tuple[Observation, ...]
     """Pods whose view changed, and every untracked one (orphans) with its status inline."""
+    unseen: tuple[str, ...] = ()
+    """Pods that exist and could not be looked at: a ``LookFailed`` says why. They are looked at again."""
 
 
 class LookFailed(_Message, frozen=True, kw_only=True):

@@ -75,9 +75,12 @@ class Looks:
             if uid not in seen
         ]
 
-    def relisted(self, started_at: float, acted_at: Callable[[str], float | None]) -> Collection[str]:
-        """A full relist is a look at everybody: those that waited. ``acted_at``: None for a pod that is forgotten."""
-        self.cache.relisted(started_at)
+    def relisted(
+        self, started_at: float, unseen: Iterable[str], acted_at: Callable[[str], float | None]
+    ) -> Collection[str]:
+        """A full relist is a look at everybody but the ``unseen``: those that waited. ``acted_at``: None for a pod that
+        is forgotten."""
+        self.cache.relisted(started_at, unseen)
         waited = self._awaited
         self._awaited = {uid for uid in waited if not self._is_answered(uid, acted_at(uid))}
         return waited

@@ -376,8 +376,8 @@ class Master:
                 self._feed(PullWish(slot, message))
             case Observed(observations=observations):
                 self._feed(Views(views.resolve(self._board, observations)))
-            case Relisted(started_at=started_at, changed=changed):
-                self._feed(Views(views.resolve(self._board, changed), started_at))
+            case Relisted(started_at=started_at, changed=changed, unseen=unseen):
+                self._feed(Views(views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._take_health(message)
             case ServiceSilent(message=why):

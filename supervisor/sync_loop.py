@@ -260,15 +260,15 @@ class SyncLoop:
             self._take_view(observation, now)
         if views.relisted_at:
             acted_at = {life.uid: life.acted_at for life in self._lives}
-            self._touched |= set(self._looks.relisted(views.relisted_at, acted_at.get))
+            self._touched |= set(self._looks.relisted(views.relisted_at, views.unseen, acted_at.get))
             self._carry_out_removals(now)
 
     def _absent(self, views: Views) -> list[Observation]:
         """The node worker speaks of a pod without a row, and of an orphan, only while it exists."""
         if not views.relisted_at:
             return []
-        untracked = (*self._lives.without_row(), *self._cache.orphans(self._lives))
-        return self._looks.absent(views.relisted_at, views.observations, untracked)
+        untracked = {*self._lives.without_row(), *self._cache.orphans(self._lives)} - set(views.unseen)
+        return self._looks.absent(views.relisted_at, views.observations, sorted(untracked))
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
         life = self._lives.get(observation.uid)
@@ -422,7 +422,7 @@ class SyncLoop:
             if life.uid in dead:
                 life.collect(dead[life.uid])
                 self._touched.add(life.uid)
-        self._out.to_node(collect_logs(self._lives.uids(), views, now.wall))
+        self._out.to_node(collect_logs({*self._lives.uids(), *self._cache.unseen}, views, now.wall))
 
     def _on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
@@ -528,7 +528,9 @@ class SyncLoop:
     def _check_stopped(self) -> None:
         """Answered once, by a relist that began after the question."""
         asked_at = self._stop_asked_at
-        if asked_at is None or self._lives or self._cache.relisted_at <= asked_at or self._cache.orphans(()):
+        if asked_at is None or self._lives or self._cache.relisted_at <= asked_at:
+            return
+        if self._cache.unseen or self._cache.orphans(()):
             return
         self._stop_asked_at = math.inf
         self._out.add(PodsStopped())

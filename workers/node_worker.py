@@ -317,7 +317,7 @@ class NodeWorker:
         await self._answer(waiting, relisting)
 
     async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
-        """Observed for those who waited. Relisted only if nothing was missed; else what did change is observed, too."""
+        """Observed for those who waited, Relisted for all; what could not be looked at is told, and tried again soon."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
         seen = {uid: self._record(_status_in(relisting, uid)) for uid in uids}
@@ -326,19 +326,18 @@ class NodeWorker:
         news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
         for uid, error in failed.items():
             await self._fail_look(uid, str(error))
-        answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
+        answers = [seen[uid] for uid in uids if uid in waiting]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
         self._heed_surprises(waiting, relisting, [uid for uid in news if seen[uid].changed])
-        if failed:
-            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
-            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
-            return
         period_s = relist_period_s(self._relist_period_s, self._quiet_relists)
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
+        if failed:
+            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
+            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
         changed = within_one_message(seen[uid] for uid in news)
-        await self._send(Relisted(started_at=relisting.started_at, changed=changed))
+        await self._send(Relisted(started_at=relisting.started_at, changed=changed, unseen=tuple(sorted(failed))))
 
     def _heed_surprises(self, waiting: Sequence[str], relisting: Relisting, changed: Sequence[str]) -> None:
         """What changed without any hint was missed, and what is between two states may not come to its end."""

@@ -102,12 +102,16 @@ class Observer:
         return self._status(uid, pods, shown, started_at)
 
     async def relist(self) -> Relisting:
-        """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it."""
-        listing = await self._list()
+        """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it, and when Podman goes
+        away meanwhile. What fails of one pod is that pod's failure alone."""
+        listing, failures = await self._list()
         ids = {container.id for container in listing.containers}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
-        failures = await self._inspect(dict.fromkeys(wanted))
+        failures |= await self._inspect(dict.fromkeys(wanted))
+        for failure in failures.values():
+            if failure.kind is ErrorKind.UNAVAILABLE:
+                raise failure
         for container in halfway_removed(listing.containers):
             if container.id in failures:
                 await self._finish_removal(container, failures)
@@ -143,21 +147,27 @@ class Observer:
         if there := missing & self._inspected.keys():
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
-    async def _list(self) -> Listing:
+    async def _list(self) -> tuple[Listing, dict[str, RuntimeCallError]]:
+        """And the errors of pods that only an inspect shows, by the ids of their containers."""
         started_at = self._clock.now().mono
-        containers, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
-        unlisted = [await self._pod(id) for id in sorted(unlisted_pods(containers, empty))]
-        pods = (*empty, *(pod for pod in unlisted if pod is not None))
-        return Listing(started_at=started_at, containers=containers, pods=pods)
+        containers, pods = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
+        failures: dict[str, RuntimeCallError] = {}
+        for id in sorted(unlisted_pods(containers, pods)):
+            try:
+                pods += await self._pod(id)
+            except RuntimeCallError as error:
+                failures |= {container.id: error for container in containers if container.pod_id == id}
+        return Listing(started_at=started_at, containers=containers, pods=pods), failures
 
-    async def _pod(self, id: str) -> ListedPod | None:
+    async def _pod(self, id: str) -> tuple[ListedPod, ...]:
+        """None when it is gone. Raises RuntimeCallError."""
         try:
             found = await self._runtime.inspect_pod(id)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
-            return None
-        return msgspec.convert(found, ListedPod, from_attributes=True)
+            return ()
+        return (msgspec.convert(found, ListedPod, from_attributes=True),)
 
     def _is_settled(self, id: str, state: str) -> bool:
         """Whether what is known of a container in that state needs no second inspect."""

@@ -110,6 +110,8 @@ class Agent:
         self._generations: dict[str, int] = {}
         self._seen_at: dict[str, float] = {}
         self._relisted_at = 0.0
+        self._relisted_before: dict[str, float] = {}
+        """Of those that the newest relist could not look at: when one last did."""
         self._api_up = False
         self._loop = SyncLoop(
             given.settings, len(POD_SLOTS), given.pod_rows, "10.0.0.1", random.Random(given.rng.random())
@@ -230,8 +232,8 @@ class Agent:
                 self._feed(PullWish(child.slot, message))
             case Observed(observations=observations):
                 self._feed(Views(views.resolve(self.board, observations)))
-            case Relisted(started_at=started_at, changed=changed):
-                self._feed(Views(views.resolve(self.board, changed), started_at))
+            case Relisted(started_at=started_at, changed=changed, unseen=unseen):
+                self._feed(Views(views.resolve(self.board, changed), started_at, unseen))
             case RuntimeHealth(healthy=healthy):
                 self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
                 self.disturbed_at = self._given.clock.now().mono
@@ -251,7 +253,10 @@ class Agent:
         if not self.alive:
             return
         if isinstance(event, Views):
-            self._relisted_at = max(self._relisted_at, event.relisted_at)
+            if event.relisted_at:
+                before = self._relisted_before
+                self._relisted_before = {uid: before.get(uid, self._relisted_at) for uid in event.unseen}
+                self._relisted_at = event.relisted_at
             for observation in event.observations:
                 if observation.status is not None:
                     self._seen_at[observation.uid] = observation.observed_at
@@ -299,7 +304,8 @@ class Agent:
         match message:
             case PodChanged():
                 uid = message.pod.metadata.uid
-                seen_at = max(self._seen_at.get(uid, 0.0), self._relisted_at)
+                relisted_at = self._relisted_before.get(uid, self._relisted_at)
+                seen_at = max(self._seen_at.get(uid, 0.0), relisted_at)
                 self._given.watch.told(self.told.get(uid), message, seen_at)
                 self.told[uid] = message
             case PodGone(uid=uid):

@@ -507,6 +507,62 @@ def test_a_manifest_for_an_orphan_on_its_way_out_waits_for_its_end() -> None:
     assert wanted.spec.containers[0].image == "v2"
 
 
+# --- pods that cannot be looked at -------------------------------------------------------------------------------
+
+
+def test_a_pod_that_cannot_be_looked_at_keeps_nobody_else_from_going() -> None:
+    talk = Talk()
+    talk.add("bad", "old")
+    talk.ready()
+    assert talk.remove("old") == []
+    assert talk.relist(running("x"), running("old"), unseen=("bad",), row=-1) == ["terminating old"]
+    assert talk.keep_house() == ["track x", "observe x"]
+    assert talk.see(running("x")) == ["terminating x"]
+
+
+def test_nothing_is_done_to_a_pod_that_cannot_be_looked_at_until_it_can() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.add("bad")
+    talk.relist(unseen=("bad",))
+    assert (talk.phase("bad"), talk.told["bad"].status.container_statuses) == ("Pending", ()), "it is not known"
+    assert talk.remove("bad") == []
+    assert talk.relist(unseen=("bad",)) == []
+    assert talk.tick(100.0) == []
+    assert talk.see(running("bad")) == ["terminating bad"]
+    talk.done("bad", changed=True)
+    assert talk.relist(unseen=("bad",)) == [], "what it was before says nothing"
+    assert talk.relist(exited("bad")) == ["terminated bad"]
+
+
+def test_a_relist_that_passes_over_a_pod_tells_its_watchers_nothing_new() -> None:
+    talk = Talk()
+    talk.start("a")
+    before = talk.told["a"]
+    talk.tick(200.0)
+    assert talk.relist(unseen=("a",)) == []
+    assert talk.told["a"] == before
+
+
+def test_an_orphan_that_cannot_be_looked_at_stays_and_its_directories_too() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.relist(running("x"), row=-1)
+    talk.relist(unseen=("x", "y"))
+    assert talk.keep_house() == ["track x", "observe x"]
+    assert talk.relist(unseen=("x", "y")) == [], "not taken for gone"
+    talk.tick(100.0)
+    assert talk.collected[-1] == ("x", "y")
+    assert talk.see(running("x")) == ["terminating x"]
+
+
+def test_stop_pods_waits_for_what_cannot_be_looked_at() -> None:
+    talk = Talk()
+    talk.stop_pods()
+    assert talk.relist(unseen=("x",)) == []
+    assert talk.relist() == ["pods stopped"]
+
+
 # --- everything stops --------------------------------------------------------------------------------------------
 
 

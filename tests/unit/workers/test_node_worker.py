@@ -569,7 +569,7 @@ async def test_a_service_that_goes_and_comes_back_is_told_once_each() -> None:
 
 
 @simulated
-async def test_a_relist_that_misses_a_pod_is_none() -> None:
+async def test_a_relist_names_the_pod_that_it_could_not_look_at_and_is_soon_repeated() -> None:
     host = Host()
     host.running("u1")
     async with host.worker(relist_period_s=NEVER_S) as master:
@@ -580,12 +580,57 @@ async def test_a_relist_that_misses_a_pod_is_none() -> None:
         host.runtime.fail(1, Flavour.TIMED_OUT, "inspect_container")
         before, asked_at = len(master.reports), host.now()
         master.send(Relist())
-        await master.observation("u3", after=before)
-        assert master.count(Relisted) == 1
-        await master.observation("u2", lambda status: bool(status.containers), after=before)
         relisted = await master.first(Relisted, after=before)
-        assert relisted.started_at > asked_at + retry_delay_s(1) / 2
+        assert (relisted.unseen, {seen.uid for seen in relisted.changed}) == (("u2",), {"u1", "u3"})
+        await master.observation("u2", lambda status: bool(status.containers), after=before)
+        relisted = await master.first(Relisted, lambda report: not report.unseen, after=before)
+        assert asked_at + retry_delay_s(1) / 2 < relisted.started_at < asked_at + 1.0
         assert "u1" in {seen.uid for seen in relisted.changed}
+
+
+@pytest.mark.parametrize("is_infra_gone", [False, True])
+def test_a_pod_that_can_never_be_looked_at_keeps_no_relist_from_succeeding(is_infra_gone: bool) -> None:
+    async def main() -> None:
+        host = Host()
+        bad = host.podman.container(host.running("bad"))
+        if is_infra_gone:
+            del host.podman.containers[host.podman.pods[bad.pod_id].infra_id]
+        host.podman.unreadable.add(bad.pod_id if is_infra_gone else bad.id)
+        host.running("good")
+        async with host.worker() as master:
+            relisted = await master.first(Relisted, after=len(master.reports) - 1)
+            for _ in range(3):
+                assert (relisted.unseen, [seen.uid for seen in relisted.changed]) == (("bad",), ["good"])
+                relisted = await master.first(Relisted, after=len(master.reports))
+            assert master.count(RuntimeHealth) == 1, "it is no matter of Podman's as a whole"
+            await asyncio.sleep(100)
+            before = master.count(Relisted)
+            await asyncio.sleep(100)
+            assert master.count(Relisted) - before <= 100 / RETRY_MAX_S + 2
+            host.podman.unreadable.clear()
+            await master.observation("bad", after=len(master.reports))
+            relisted = await master.first(Relisted, lambda report: not report.unseen, after=len(master.reports))
+            assert {seen.uid for seen in relisted.changed} == {"bad", "good"}
+
+    simulate(main)
+
+
+@simulated
+async def test_a_podman_that_goes_away_during_a_relist_is_no_pod_s_fault() -> None:
+    host = Host(latency_s=0.1)
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        host.podman.mute = True
+        host.running("u1")
+        before = len(master.reports)
+        master.send(Relist())
+        while not host.calls("inspect_container"):
+            await asyncio.sleep(0.01)
+        host.runtime.down = True
+        assert not (await master.first(RuntimeHealth, after=before)).healthy
+        host.runtime.down = False
+        relisted = await master.first(Relisted, after=before)
+        assert ([seen.uid for seen in relisted.changed], relisted.unseen) == (["u1"], ())
+        assert master.count(LookFailed) == 0
 
 
 @simulated
