@@ -54,7 +54,7 @@ class Looks:
                 self._asked.add(uid)
             return None
         self._awaited.discard(uid)
-        if not wanted and status.is_empty():
+        if not wanted and status.is_empty() and not status.lost_attempts:
             self.cache.delete(uid)
             return None
         changed = self.cache.set(status, observation.row if wanted else NO_ROW)

@@ -77,10 +77,13 @@ class PodCache:
             return None
         return msgspec.structs.replace(entry, observed_at=seen_at)
 
+    def unknown(self, known: Container[str]) -> list[str]:
+        """Pods that are not among the known ones and of which there is a view; of some nothing but logs is left."""
+        return sorted(uid for uid in self._rowless if uid not in known)
+
     def orphans(self, known: Container[str]) -> list[str]:
         """Pods in the runtime that are not among the known ones."""
-        rowless = (uid for uid in self._rowless if uid not in known)
-        return sorted(uid for uid in rowless if not self._entries[uid].status.is_empty())
+        return [uid for uid in self.unknown(known) if not self._entries[uid].status.is_empty()]
 
     def statuses(self) -> dict[str, RuntimePodStatus]:
         """The newest view of every pod that there is one of."""

@@ -264,10 +264,10 @@ class SyncLoop:
             self._carry_out_removals(now)
 
     def _absent(self, views: Views) -> list[Observation]:
-        """The node worker speaks of a pod without a row, and of an orphan, only while it exists."""
+        """The node worker speaks of a pod without a row, and of an unknown one, only while something of it exists."""
         if not views.relisted_at:
             return []
-        untracked = {*self._lives.without_row(), *self._cache.orphans(self._lives)} - set(views.unseen)
+        untracked = {*self._lives.without_row(), *self._cache.unknown(self._lives)} - set(views.unseen)
         return self._looks.absent(views.relisted_at, views.observations, sorted(untracked))
 
     def _take_view(self, observation: Observation, now: Instant) -> None:

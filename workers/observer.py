@@ -16,6 +16,7 @@ from ipc.runtime import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatu
 from workers import labels
 from workers.doubts import STUCK_SLACK_S, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
+from workers.lost_attempts import LostAttempts
 from workers.observe import container_state, is_of, pod_status
 from workers.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
 from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, ListedPod, Runtime, RuntimeCallError
@@ -28,7 +29,8 @@ class Relisting(msgspec.Struct, frozen=True, kw_only=True):
 
     started_at: float
     statuses: Mapping[str, RuntimePodStatus]
-    """By uid; what is neither here nor among the failures does not exist."""
+    """By uid; what is neither here nor among the failures does not exist. Nor does what is empty here: there are only
+    logs of it."""
     failures: Mapping[str, RuntimeCallError]
     """By uid: pods that exist and could not be looked at."""
 
@@ -58,6 +60,7 @@ class Observer:
         self._on_forgotten = on_forgotten
         self._stuck_slack_s = stuck_slack_s
         self._exits = ExitWatch(runtime, clock, on_exit)
+        self._lost: LostAttempts | None = None
         self._inspected: dict[str, InspectedContainer] = {}
         self._ours: dict[str, frozenset[str]] = {}
         """Ids of those that carry our labels, by uid: members of our pods may be strangers."""
@@ -104,6 +107,8 @@ class Observer:
     async def relist(self) -> Relisting:
         """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it, and when Podman goes
         away meanwhile. What fails of one pod is that pod's failure alone."""
+        if self._lost is None:
+            self._lost = self._read_lost_attempts()
         listing, failures = await self._list()
         ids = {container.id for container in listing.containers}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
@@ -130,6 +135,10 @@ class Observer:
                 statuses[uid] = self._status(uid, members.pods, members.container_ids, listing.started_at)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
+        for uid in self._lost.uids - every.keys():
+            status = self._status(uid, (), (), listing.started_at)
+            if status.lost_attempts:
+                statuses[uid] = status
         return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
 
     def close(self) -> None:
@@ -226,6 +235,12 @@ class Observer:
         self._forget({container.id})
         del failures[container.id]
 
+    def _read_lost_attempts(self) -> LostAttempts:
+        try:
+            return LostAttempts(self._pod_logs_dir)
+        except OSError as error:
+            raise RuntimeCallError(ErrorKind.INTERNAL, "read logged attempts", str(error)) from error
+
     def _watch_again(self) -> None:
         """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
         for id in sorted(self._exits.unwatched & self._inspected.keys()):
@@ -259,9 +274,10 @@ class Observer:
         status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
         status = with_termination_messages(status, self._messages)
         try:
-            return with_start_errors(status, self._pod_logs_dir)
+            lost = self._lost.of(status) if self._lost is not None else {}
+            return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self._pod_logs_dir)
         except OSError as error:
-            raise RuntimeCallError(ErrorKind.INTERNAL, "read start errors", str(error)) from error
+            raise RuntimeCallError(ErrorKind.INTERNAL, "read what the logs tell", str(error)) from error
 
 
 def _strays(members: Mapping[str, Members], listing: Listing) -> dict[str, tuple[str, ...]]:

@@ -70,7 +70,10 @@ def _container_status(
 ) -> ContainerStatus:
     seen = [c for c in given.observed.containers if c.name == container.name]
     status = _seen(given, seen, old) if seen else _unseen(given, container, old)
-    if kind is not ContainerKind.INIT or not _is_initialized(given, container, seen, status):
+    is_done = kind is ContainerKind.INIT and _is_initialized(given, container, seen, status)
+    if old is None:
+        status = _with_lost_attempts(given, status, again=not (is_done or given.terminating))
+    if not is_done:
         status = _with_reason(given, container, seen, status)
     elif not seen:
         status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
@@ -88,7 +91,8 @@ def _unseen(given: Surroundings, container: Container, old: ContainerStatus | No
     fresh = states.waiting(states.POD_INITIALIZING if given.pod.spec.init_containers else states.CONTAINER_CREATING)
     if old is None:
         return ContainerStatus(name=container.name, image=container.image, state=fresh)
-    if given.restarting_all and old.state.waiting is None:
+    never_ran = old.state == _INIT_LONG_GONE and not old.container_id
+    if given.restarting_all and old.state.waiting is None and not never_ran:
         return _removed_to_restart(old)
     removed_to_restart = old.state.waiting is not None and old.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS
     if removed_to_restart or old.state.terminated is not None:
@@ -98,6 +102,15 @@ def _unseen(given: Surroundings, container: Container, old: ContainerStatus | No
     lost = states.ended_unseen(states.STATUS_UNKNOWN, states.LOST_WHEN_DELETED, old.state.running.started_at)
     restarts = old.restart_count + (not given.terminating)
     return msgspec.structs.replace(old, state=fresh, last_state=lost, restart_count=restarts)
+
+
+def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: bool) -> ContainerStatus:
+    """Nobody here has seen the newest one: its logs say that it was. Like one that is lost sight of it counts as one
+    restart more when it starts again."""
+    lost = given.observed.lost_attempts.get(status.name)
+    if lost is None:
+        return status
+    return msgspec.structs.replace(status, restart_count=max(status.restart_count, lost + again))
 
 
 def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
@@ -137,8 +150,10 @@ def _end_before(newest: RuntimeContainerStatus, old: ContainerStatus) -> Contain
 
 
 def _restart_count(newest: RuntimeContainerStatus, counted: int, *, another: bool) -> int:
-    """Never falls: where attempts began anew (the logs are gone), another container that runs is one restart more."""
-    return max(newest.attempt, counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
+    """Never falls: where attempts began anew (the logs are gone), another container that runs is one restart more. One
+    that was only made is none yet: if it is removed before it has started, nothing tells that it ever was."""
+    attempt = newest.attempt - (newest.state is Observed.CREATED and newest.attempt > 0)
+    return max(attempt, counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
 
 
 def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:

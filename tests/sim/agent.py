@@ -161,6 +161,7 @@ class Agent:
         """The last of them, too, which has stated nothing."""
         if not self.sources_ready:
             self.sources_ready = True
+            self._given.watch.wanted(self.stated)
             self._feed(SourcesReady())
 
     def _update(self, op: PodOperation, pod: Pod) -> None:
