@@ -320,22 +320,14 @@ class RuntimeHealth(_Message, frozen=True, kw_only=True):
 
 
 class ServiceSilent(_Message, frozen=True, kw_only=True):
-    """Podman has left several pings in a row unanswered; again with every further one."""
+    """Podman lives and is of no use: it answers no ping, or pings only. Told again while that lasts."""
 
     message: str
 
 
 NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
 NodeWorkerReport = (
-    Ready
-    | Observed
-    | Relisted
-    | LookFailed
-    | RuntimeHealth
-    | ServiceSilent
-    | PullProgress
-    | PullEnded
-    | EventReport
+    Ready | Observed | Relisted | LookFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
 )
 
 # --- master <-> API server -----------------------------------------------------------------------------------

@@ -413,10 +413,10 @@ class Master:
         self._feed(EventReport(uid="", namespace="", name=node, type=type_, reason=reason, message=message))
 
     def _replace_if_hung(self, why: str) -> None:
-        """Our own service lives and answers no ping: it is killed and started again, which counts as a death."""
+        """Our own service lives and is of no use: it is killed and started again, which counts as a death."""
         if self._service.is_hung(self._pool.age_s(PODMAN_SLOT, self._clock.now().mono)):
-            self._node_event("Warning", RUNTIME_REPLACED, f"killing our Podman service, it answers no ping: {why}")
-            self._carry_out(self._pool.replace(PODMAN_SLOT, f"it answers no ping: {why}"))
+            self._node_event("Warning", RUNTIME_REPLACED, f"killing our Podman service: {why}")
+            self._carry_out(self._pool.replace(PODMAN_SLOT, why))
 
     # --- desired state -------------------------------------------------------------------------------------------
 

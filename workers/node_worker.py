@@ -317,7 +317,7 @@ class NodeWorker:
         await self._answer(waiting, relisting)
 
     async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
-        """Observed for those who waited, Relisted for all; what could not be looked at is told, and tried again soon."""
+        """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
         seen = {uid: self._record(_status_in(relisting, uid)) for uid in uids}

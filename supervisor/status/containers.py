@@ -72,7 +72,7 @@ def _container_status(
     status = _seen(given, seen, old) if seen else _unseen(given, container, old)
     is_done = kind is ContainerKind.INIT and _is_initialized(given, container, seen, status)
     if old is None:
-        status = _with_lost_attempts(given, status, again=not (is_done or given.terminating))
+        status = _with_lost_attempts(given, status, again=not (is_done or _starts_no_more(given, container, kind)))
     if not is_done:
         status = _with_reason(given, container, seen, status)
     elif not seen:
@@ -113,6 +113,11 @@ def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: 
     return msgspec.structs.replace(status, restart_count=max(status.restart_count, lost + again))
 
 
+def _starts_no_more(given: Surroundings, container: Container, kind: ContainerKind) -> bool:
+    is_init = kind is ContainerKind.INIT and not is_restartable_init(container)
+    return given.terminating or (is_init and has_any_regular_container_created(given.pod, given.observed))
+
+
 def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
     return msgspec.structs.replace(
         old,
@@ -133,7 +138,7 @@ def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: Cont
         name=newest.name,
         state=states.observed_state(newest),
         last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else _end_before(newest, old),
-        restart_count=_restart_count(newest, old.restart_count, another=another),
+        restart_count=_restart_count(seen, old.restart_count, another=another),
         image=newest.image,
         image_id=newest.image_id,
         container_id=states.container_id(newest),
@@ -149,11 +154,17 @@ def _end_before(newest: RuntimeContainerStatus, old: ContainerStatus) -> Contain
     return ContainerState() if is_own else old.last_state
 
 
-def _restart_count(newest: RuntimeContainerStatus, counted: int, *, another: bool) -> int:
-    """Never falls: where attempts began anew (the logs are gone), another container that runs is one restart more. One
-    that was only made is none yet: if it is removed before it has started, nothing tells that it ever was."""
-    attempt = newest.attempt - (newest.state is Observed.CREATED and newest.attempt > 0)
-    return max(attempt, counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
+def _attempts(seen: Sequence[RuntimeContainerStatus]) -> int:
+    """One that was only made is none yet, beside the one before it: if it is removed before it has started, nothing
+    tells that it ever was. Without that one, whose end it was is counted already."""
+    newest, before = seen[0].attempt, (other.attempt for other in seen[1:])
+    return newest - (seen[0].state is Observed.CREATED and newest - 1 in before)
+
+
+def _restart_count(seen: Sequence[RuntimeContainerStatus], counted: int, *, another: bool) -> int:
+    """Never falls: where attempts began anew (the logs are gone), another container that runs is one restart more."""
+    newest = seen[0]
+    return max(_attempts(seen), counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
 
 
 def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:

@@ -77,7 +77,7 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
         say(f"{len(pods)} pods are Ready")
         sizes, lives = checks.sizes(agent), agent.eye.lives()
         storm = Storm(plan, agent, wanted, keeper, state, say)
-        watch = Watch(agent, plan.calm, storm.robbed, keeper.exits.total)
+        watch = Watch(agent, plan.calm)
         with watch.on():
             storm.rage()
             say("the storm is over")

@@ -123,6 +123,7 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
     """None when it rightly does not run now."""
     newest = _newest(podman.of_pod(pod.metadata.uid), container.name)
     waiting = {c.name: c.state.waiting.reason for c in every_status(told) if c.state.waiting is not None}
+    ends = {c.name: c.state.terminated.exit_code for c in every_status(told) if c.state.terminated is not None}
     if container.image == ABSENT:
         return None
     if newest is not None and newest.state == "exited":
@@ -133,7 +134,14 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
         restarts = is_restartable_init(container) or container_should_restart(container, pod.spec, newest.exit_code)
         if is_same and not restarts:
             return None
+    if newest is not None and newest.state == "created" and _has_failed_for_good(container, pod, ends):
+        return None
     return f"{container.name} does not run: {newest.state if newest else 'never made'}, {waiting.get(container.name)}"
+
+
+def _has_failed_for_good(container: Container, pod: Pod, ends: dict[str, int]) -> bool:
+    """Its start has failed, which Podman forgets; the status tells it as an end."""
+    return container.name in ends and not container_should_restart(container, pod.spec, ends[container.name])
 
 
 def _newest(containers: list[FakeContainer], name: str) -> FakeContainer | None:

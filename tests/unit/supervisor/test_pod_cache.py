@@ -80,6 +80,6 @@ def test_a_relist_says_nothing_of_those_that_it_could_not_look_at() -> None:
     assert cache.get("b").observed_at == 0.0
     assert cache.newer_than("c", 0.5) is not None
     cache.set(view("a", 8.0, "web"), 0)
-    assert (cache.newer_than("a", 0.5) is not None, cache.unseen) == (True, {"b"})
+    assert (cache.newer_than("a", 0.5) is not None, set(cache.unseen)) == (True, {"b"})
     cache.relisted(9.0)
     assert cache.newer_than("b", 0.5) is not None

@@ -7,6 +7,7 @@ import pytest
 
 from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
 from ipc.messages import LookFailed, SyncAction, SyncResult
+from ipc.runtime import RuntimePodStatus
 from supervisor.sources.types import PodOperation
 from tests.unit.supervisor.dialogue import WALL, Talk, absent, exited, pod, running
 
@@ -759,3 +760,25 @@ def test_the_worker_is_told_that_all_containers_restart_until_everything_is_remo
     assert main.state.waiting is not None
     assert (main.state.waiting.reason, main.restart_count) == ("RestartingAllContainers", 1)
     assert talk.phase("a") == "Running"
+
+
+# --- pods of which nothing but logs is left ----------------------------------------------------------------------
+
+
+def test_a_pod_that_was_removed_by_hand_goes_on_counting_however_late_its_manifest_comes() -> None:
+    talk = Talk()
+    talk.ready()
+    only_logs = RuntimePodStatus(uid="x", lost_attempts={"main": 4})
+    talk.relist(only_logs, row=-1)
+    assert talk.keep_house() == [], "it is no orphan"
+    assert talk.add("x") == ["track x", "sync x"]
+    assert talk.told["x"].status.container_statuses[0].restart_count == 5
+
+
+def test_logs_that_are_gone_count_nothing() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.relist(RuntimePodStatus(uid="x", lost_attempts={"main": 4}), row=-1)
+    talk.relist()
+    talk.add("x")
+    assert talk.told["x"].status.container_statuses[0].restart_count == 0

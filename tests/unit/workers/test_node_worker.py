@@ -623,8 +623,8 @@ async def test_a_podman_that_goes_away_during_a_relist_is_no_pod_s_fault() -> No
         host.running("u1")
         before = len(master.reports)
         master.send(Relist())
-        while not host.calls("inspect_container"):
-            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.15)
+        assert host.calls("inspect_container") == 2, "under way"
         host.runtime.down = True
         assert not (await master.first(RuntimeHealth, after=before)).healthy
         host.runtime.down = False
