@@ -3,7 +3,7 @@
 Which message answers which:
 
 =====================  ==========================================================================
-``Spawn``              ``Spawned``, and one day ``Exited``
+``Spawn``              ``Spawned``, and one day ``Exited``; or ``NotBorn``
 ``SyncPod``            exactly one ``SyncDone`` with the same uid, generation and incarnation,
                        unless the worker dies first; any number of ``EventReport`` before it
 ``CancelSync``         nothing of its own: the sync it names ends early with its ``SyncDone``
@@ -71,8 +71,16 @@ class Exited(_Message, frozen=True, kw_only=True):
     """As ``os.waitstatus_to_exitcode``: negative is a signal."""
 
 
+class NotBorn(_Message, frozen=True, kw_only=True):
+    """There is no such incarnation and never was: no process could be made, or no file descriptor for it."""
+
+    slot: int
+    incarnation: int
+    message: str
+
+
 ZygoteCommand = Spawn | SignalChild
-ZygoteReport = Spawned | Exited
+ZygoteReport = Spawned | NotBorn | Exited
 
 # --- master <-> pod worker -----------------------------------------------------------------------------------
 

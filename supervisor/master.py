@@ -33,6 +33,7 @@ from ipc.messages import (
     EventReport,
     Exited,
     LookFailed,
+    NotBorn,
     Observed,
     PullEnded,
     PullImage,
@@ -91,6 +92,7 @@ from supervisor.worker_pool import (
     GiveUp,
     KillChild,
     PoolCommand,
+    RespawnLater,
     ShutDownChild,
     SpawnChild,
     WorkerPool,
@@ -309,7 +311,10 @@ class Master:
         for command in commands:
             match command:
                 case SpawnChild():
-                    self._children.spawn(command)
+                    self._bear(command)
+                case RespawnLater(slot, after_s):
+                    log.info("slot %d begins anew in %.1f s", slot, after_s)
+                    asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
                 case KillChild():
                     level = logging.DEBUG if self._ending.is_set() else logging.WARNING
                     log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
@@ -319,6 +324,22 @@ class Master:
                     self._children.send(slot, incarnation, Shutdown())
                 case GiveUp(reason):
                     self._give_up(reason)
+
+    def _bear(self, command: SpawnChild) -> None:
+        try:
+            self._children.spawn(command)
+        except OSError as error:
+            why = f"no file descriptors for it: {error.strerror or error}"
+            self._on_not_born(NotBorn(slot=command.spec.slot, incarnation=command.incarnation, message=why))
+
+    def _on_not_born(self, report: NotBorn) -> None:
+        self._children.last_words(report.slot, report.incarnation)
+        log.warning("slot %d incarnation %d cannot be made: %s", report.slot, report.incarnation, report.message)
+        self._carry_out(self._pool.not_born(report.slot, report.incarnation))
+        self._all_gone.set()
+
+    def _respawn(self, slot: int) -> None:
+        self._carry_out(self._pool.respawn(slot, self._clock.now().mono))
 
     def _tick(self) -> None:
         self._feed(SyncTick())
@@ -334,10 +355,13 @@ class Master:
     # --- children (the Listener of supervisor.children) ----------------------------------------------------------
 
     def on_zygote_report(self, report: ZygoteReport) -> None:
-        if isinstance(report, Spawned):
-            self._pool.spawned(report.slot, report.incarnation, report.pid)
-            return
-        self._on_exited(report)
+        match report:
+            case Spawned(slot=slot, incarnation=incarnation, pid=pid):
+                self._pool.spawned(slot, incarnation, pid)
+            case NotBorn():
+                self._on_not_born(report)
+            case Exited():
+                self._on_exited(report)
 
     def _on_exited(self, report: Exited) -> None:
         orderly = self._ending.is_set() or self._pool.is_leaving(report.slot)

@@ -47,12 +47,7 @@ class Breaker:
     def _closes_by_ping(self) -> bool:
         """Where connections were refused one more ping will do. Calls that were late for a reason of their own, such as
         a lock that never comes free, are not cured by it: the next call decides, whenever it comes."""
-        return self.state is BreakerState.HALF_OPEN and not self._trial and not self.hangs_over_calls
-
-    @property
-    def hangs_over_calls(self) -> bool:
-        """Several in a row were taken and not answered in time, whatever becomes of pings."""
-        return self._late >= MAX_FAILURES
+        return self.state is BreakerState.HALF_OPEN and not self._trial and self._late < MAX_FAILURES
 
     def admit(self) -> bool:
         """Whether a call may be made now. While half open only one at a time: it must end in one of the two below."""

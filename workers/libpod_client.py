@@ -66,11 +66,6 @@ DEADLINE_S: Final[Mapping[Kind, float]] = {
 byte by byte gets no more. Streams have the deadlines of their callers: a pull imagePullTimeout, a command its own."""
 
 
-SERVICE_STUCK_SLACK_S: Final = 30.0
-"""How much longer than runtimeRequestTimeout no call may have been answered before the service counts as stuck, in
-seconds: one that works on something large has had its time then."""
-
-
 class Pool(msgspec.Struct, frozen=True):
     """So many calls at a time, each in one of as many threads."""
 
@@ -128,8 +123,7 @@ class LibpodClient:
         self._pools = _pools(max_mutations, max_reads)
         self._calling: set[int] = set()
         """Threads of the calls in flight."""
-        stuck_s = request_timeout_s + SERVICE_STUCK_SLACK_S
-        self._watch = ServiceWatch(self._ping, self._break_off_calls, listener, stuck_s)
+        self._watch = ServiceWatch(self._ping, self._break_off_calls, listener)
         self.counts = CallCounts()
 
     async def call(self, request: Request) -> Answer:

@@ -35,6 +35,7 @@ from ipc.messages import (
     Relist,
     Relisted,
     RuntimeHealth,
+    ServiceSilent,
     Shutdown,
     StartPull,
     Track,
@@ -73,6 +74,9 @@ HINTS: Final[Mapping[str, float]] = {
 """Events after which a pod looks different, and how long to wait before looking, in seconds. What was started was most
 likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
 
+STUCK_SLACK_S: Final = 30.0
+"""How much longer than runtimeRequestTimeout no relist may have succeeded before Podman counts as stuck, in seconds:
+whoever works on something large has had the time for it."""
 KNOWN_END_S: Final = 0.5
 """The same for a container's end that was seen by its pidfd 100 ms ago, in seconds: its successor is being started."""
 
@@ -155,6 +159,9 @@ class NodeWorker:
         """When the next relist is due, in monotonic seconds; infinite while one is under way."""
         self._quiet_relists = 0
         """How many in a row found nothing new, and nobody had a reason to doubt."""
+        self._stuck_s = settings.runtime_request_timeout_s + STUCK_SLACK_S
+        self._answered_at = clock.now().mono
+        """When a relist has last succeeded, or it was told that none does, in monotonic seconds."""
         self._relist_failures = 0
         """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
         self._health = RuntimeHealth(healthy=False)
@@ -293,7 +300,7 @@ class NodeWorker:
                 return
             self._retry(uid, str(error))
             if not self._relist_failures:
-                await self._fail_relist(error.message)
+                await self._fail_relist(error)
             return
         await self._send(Observed(observations=(self._record(status),)))
 
@@ -309,9 +316,9 @@ class NodeWorker:
         except RuntimeCallError as error:
             for uid in waiting:
                 self._due.setdefault(uid, 0.0)
-            await self._fail_relist(error.message)
+            await self._fail_relist(error)
             return
-        self._relist_failures = 0
+        self._relist_failures, self._answered_at = 0, self._clock.now().mono
         self.garbage.relisted()
         await self._report_health(RuntimeHealth(healthy=True, version=version))
         await self._answer(waiting, relisting)
@@ -365,12 +372,22 @@ class NodeWorker:
         self._due.setdefault(uid, self._clock.now().mono + retry_delay_s(failures))
         log.warning("cannot observe pod %s (%d times in a row): %s", uid, failures, why)
 
-    async def _fail_relist(self, why: str) -> None:
+    async def _fail_relist(self, error: RuntimeCallError) -> None:
         self._relist_failures += 1
         self._doubt()
         self.garbage.podman_was_lost()
         self._relist_at = self._clock.now().mono + retry_delay_s(self._relist_failures)
-        await self._report_health(RuntimeHealth(healthy=False, message=why))
+        await self._report_health(RuntimeHealth(healthy=False, message=error.message))
+        await self._tell_if_stuck(error)
+
+    async def _tell_if_stuck(self, error: RuntimeCallError) -> None:
+        """Podman takes requests, answers pings too, and lists nothing for longer than any call may take: a lock of its
+        own that never comes free."""
+        now = self._clock.now().mono
+        silence_s = now - self._answered_at
+        if error.kind is ErrorKind.TIMEOUT and silence_s >= self._stuck_s:
+            self._answered_at = now
+            await self._send(ServiceSilent(message=f"no relist has succeeded for {silence_s:.0f} s: {error.message}"))
 
     async def _report_health(self, health: RuntimeHealth) -> None:
         if health != self._health:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -30,23 +29,14 @@ class Listener:
         """Once per change, and at the beginning."""
 
     def silent(self, why: str) -> None:
-        """Podman lives and is of no use: several pings in a row have no answer (again with every further one), or no
-        call has had one for so long as any may take (again after as long)."""
+        """Podman has left several pings in a row unanswered; again with every further one."""
 
 
 class ServiceWatch:
     """For one event loop."""
 
-    def __init__(
-        self, ping: Callable[[], Awaitable[object]], break_off: Callable[[], None], listener: Listener, stuck_s: float
-    ):
-        """``ping`` raises RuntimeCallError. ``break_off`` ends the calls in flight: no answer will come to them.
-
-        A service that answers pings and no call for ``stuck_s`` seconds is stuck, e.g. over a lock that it has lost.
-        """
-        self._stuck_s = stuck_s
-        self._answered_at = math.inf
-        """When a call was last answered, or the listener told that none is; of the loop's time."""
+    def __init__(self, ping: Callable[[], Awaitable[object]], break_off: Callable[[], None], listener: Listener):
+        """``ping`` raises RuntimeCallError. ``break_off`` ends the calls in flight: no answer will come to them."""
         self._ping = ping
         self._break_off = break_off
         self._listener = listener
@@ -69,9 +59,7 @@ class ServiceWatch:
         """
         if not self._breaker.admit():
             await self._admission(name)
-        loop = asyncio.get_running_loop()
-        self._answered_at = min(self._answered_at, loop.time())
-        late = loop.call_later(DOUBT_S, self._probe)
+        late = asyncio.get_running_loop().call_later(DOUBT_S, self._probe)
         try:
             yield
         except RuntimeCallError as error:
@@ -81,7 +69,7 @@ class ServiceWatch:
             self._breaker.abandoned()
             raise
         else:
-            self._take_answer()
+            self._breaker.answered()
         finally:
             late.cancel()
             self._show()
@@ -109,24 +97,12 @@ class ServiceWatch:
 
     def _note(self, error: RuntimeCallError) -> None:
         if error.kind not in UNANSWERED:
-            self._take_answer()
+            self._breaker.answered()
         elif self._breaker.state is BreakerState.OPEN:
             self._breaker.abandoned()  # it was in flight when the breaker opened
         else:
             self._breaker.failed(error.message, late=error.kind is ErrorKind.TIMEOUT)
             self._probe()
-            self._check_stuck()
-
-    def _take_answer(self) -> None:
-        self._breaker.answered()
-        self._answered_at = asyncio.get_running_loop().time()
-
-    def _check_stuck(self) -> None:
-        now = asyncio.get_running_loop().time()
-        silence_s = now - self._answered_at
-        if self._breaker.hangs_over_calls and silence_s >= self._stuck_s:
-            self._answered_at = now
-            self._listener.silent(f"it answers pings, and for {silence_s:.0f} s no call")
 
     def _probe(self) -> None:
         if self._probing is None or self._probing.done():

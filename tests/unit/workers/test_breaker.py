@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.breaker_state import BreakerState
-from tests.fakes.clock import simulate
 from workers.breaker import MAX_FAILURES, PAUSE_MAX_S, Breaker
-from workers.runtime import ErrorKind, RuntimeCallError
-from workers.service_watch import Listener, ServiceWatch
 
 
 def opened() -> Breaker:
@@ -135,45 +129,3 @@ def test_two_answered_pings_let_a_call_through_and_that_closes_it_whatever_was_b
     assert breaker.admit()
     breaker.answered()
     assert breaker.state is BreakerState.CLOSED
-
-
-def test_a_service_that_answers_pings_and_no_call_is_told_of_once_in_so_long() -> None:
-    told: list[tuple[float, str]] = []
-
-    class Heard(Listener):
-        def silent(self, why: str) -> None:
-            told.append((asyncio.get_running_loop().time(), why))
-
-    async def ping() -> None:
-        await asyncio.sleep(0.001)
-
-    async def call(watch: ServiceWatch, *, answered: bool) -> None:
-        with contextlib.suppress(RuntimeCallError):
-            async with watch.call("list"):
-                await asyncio.sleep(0.0 if answered else 30.0)
-                if not answered:
-                    raise RuntimeCallError(ErrorKind.TIMEOUT, "list", "no answer within 30 s")
-
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        watch = ServiceWatch(ping, lambda: None, Heard(), stuck_s=150.0)
-        for _ in range(5):  # slow again and again, but not for good
-            began = loop.time()
-            while loop.time() < began + 100.0:
-                await call(watch, answered=False)
-                await asyncio.sleep(1.0)
-            while watch.state is not BreakerState.CLOSED:
-                await asyncio.sleep(1.0)
-                await call(watch, answered=True)
-        assert told == []
-        began = loop.time()
-        while loop.time() < began + 400.0:
-            await call(watch, answered=False)
-            await asyncio.sleep(1.0)
-        first, second = (at - began for at, _ in told)
-        assert 150.0 <= first < 220.0
-        assert 150.0 <= second - first < 220.0
-        assert "answers pings" in told[0][1]
-        await watch.close()
-
-    simulate(main)

@@ -24,6 +24,7 @@ from ipc.messages import (
     Relist,
     Relisted,
     RuntimeHealth,
+    ServiceSilent,
     StartPull,
     Track,
     Untrack,
@@ -34,7 +35,7 @@ from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
 from workers.node_worker import HINTS, KNOWN_END_S, RETRY_MAX_S, ROUND_S, retry_delay_s
-from workers.runtime import InspectedContainer, RuntimeEvent
+from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, RuntimeCallError, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
@@ -631,6 +632,35 @@ async def test_a_podman_that_goes_away_during_a_relist_is_no_pod_s_fault() -> No
         relisted = await master.first(Relisted, after=before)
         assert ([seen.uid for seen in relisted.changed], relisted.unseen) == (["u1"], ())
         assert master.count(LookFailed) == 0
+
+
+@simulated
+async def test_a_podman_that_lists_nothing_for_ever_is_told_of_now_and_then() -> None:
+    """It answers `version`, so that the breaker stays closed, and pings. One that is only slow is left alone."""
+    host = Host()
+    host.running("u1")
+    slow_s = 0.0
+
+    async def list_containers() -> tuple[ListedContainer, ...]:
+        await asyncio.sleep(min(slow_s, 30.0))
+        if slow_s >= 30.0:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, "list_containers", "no answer within 30 s")
+        return await FakeRuntime.list_containers(host.runtime)
+
+    host.runtime.list_containers = list_containers  # type: ignore[method-assign]
+    async with host.worker() as master:
+        slow_s = 25.0
+        await asyncio.sleep(1000)
+        assert master.count(ServiceSilent) == 0
+        slow_s, began = 60.0, host.now()
+        for count in (1, 2):
+            while master.count(ServiceSilent) < count:
+                await master.first(ServiceSilent, after=len(master.reports))
+            assert began + count * 150.0 <= host.now() <= began + count * 200.0
+        slow_s = 0.0
+        await master.first(Relisted, after=len(master.reports))
+        await asyncio.sleep(1000)
+        assert master.count(ServiceSilent) == 2
 
 
 @simulated
