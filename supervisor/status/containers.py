@@ -115,7 +115,7 @@ def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: 
 
 def _starts_no_more(given: Surroundings, container: Container, kind: ContainerKind) -> bool:
     is_init = kind is ContainerKind.INIT and not is_restartable_init(container)
-    return given.terminating or (is_init and has_any_regular_container_created(given.pod, given.observed))
+    return is_init and has_any_regular_container_created(given.pod, given.observed)
 
 
 def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:

@@ -262,7 +262,7 @@ def test_children_that_die_young_come_after_a_pause_that_doubles_and_is_bounded(
     assert pauses[:3] == [PAUSE_INITIAL_S, 2 * PAUSE_INITIAL_S, 4 * PAUSE_INITIAL_S], "but for the first"
     assert pauses[-1] == PAUSE_MAX_S
     assert pool.exited(exited(3, 12), now + PAUSE_MAX_S + STEADY_S) == [SpawnChild(SPECS[2], 13)], (
-        "it has lived long enough"
+        "it has lived"
     )
 
 
