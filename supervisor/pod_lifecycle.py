@@ -86,6 +86,8 @@ class PodLifecycle:
         self.sentence = ""
         self.failed: tuple[SyncResult, ...] = ()
         """What its last sync could not do."""
+        self.error = ""
+        """Why its last sync failed as a whole."""
         self.pull_failures: tuple[PullFailure, ...] = ()
         """Back-off of its images, as its last sync has left it."""
         self._generation = 0
@@ -191,8 +193,9 @@ class PodLifecycle:
         return flight is not None and (done.generation, done.incarnation) == (flight.generation, flight.incarnation)
 
     def is_news(self, done: SyncDone) -> bool:
-        """Did it do anything, or fail otherwise than the last time? Waiting for the same time again is no news."""
-        return done.changed or bool(done.error) or _failed(done) != self.failed
+        """Did it do anything, or fail otherwise than the last time? Waiting for the same time again is no news, nor is
+        failing again for the same reason."""
+        return done.changed or done.error != self.error or _failed(done) != self.failed
 
     def done(self, done: SyncDone, now_mono: float) -> None:
         """The sync ended, somehow. When it did what its phase is for, a fresh view says what comes next."""
@@ -200,7 +203,7 @@ class PodLifecycle:
         assert flight is not None
         self.acted_at = now_mono
         self.pull_failures = done.pull_failures
-        self.failed = _failed(done)
+        self.failed, self.error = _failed(done), done.error
         if done.changed or done.error or self.failed:
             self.sentence = done.sentence or done.message
         if done.error or done.cancelled or flight.kind is not self.phase:

@@ -80,6 +80,8 @@ SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
 """Event reason: syncs of the pod kill their worker again and again."""
 FAILED_SYNC = "FailedSync"
 """Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
+UNAVAILABLE = "Unavailable"
+"""A sync's error: Podman does not answer."""
 NOT_UPDATED = "update refused, the pod stays as it was"
 
 
@@ -559,5 +561,8 @@ class SyncLoop:
             self._event(life, "Warning", UNSUPPORTED_FIELD, warning, now)
 
     def _log_sync(self, life: PodLifecycle, done: SyncDone) -> None:
+        """That Podman is away was said once: that it is for every pod is for who wants to know everything."""
         failed = f" [{done.error}: {done.message}]" if done.error else ""
-        self._out.add(Log("warning" if done.error else "info", f"{life.name}: {done.sentence}{failed}"))
+        is_only_away = done.error == UNAVAILABLE and not done.changed
+        level = "debug" if is_only_away else "warning" if done.error else "info"
+        self._out.add(Log(level, f"{life.name}: {done.sentence}{failed}"))

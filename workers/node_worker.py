@@ -92,8 +92,12 @@ async def run_node_worker(
     clock: Clock,
     row_writer: WorkerRowWriter,
     rng: random.Random | None = None,
+    answers: asyncio.Event | None = None,
 ) -> None:
-    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does."""
+    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does.
+
+    ``answers`` is set by who finds that Podman answers again.
+    """
     raise_file_limit()
     worker = NodeWorker(context, channel, runtime, clock, row_writer, rng or random.Random())
     await channel.send(Ready(pid=os.getpid()))
@@ -101,6 +105,7 @@ async def run_node_worker(
         async with asyncio.TaskGroup() as group:
             lives = (worker.look, worker.listen, worker.garbage.collect, worker.log_garbage.collect)
             work = [group.create_task(life()) for life in lives]
+            work.append(group.create_task(worker.heed(answers or asyncio.Event())))
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -165,6 +170,8 @@ class NodeWorker:
         self._relist_failures = 0
         """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
         self._health = RuntimeHealth(healthy=False)
+        self._is_break_news = False
+        """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
 
@@ -210,6 +217,16 @@ class NodeWorker:
             self._relist_at = 0.0
             self._wake.set()
 
+    async def heed(self, answers: asyncio.Event) -> None:
+        """Relist at once, for ever, whenever Podman was found to answer again: nobody waits for the next try."""
+        while True:
+            await answers.wait()
+            answers.clear()
+            if self._relist_failures:
+                self._doubt()
+                self._relist_at = 0.0
+                self._wake.set()
+
     def _doubt(self) -> None:
         """Something may have happened without a word: relist more often."""
         self._quiet_relists = 0
@@ -228,7 +245,9 @@ class NodeWorker:
             except RuntimeCallError as error:
                 why = str(error)
             failures += 1
-            log.info("Podman's stream of events broke: %s", why)
+            level = logging.INFO if self._is_break_news else logging.DEBUG
+            self._is_break_news = False
+            log.log(level, "Podman's stream of events broke: %s", why)
             self.garbage.podman_was_lost()
             self._doubt()
             await asyncio.sleep(retry_delay_s(failures))
@@ -318,7 +337,7 @@ class NodeWorker:
                 self._due.setdefault(uid, 0.0)
             await self._fail_relist(error)
             return
-        self._relist_failures, self._answered_at = 0, self._clock.now().mono
+        self._relist_failures, self._answered_at, self._is_break_news = 0, self._clock.now().mono, True
         self.garbage.relisted()
         await self._report_health(RuntimeHealth(healthy=True, version=version))
         await self._answer(waiting, relisting)
@@ -370,7 +389,8 @@ class NodeWorker:
         failures = self._failures.get(uid, 0) + 1
         self._failures[uid] = failures
         self._due.setdefault(uid, self._clock.now().mono + retry_delay_s(failures))
-        log.warning("cannot observe pod %s (%d times in a row): %s", uid, failures, why)
+        level = logging.WARNING if failures == 1 else logging.DEBUG
+        log.log(level, "cannot observe pod %s (%d times in a row): %s", uid, failures, why)
 
     async def _fail_relist(self, error: RuntimeCallError) -> None:
         self._relist_failures += 1

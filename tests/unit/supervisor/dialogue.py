@@ -129,6 +129,8 @@ class Talk:
         self.events: list[str] = []
         """``Reason pod``"""
         self.logs: list[str] = []
+        self.levels: list[str] = []
+        """Of the lines of the log."""
         self.collected: list[tuple[str, ...]] = []
         """Whose directories stay, every time that the others are collected."""
         self._up: dict[int, int] = {}
@@ -252,8 +254,9 @@ class Talk:
 
     def _words(self, command: LoopCommand) -> list[str]:
         match command:
-            case Log(text=text):
+            case Log(level=level, text=text):
                 self.logs.append(text)
+                self.levels.append(level)
                 return []
             case PodsStopped():
                 return ["pods stopped"]

@@ -782,3 +782,40 @@ def test_logs_that_are_gone_count_nothing() -> None:
     talk.relist()
     talk.add("x")
     assert talk.told["x"].status.container_statuses[0].restart_count == 0
+
+
+# --- what the log says of Podman's absence -------------------------------------------------------------------------
+
+
+def test_a_sync_that_fails_again_for_the_same_reason_is_no_news() -> None:
+    talk = Talk()
+    talk.start("a")
+    before = len(talk.logs)
+    for _ in range(5):
+        talk.tick(100.0)
+        talk.relist()
+        talk.done("a", error="Timeout", message="no answer within 15 s")
+    assert len(talk.logs) == before + 1
+    talk.tick(100.0)
+    talk.relist()
+    talk.done("a")
+    talk.tick(100.0)
+    talk.relist()
+    talk.done("a", error="Timeout", message="no answer within 15 s")
+    assert len(talk.logs) == before + 3, "that it went well is news, too"
+
+
+def test_that_podman_is_away_is_no_line_for_every_pod() -> None:
+    talk = Talk()
+    pods = ("a", "b", "c")
+    talk.start(*pods)
+    talk.levels.clear()
+    talk.tick(200.0)
+    talk.relist()
+    for uid in pods:
+        talk.done(uid, error="Unavailable", message="Podman does not answer")
+    assert talk.levels == ["debug"] * len(pods)
+    talk.tick(200.0)
+    talk.relist()
+    talk.done("a", error="Unavailable", message="it went away over it", changed=True)
+    assert talk.levels[-1] == "warning", "it has done something"

@@ -261,9 +261,7 @@ def test_children_that_die_young_come_after_a_pause_that_doubles_and_is_bounded(
         assert answer == SpawnChild(SPECS[2], incarnation + 1)
     assert pauses[:3] == [PAUSE_INITIAL_S, 2 * PAUSE_INITIAL_S, 4 * PAUSE_INITIAL_S], "but for the first"
     assert pauses[-1] == PAUSE_MAX_S
-    assert pool.exited(exited(3, 12), now + PAUSE_MAX_S + STEADY_S) == [SpawnChild(SPECS[2], 13)], (
-        "it has lived"
-    )
+    assert pool.exited(exited(3, 12), now + PAUSE_MAX_S + STEADY_S) == [SpawnChild(SPECS[2], 13)], "it has lived"
 
 
 def test_one_that_cannot_be_made_is_tried_again_for_ever_and_ends_no_agent() -> None:
