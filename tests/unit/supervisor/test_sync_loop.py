@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
+from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
 from ipc.messages import LookFailed, SyncAction, SyncResult
 from ipc.runtime import RuntimePodStatus
 from supervisor.sources.types import PodOperation
@@ -819,3 +819,22 @@ def test_that_podman_is_away_is_no_line_for_every_pod() -> None:
     talk.relist()
     talk.done("a", error="Unavailable", message="it went away over it", changed=True)
     assert talk.levels[-1] == "warning", "it has done something"
+
+
+# --- a sandbox that is lost too early ------------------------------------------------------------------------------
+
+
+def test_a_never_pod_that_loses_its_sandbox_before_all_have_run_stays_pending() -> None:
+    """computePodActions makes no other sandbox for it, and getPhase waits for a container that never comes."""
+    talk = Talk()
+    talk.ready()
+    one = pod("a", policy="Never")
+    spec = msgspec.structs.replace(one.spec, containers=(*one.spec.containers, Container(name="second", image="v1")))
+    talk.add(msgspec.structs.replace(one, spec=spec))
+    talk.relist()
+    talk.done("a", changed=True)
+    assert talk.see(exited("a", 137)) == ["sync a"]
+    talk.done("a")
+    talk.tick(100.0)
+    talk.relist()
+    assert talk.phase("a") == "Pending"
