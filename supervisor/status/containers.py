@@ -92,7 +92,8 @@ def _unseen(given: Surroundings, container: Container, old: ContainerStatus | No
     if old is None:
         return ContainerStatus(name=container.name, image=container.image, state=fresh)
     never_ran = old.state == _INIT_LONG_GONE and not old.container_id
-    if given.restarting_all and old.state.waiting is None and not never_ran:
+    is_restarting = given.restarting_all and not given.terminating
+    if is_restarting and old.state.waiting is None and not never_ran:
         return _removed_to_restart(old)
     removed_to_restart = old.state.waiting is not None and old.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS
     if removed_to_restart or old.state.terminated is not None:

@@ -9,6 +9,7 @@ import pytest
 from ipc.api import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from ipc.pod_containers import ContainerKind
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from supervisor.status.container_states import ended_unseen
 from supervisor.status.containers import Surroundings, container_statuses
 
 POD = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(containers=(Container(name="main"),)))
@@ -99,3 +100,11 @@ def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again() -
     observed = RuntimePodStatus(uid="u", containers=(life("a", 0, RUNNING),), lost_attempts={"late": 3})
     given = Surroundings(pod=pod, observed=observed)
     assert container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, ())[0].restart_count == 3
+
+
+def test_a_pod_that_goes_down_in_the_middle_of_a_restart_of_all_counts_no_more() -> None:
+    statuses = (ContainerStatus(name="main", state=ended_unseen("Error", "", exit_code=1), restart_count=1),)
+    for _ in range(3):
+        given = Surroundings(pod=POD, observed=RuntimePodStatus(uid="u"), terminating=True, restarting_all=True)
+        statuses = container_statuses(given, ContainerKind.REGULAR, POD.spec.containers, statuses)
+    assert statuses[0].restart_count == 1
