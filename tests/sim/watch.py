@@ -56,7 +56,7 @@ class Watch:
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
         self._started_late: set[str] = set()
         """Containers that a call has started which nobody waited for any more: nothing can prevent a twin then, it is
-        only found and stopped."""
+        only found and stopped; nor a second run, when the first is over before the call that is made anew."""
         self._sidecars: dict[str, set[str]] = {}
         """Names by uid, as the newest sync has them."""
         self._initialized: set[str] = set()
@@ -203,7 +203,7 @@ class Watch:
             self._broke(f"{twins} run at once")
         self._ran[container.id] = Ran(uid, name)
         last, attempt = self._attempts.get((uid, name), -1), _attempt(container)
-        if attempt <= last and caller is not None:
+        if attempt <= last and caller is not None and container.id not in self._started_late:
             self._broke(f"{container.name} starts as attempt {attempt} after attempt {last}")
         self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
