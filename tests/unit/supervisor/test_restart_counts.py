@@ -103,6 +103,7 @@ def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again() -
 
 
 def test_a_pod_that_goes_down_in_the_middle_of_a_restart_of_all_counts_no_more() -> None:
+    statuses: tuple[ContainerStatus, ...]
     statuses = (ContainerStatus(name="main", state=ended_unseen("Error", "", exit_code=1), restart_count=1),)
     for _ in range(3):
         given = Surroundings(pod=POD, observed=RuntimePodStatus(uid="u"), terminating=True, restarting_all=True)
