@@ -96,6 +96,8 @@ class PodLifecycle:
         self.sentence = ""
         self.failed: tuple[SyncResult, ...] = ()
         """What its last sync could not do."""
+        self.error = ""
+        """Why its last sync failed as a whole."""
         self.pull_failures: tuple[PullFailure, ...] = ()
         """Back-off of its images, as its last sync has left it."""
         self.verdicts: Mapping[str, ProbeVerdicts] = {}
@@ -211,15 +213,16 @@ class PodLifecycle:
         return flight is not None and (done.generation, done.incarnation) == (flight.generation, flight.incarnation)
 
     def is_news(self, done: SyncDone) -> bool:
-        """Did it do anything, or fail otherwise than the last time? Waiting for the same time again is no news."""
-        return done.changed or bool(done.error) or _failed(done) != self.failed
+        """Did it do anything, or fail otherwise than the last time? Waiting for the same time again is no news, nor is
+        failing again for the same reason."""
+        return done.changed or done.error != self.error or _failed(done) != self.failed
 
     def done(self, done: SyncDone, now_mono: float) -> None:
         """The sync ended, somehow. When it did what its phase is for, a fresh view says what comes next."""
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
         self.pull_failures = done.pull_failures
-        self.failed = _failed(done)
+        self.failed, self.error = _failed(done), done.error
         self.acted_at = now_mono
         if flight.kind is not WorkType.SYNC or _may_have_touched(done):
             self._touched_at = now_mono

@@ -36,6 +36,7 @@ from ipc.messages import (
     Relist,
     Relisted,
     RuntimeHealth,
+    ServiceSilent,
     Shutdown,
     StartPull,
     Track,
@@ -77,6 +78,9 @@ HINTS: Final[Mapping[str, float]] = {
 """Events after which a pod looks different, and how long to wait before looking, in seconds. What was started was most
 likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
 
+STUCK_SLACK_S: Final = 30.0
+"""How much longer than runtimeRequestTimeout no relist may have succeeded before Podman counts as stuck, in seconds:
+whoever works on something large has had the time for it."""
 KNOWN_END_S: Final = 0.5
 """The same for a container's end that was seen by its pidfd 100 ms ago, in seconds: its successor is being started."""
 
@@ -92,8 +96,12 @@ async def run_node_worker(
     clock: Clock,
     row_writer: WorkerRowWriter,
     rng: random.Random | None = None,
+    answers: asyncio.Event | None = None,
 ) -> None:
-    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does."""
+    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does.
+
+    ``answers`` is set by who finds that Podman answers again.
+    """
     raise_file_limit()
     worker = NodeWorker(context, channel, runtime, clock, row_writer, rng or random.Random())
     await channel.send(Ready(pid=os.getpid()))
@@ -101,6 +109,7 @@ async def run_node_worker(
         async with asyncio.TaskGroup() as group:
             lives = (worker.look, worker.listen, worker.garbage.collect, worker.log_garbage.collect)
             work = [group.create_task(life()) for life in lives]
+            work.append(group.create_task(worker.heed(answers or asyncio.Event())))
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -162,9 +171,14 @@ class NodeWorker:
         """How many in a row that were due found nothing new, and nobody had a reason to doubt."""
         self._ping_at = 0.0
         """When Podman is to be asked for a sign of life, in monotonic seconds."""
+        self._stuck_s = settings.runtime_request_timeout_s + STUCK_SLACK_S
+        self._answered_at = clock.now().mono
+        """When a relist has last succeeded, or it was told that none does, in monotonic seconds."""
         self._relist_failures = 0
         """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
         self._health = RuntimeHealth(healthy=False)
+        self._is_break_news = False
+        """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
 
@@ -210,6 +224,16 @@ class NodeWorker:
             self._relist_at = 0.0
             self._wake.set()
 
+    async def heed(self, answers: asyncio.Event) -> None:
+        """Relist at once, for ever, whenever Podman was found to answer again: nobody waits for the next try."""
+        while True:
+            await answers.wait()
+            answers.clear()
+            if self._relist_failures:
+                self._doubt()
+                self._relist_at = 0.0
+                self._wake.set()
+
     def _doubt(self) -> None:
         """Something may have happened without a word: relist soon, and more often."""
         self._quiet_relists = 0
@@ -235,7 +259,9 @@ class NodeWorker:
             except RuntimeCallError as error:
                 why = str(error)
             failures += 1
-            log.info("Podman's stream of events broke: %s", why)
+            level = logging.INFO if self._is_break_news else logging.DEBUG
+            self._is_break_news = False
+            log.log(level, "Podman's stream of events broke: %s", why)
             self.garbage.podman_was_lost()
             self._doubt()
             await asyncio.sleep(retry_delay_s(failures))
@@ -311,7 +337,7 @@ class NodeWorker:
                 return
             self._retry(uid, str(error))
             if not self._relist_failures:
-                await self._fail_relist(error.message)
+                await self._fail_relist(error)
             return
         if is_in_motion(status):
             self._ask(uid, self._clock.now().mono + self._relist_period_s)
@@ -324,7 +350,7 @@ class NodeWorker:
         try:
             version = await self._runtime.version()
         except RuntimeCallError as error:
-            await self._fail_relist(error.message)
+            await self._fail_relist(error)
             return
         await self._report_health(RuntimeHealth(healthy=True, version=version))
 
@@ -341,16 +367,16 @@ class NodeWorker:
         except RuntimeCallError as error:
             for uid in waiting:
                 self._due.setdefault(uid, 0.0)
-            await self._fail_relist(error.message)
+            await self._fail_relist(error)
             return
-        self._relist_failures = 0
-        self._ping_at = self._clock.now().mono + LIVENESS_PERIOD_S
+        self._relist_failures, self._answered_at, self._is_break_news = 0, self._clock.now().mono, True
+        self._ping_at = self._answered_at + LIVENESS_PERIOD_S
         self.garbage.relisted()
         await self._report_health(RuntimeHealth(healthy=True, version=version))
         await self._answer(waiting, relisting, was_due=was_due)
 
     async def _answer(self, waiting: Sequence[str], relisting: Relisting, *, was_due: bool) -> None:
-        """Observed for those who waited. Relisted only if nothing was missed; else what did change is observed, too."""
+        """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
         seen = {uid: self._record(_status_in(relisting, uid)) for uid in uids}
@@ -359,7 +385,7 @@ class NodeWorker:
         news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
         for uid, error in failed.items():
             await self._fail_look(uid, str(error))
-        answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
+        answers = [seen[uid] for uid in uids if uid in waiting]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
         changed = {uid for uid in news if seen[uid].changed}
@@ -367,17 +393,20 @@ class NodeWorker:
             self._quiet_relists = 0
         elif was_due:
             self._quiet_relists += 1
-        if failed:
-            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
-            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
-            return
+        self._plan_relist(relisting)
+        told = within_one_message(seen[uid] for uid in news)
+        await self._send(Relisted(started_at=relisting.started_at, changed=told, unseen=tuple(sorted(failed))))
+
+    def _plan_relist(self, relisting: Relisting) -> None:
+        """After this one. For those that it could not look at as soon as they are tried again."""
         period_s = relist_period_s(
             self._relist_period_s, self._quiet_relist_period_s, self._quiet_relists, relisting.list_s
         )
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
-        told = within_one_message(seen[uid] for uid in news)
-        await self._send(Relisted(started_at=relisting.started_at, changed=told))
+        if relisting.failures:
+            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in relisting.failures)
+            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
 
     def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
         """What changed without any hint was ``missed``, what is between two states may not come to its end, and what
@@ -402,14 +431,25 @@ class NodeWorker:
         failures = self._failures.get(uid, 0) + 1
         self._failures[uid] = failures
         self._due.setdefault(uid, self._clock.now().mono + retry_delay_s(failures))
-        log.warning("cannot observe pod %s (%d times in a row): %s", uid, failures, why)
+        level = logging.WARNING if failures == 1 else logging.DEBUG
+        log.log(level, "cannot observe pod %s (%d times in a row): %s", uid, failures, why)
 
-    async def _fail_relist(self, why: str) -> None:
+    async def _fail_relist(self, error: RuntimeCallError) -> None:
         self._relist_failures += 1
         self._doubt()
         self.garbage.podman_was_lost()
         self._relist_at = self._clock.now().mono + retry_delay_s(self._relist_failures)
-        await self._report_health(RuntimeHealth(healthy=False, message=why))
+        await self._report_health(RuntimeHealth(healthy=False, message=error.message))
+        await self._tell_if_stuck(error)
+
+    async def _tell_if_stuck(self, error: RuntimeCallError) -> None:
+        """Podman takes requests, answers pings too, and lists nothing for longer than any call may take: a lock of its
+        own that never comes free."""
+        now = self._clock.now().mono
+        silence_s = now - self._answered_at
+        if error.kind is ErrorKind.TIMEOUT and silence_s >= self._stuck_s:
+            self._answered_at = now
+            await self._send(ServiceSilent(message=f"no relist has succeeded for {silence_s:.0f} s: {error.message}"))
 
     async def _report_health(self, health: RuntimeHealth) -> None:
         if health != self._health:

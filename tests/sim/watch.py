@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -60,7 +60,7 @@ class Watch:
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
         self._started_late: set[str] = set()
         """Containers that a call has started which nobody waited for any more: nothing can prevent a twin then, it is
-        only found and stopped."""
+        only found and stopped; nor a second run, when the first is over before the call that is made anew."""
         self._made_late_at: dict[str, float] = {}
         """When a call that nobody waited for any more last had an effect on a pod, monotonic seconds."""
         self._sidecars: dict[str, dict[str, Container]] = {}
@@ -71,6 +71,8 @@ class Watch:
         """(uid, container): the last attempt that was started."""
         self._made: dict[tuple[str, str], int] = {}
         """And the last one that was made: what Podman died over is made again as the same."""
+        self._restarts: dict[str, dict[str, int]] = {}
+        """The restart counts that were told last, by uid and container: whoever has told them may be dead."""
         self._ran: dict[str, Ran] = {}
         self.podman: SimPodman
         self.probes = ProbeWatch(trace)
@@ -127,6 +129,7 @@ class Watch:
         self._count_anew(uid)
 
     def _count_anew(self, uid: str) -> None:
+        self._restarts.pop(uid, None)
         for key in [key for key in self._attempts if key[0] == uid]:
             del self._attempts[key]
             self._made.pop(key, None)
@@ -217,7 +220,7 @@ class Watch:
             self._broke(f"{twins} run at once")
         self._ran[container.id] = Ran(uid, name)
         last, attempt = self._attempts.get((uid, name), -1), _attempt(container)
-        if attempt <= last and caller is not None:
+        if attempt <= last and caller is not None and container.id not in self._started_late:
             self._broke(f"{container.name} starts as attempt {attempt} after attempt {last}")
         self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
@@ -291,14 +294,28 @@ class Watch:
             old = before.status.phase
             if old in TERMINAL and status.phase != old:
                 self._broke(f"{uid[:8]} was {old} and is {status.phase}")
-            counts = {c.name: c.restart_count for c in every_status(before)}
-            for c in every_status(message):
-                if c.restart_count < counts.get(c.name, 0):
-                    self._broke(f"{uid[:8]} {c.name}: restart count fell from {counts[c.name]} to {c.restart_count}")
+        self._check_restarts(uid, before, message)
         self.probes.told(message)
         for name, ran in self.false_claims(message):
             if ran.finished_at < seen_at:
                 self._broke(f"{uid[:8]} {name}: said to run, ended at {ran.finished_at:.3f}, seen at {seen_at:.3f}")
+
+    def wanted(self, uids: Collection[str]) -> None:
+        """The sources were read, and state these alone: of all others nothing has to stay."""
+        for uid in [uid for uid in self._restarts if uid not in uids]:
+            del self._restarts[uid]
+
+    def _check_restarts(self, uid: str, before: PodChanged | None, message: PodChanged) -> None:
+        """They never fall, also over a restart of the agent, until the pod goes. Who knows of none may tell none."""
+        known = self._restarts.get(uid, {}) | (_restarts(before) if before is not None else {})
+        counts = _restarts(message)
+        for name, count in counts.items():
+            if count < known.get(name, 0):
+                self._broke(f"{uid[:8]} {name}: restart count fell from {known[name]} to {count}")
+        if message.deletion_timestamp:
+            self._restarts.pop(uid, None)
+        elif counts:
+            self._restarts[uid] = counts
 
     def false_claims(self, message: PodChanged) -> Iterable[tuple[str, Ran]]:
         """Containers that a status says run, and that have ended."""
@@ -323,6 +340,10 @@ class Watch:
 def every_status(message: PodChanged) -> tuple[ContainerStatus, ...]:
     status = message.status
     return (*status.init_container_statuses, *status.container_statuses, *status.ephemeral_container_statuses)
+
+
+def _restarts(message: PodChanged) -> dict[str, int]:
+    return {status.name: status.restart_count for status in every_status(message)}
 
 
 def _word(status: ContainerStatus) -> str:

@@ -101,6 +101,7 @@ async def node_worker(
     pod_rows: int = 64,
     pod_row_bytes: int = 16 * 1024,
     pod_logs_dir: Path = Path("/nonexistent"),
+    answers: asyncio.Event | None = None,
 ) -> AsyncIterator[Master]:
     """The worker's whole life; leaving the block shuts it down in order and hands on what it raised."""
     near, far = socket.socketpair()
@@ -121,7 +122,7 @@ async def node_worker(
     theirs: Channel[NodeWorkerReport, NodeWorkerCommand] = await Channel.open(far, NodeWorkerReport, NodeWorkerCommand)
     ours: Channel[NodeWorkerCommand, NodeWorkerReport] = await Channel.open(near, NodeWorkerCommand, NodeWorkerReport)
     master = Master(ours, board)
-    worker = asyncio.create_task(run_node_worker(context, theirs, runtime, clock, writer, random.Random(1)))
+    worker = asyncio.create_task(run_node_worker(context, theirs, runtime, clock, writer, random.Random(1), answers))
     keeping = asyncio.create_task(master.keep())
     try:
         yield master

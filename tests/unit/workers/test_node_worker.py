@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from ipc.messages import (
     Relist,
     Relisted,
     RuntimeHealth,
+    ServiceSilent,
     StartPull,
     Track,
     Untrack,
@@ -35,7 +37,7 @@ from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
 from workers.doubts import STUCK_SLACK_S
 from workers.node_worker import HINTS, KNOWN_END_S, LIVENESS_PERIOD_S, RETRY_MAX_S, ROUND_S, retry_delay_s
-from workers.runtime import InspectedContainer, RuntimeEvent
+from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, RuntimeCallError, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
@@ -635,7 +637,7 @@ async def test_a_service_that_goes_and_comes_back_is_told_once_each() -> None:
 
 
 @simulated
-async def test_a_relist_that_misses_a_pod_is_none() -> None:
+async def test_a_relist_names_the_pod_that_it_could_not_look_at_and_is_soon_repeated() -> None:
     host = Host()
     host.running("u1")
     async with host.worker(relist_period_s=NEVER_S) as master:
@@ -646,12 +648,137 @@ async def test_a_relist_that_misses_a_pod_is_none() -> None:
         host.runtime.fail(1, Flavour.TIMED_OUT, "inspect_container")
         before, asked_at = len(master.reports), host.now()
         master.send(Relist())
-        await master.observation("u3", after=before)
-        assert master.count(Relisted) == 1
-        await master.observation("u2", lambda status: bool(status.containers), after=before)
         relisted = await master.first(Relisted, after=before)
-        assert relisted.started_at > asked_at + retry_delay_s(1) / 2
+        assert (relisted.unseen, {seen.uid for seen in relisted.changed}) == (("u2",), {"u1", "u3"})
+        await master.observation("u2", lambda status: bool(status.containers), after=before)
+        relisted = await master.first(Relisted, lambda report: not report.unseen, after=before)
+        assert asked_at + retry_delay_s(1) / 2 < relisted.started_at < asked_at + 1.0
         assert "u1" in {seen.uid for seen in relisted.changed}
+
+
+@pytest.mark.parametrize("is_infra_gone", [False, True])
+def test_a_pod_that_can_never_be_looked_at_keeps_no_relist_from_succeeding(is_infra_gone: bool) -> None:
+    async def main() -> None:
+        host = Host()
+        bad = host.podman.container(host.running("bad"))
+        if is_infra_gone:
+            del host.podman.containers[host.podman.pods[bad.pod_id].infra_id]
+        host.podman.unreadable.add(bad.pod_id if is_infra_gone else bad.id)
+        host.running("good")
+        async with host.worker() as master:
+            relisted = await master.first(Relisted, after=len(master.reports) - 1)
+            for _ in range(3):
+                assert (relisted.unseen, [seen.uid for seen in relisted.changed]) == (("bad",), ["good"])
+                relisted = await master.first(Relisted, after=len(master.reports))
+            assert master.count(RuntimeHealth) == 1, "it is no matter of Podman's as a whole"
+            await asyncio.sleep(100)
+            before = master.count(Relisted)
+            await asyncio.sleep(100)
+            assert master.count(Relisted) - before <= 100 / RETRY_MAX_S + 2
+            host.podman.unreadable.clear()
+            await master.observation("bad", after=len(master.reports))
+            relisted = await master.first(Relisted, lambda report: not report.unseen, after=len(master.reports))
+            assert {seen.uid for seen in relisted.changed} == {"bad", "good"}
+
+    simulate(main)
+
+
+@simulated
+async def test_a_podman_that_goes_away_during_a_relist_is_no_pod_s_fault() -> None:
+    host = Host(latency_s=0.1)
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        host.podman.mute = True
+        host.running("u1")
+        before = len(master.reports)
+        master.send(Relist())
+        await asyncio.sleep(0.15)
+        assert host.calls("inspect_container") == 2, "under way"
+        host.runtime.down = True
+        assert not (await master.first(RuntimeHealth, after=before)).healthy
+        host.runtime.down = False
+        relisted = await master.first(Relisted, after=before)
+        assert ([seen.uid for seen in relisted.changed], relisted.unseen) == (["u1"], ())
+        assert master.count(LookFailed) == 0
+
+
+@simulated
+async def test_when_the_breaker_closes_nobody_waits_for_the_next_try() -> None:
+    host = Host()
+    host.running("u1")
+    answers = asyncio.Event()
+    async with host.worker(answers=answers) as master:
+        host.runtime.down = True
+        master.send(Observe(uids=("u1",)))
+        await master.first(RuntimeHealth, lambda health: not health.healthy)
+        await asyncio.sleep(100)
+        tries = host.calls("version")
+        async with asyncio.timeout(RETRY_MAX_S + 1):
+            while host.calls("version") == tries:  # noqa: ASYNC110 - simulated time
+                await asyncio.sleep(0.1)
+        host.runtime.down = False
+        came_back_at, before = host.now(), len(master.reports)
+        answers.set()
+        await master.first(Relisted, after=before)
+        assert host.now() < came_back_at + 0.5
+        calls = len(host.runtime.calls)
+        answers.set()
+        await asyncio.sleep(1.0)
+        assert len(host.runtime.calls) == calls, "only who was away comes back"
+
+
+def test_a_stream_of_events_that_breaks_before_podman_has_ever_answered_is_no_news(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def told() -> int:
+        return sum("stream of events" in record.getMessage() for record in caplog.records)
+
+    caplog.set_level(logging.INFO)
+
+    async def main() -> None:
+        host = Host()
+        host.runtime.down = True
+        async with node_worker(host.runtime, host.clock) as master:
+            await asyncio.sleep(60.0)
+            assert told() == 0
+            host.runtime.down = False
+            await master.first(Relisted)
+            await asyncio.sleep(RETRY_MAX_S)
+            host.runtime.down = True
+            host.podman.break_events()
+            await asyncio.sleep(60.0)
+            assert told() == 1, "once, however often it is tried"
+        await host.runtime.close()
+
+    simulate(main)
+
+
+@simulated
+async def test_a_podman_that_lists_nothing_for_ever_is_told_of_now_and_then() -> None:
+    """It answers `version`, so that the breaker stays closed, and pings. One that is only slow is left alone."""
+    host = Host()
+    host.running("u1")
+    slow_s = 0.0
+
+    async def list_containers() -> tuple[ListedContainer, ...]:
+        await asyncio.sleep(min(slow_s, 30.0))
+        if slow_s >= 30.0:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, "list_containers", "no answer within 30 s")
+        return await FakeRuntime.list_containers(host.runtime)
+
+    host.runtime.list_containers = list_containers  # type: ignore[method-assign]
+    async with host.worker() as master:
+        slow_s = 25.0
+        await asyncio.sleep(1000)
+        assert master.count(ServiceSilent) == 0
+        slow_s = 60.0
+        await asyncio.sleep(80)
+        assert master.count(ServiceSilent) == 0
+        await asyncio.sleep(1000)
+        assert 1080 / 200 - 1 <= master.count(ServiceSilent) <= 1080 / 150
+        slow_s, told = 0.0, master.count(ServiceSilent)
+        await master.first(Relisted, after=len(master.reports))
+        await asyncio.sleep(1000)
+        assert master.count(ServiceSilent) == told
 
 
 @simulated
