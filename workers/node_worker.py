@@ -334,7 +334,8 @@ class NodeWorker:
             again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
             self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
             return
-        period_s = relist_period_s(self._relist_period_s, self._quiet_relists)
+        took_s = self._clock.now().mono - relisting.started_at
+        period_s = relist_period_s(self._relist_period_s, self._quiet_relists, took_s)
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
         changed = within_one_message(seen[uid] for uid in news)

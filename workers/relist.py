@@ -26,6 +26,10 @@ QUIET_FACTOR: Final = 3
 """How many times longer the period between relists becomes while they find nothing new. With the default of ten seconds
 it stays below a pod's resync period (a minute), so that a resync finds a view that is new enough."""
 
+RELIST_SHARE: Final = 0.25
+"""Most of the time that relists may take, as long as nobody asks for one. While a relist is under way no single pod is
+looked at: when they followed one another without a rest, every step of every pod would wait for the end of one."""
+
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Everything of ours that Podman had when it was asked."""
@@ -84,9 +88,10 @@ def members_by_uid(listing: Listing) -> dict[str, Members]:
     return {uid: Members(pods=tuple(pods.get(uid, {}).values()), container_ids=tuple(ids.get(uid, ()))) for uid in uids}
 
 
-def relist_period_s(shortest_s: float, quiet_relists: int) -> float:
-    """Seconds until the next relist, after so many in a row that found nothing which was not known already."""
-    return shortest_s * min(2.0 ** min(quiet_relists, 16), QUIET_FACTOR)
+def relist_period_s(shortest_s: float, quiet_relists: int, took_s: float) -> float:
+    """Seconds from the begin of a relist, which took ``took_s``, to that of the next one. ``quiet_relists``: so many
+    in a row have found nothing which was not known already."""
+    return max(shortest_s * min(2.0 ** min(quiet_relists, 16), QUIET_FACTOR), took_s / RELIST_SHARE)
 
 
 def is_list_cheaper(pods_asked: int, containers: int) -> bool:

@@ -34,7 +34,7 @@ from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
 from workers.node_worker import HINTS, KNOWN_END_S, RETRY_MAX_S, ROUND_S, retry_delay_s
-from workers.runtime import InspectedContainer, RuntimeEvent
+from workers.runtime import InspectedContainer, ListedContainer, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
@@ -328,6 +328,31 @@ async def _gaps_between_relists(master: Master, count: int) -> list[float]:
         await master.first(Relisted, after=len(master.reports))
     times = [report.started_at for report in master.reports if isinstance(report, Relisted)][-count - 1 :]
     return [later - earlier for earlier, later in pairwise(times)]
+
+
+class SlowLists(FakeRuntime):
+    """Podman with very many containers."""
+
+    list_s = 12.0
+
+    async def list_containers(self) -> tuple[ListedContainer, ...]:
+        await asyncio.sleep(self.list_s)
+        return await super().list_containers()
+
+
+@simulated
+async def test_relists_that_take_longer_than_their_period_leave_time_for_single_pods() -> None:
+    host = Host()
+    host.runtime = SlowLists(host.podman, "one", latency_s=0.001)
+    for number in range(4):
+        host.running(f"u{number}")
+    async with host.worker() as master:
+        rests = [gap - SlowLists.list_s for gap in await _gaps_between_relists(master, 5)]
+        assert min(rests) >= 2 * SlowLists.list_s
+        asked_at = host.now()
+        master.send(Observe(uids=("u1",)))
+        await master.first(Observed, after=len(master.reports))
+        assert host.now() - asked_at < 0.1
 
 
 @simulated
