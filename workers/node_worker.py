@@ -74,7 +74,8 @@ HINTS: Final[Mapping[str, float]] = {
 likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
 
 KNOWN_END_S: Final = 0.5
-"""The same for a container's end that was seen by its pidfd 100 ms ago, in seconds: its successor is being started."""
+"""The same for a container's end that was seen by its pidfd 100 ms ago, in seconds, and how long after an end that its
+monitor has told of Podman is asked at the latest: its successor is being started."""
 
 Link = Channel[NodeWorkerReport, NodeWorkerCommand]
 
@@ -95,7 +96,7 @@ async def run_node_worker(
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
-            lives = (worker.look, worker.listen, worker.garbage.collect, worker.log_garbage.collect)
+            lives = (worker.look, worker.listen, worker.tell, worker.garbage.collect, worker.log_garbage.collect)
             work = [group.create_task(life()) for life in lives]
             await worker.serve()
             for task in work:
@@ -129,6 +130,8 @@ class NodeWorker:
         self._row_writer = row_writer
         self._rng = rng
         self._published = Published(context.board)
+        self._noted: asyncio.Queue[str] = asyncio.Queue()
+        """Pods of which a monitor has noted the end of a container."""
         self._observer = Observer(
             runtime,
             clock,
@@ -136,6 +139,7 @@ class NodeWorker:
             pod_logs_dir=settings.pod_logs_dir,
             pods_dir=settings.pods_dir,
             on_exit=self._ask,
+            on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
         )
         self._puller = ImagePuller(runtime, clock, self._send)
@@ -233,6 +237,19 @@ class NodeWorker:
             delay_s = KNOWN_END_S
         if uid and delay_s is not None and not self._published.is_older(uid, event.time, now):
             self._ask(uid, now.mono + delay_s if delay_s else 0.0)
+
+    async def tell(self) -> None:
+        """Pass on for ever what monitors note of the ends of containers, past whatever look is under way. A successor
+        need not wait until Podman says so, too: that is asked later, unless the end of the next sync brings a look."""
+        while True:
+            uid = await self._noted.get()
+            newest = self._published.newest(uid)
+            told = self._observer.with_records(newest) if newest is not None else None
+            if told is None or told == newest:
+                self._ask(uid)
+            else:
+                self._ask(uid, self._clock.now().mono + KNOWN_END_S)
+                await self._send(Observed(observations=(self._record(told),)))
 
     def _forgotten(self, uid: str) -> None:
         """A process of that pod lives on, and Podman does not know its container any more."""

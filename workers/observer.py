@@ -14,11 +14,19 @@ import msgspec
 from ipc.clock import Clock
 from ipc.runtime import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers import labels
-from workers.doubts import STUCK_SLACK_S, with_stuck, with_unseen_ends
+from workers.doubts import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
 from workers.observe import container_state, is_of, pod_status
 from workers.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
-from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, ListedPod, Runtime, RuntimeCallError
+from workers.runtime import (
+    ErrorKind,
+    InspectedContainer,
+    ListedContainer,
+    ListedPod,
+    RecordedEnd,
+    Runtime,
+    RuntimeCallError,
+)
 from workers.start_error import with_start_errors
 from workers.termination_message import read_termination_message, with_termination_messages
 
@@ -45,11 +53,13 @@ class Observer:
         pod_logs_dir: str,
         pods_dir: str,
         on_exit: Callable[[str], None],
+        on_record: Callable[[str], None] | None = None,
         on_forgotten: Callable[[str], None] = lambda uid: None,
         stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
-        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_forgotten`` of one that has a
-        process which Podman does not know any more."""
+        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` of one of which it was
+        noted how a container has, which `with_records` tells; ``on_forgotten`` of one that has a process which Podman
+        does not know any more."""
         self._runtime = runtime
         self._clock = clock
         self._instance = instance
@@ -57,7 +67,7 @@ class Observer:
         self._pods_dir = pods_dir
         self._on_forgotten = on_forgotten
         self._stuck_slack_s = stuck_slack_s
-        self._exits = ExitWatch(runtime, clock, on_exit)
+        self._exits = ExitWatch(runtime, clock, on_exit, on_record=on_record)
         self._inspected: dict[str, InspectedContainer] = {}
         self._ours: dict[str, frozenset[str]] = {}
         """Ids of those that carry our labels, by uid: members of our pods may be strangers."""
@@ -80,7 +90,20 @@ class Observer:
     def knows_end(self, container_id: str) -> bool:
         """Whether it was seen that the container has ended."""
         known = self._inspected.get(container_id)
-        return known is not None and container_state(known.state) is ContainerState.EXITED
+        if known is None:
+            return False
+        ended = container_state(known.state) is ContainerState.EXITED
+        return ended or self._exits.record_of(container_id, known.pid) is not None
+
+    def with_records(self, status: RuntimePodStatus) -> RuntimePodStatus:
+        """The newest view of a pod, and what the monitors of its containers have noted since. No newer than it was:
+        nobody has looked whether there is anything else."""
+        ids = [container.id for container in status.containers if container.id in self._inspected]
+        records = self._records(self._inspected[id] for id in ids)
+        for id, end in records.items():
+            found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
+            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+        return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
     async def observe(self, uid: str) -> RuntimePodStatus:
         """One pod, cheaply. Raises RuntimeCallError. What ended just now is not kept waiting for the list.
@@ -240,12 +263,17 @@ class Observer:
             self._stopping.pop(id, None)
             self._exits.forget(id)
 
+    def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
+        """By id: of those whose end Podman has not told yet."""
+        return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
+
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """What is known of these pods and containers, and what Podman forgets. Raises RuntimeCallError."""
         found = [self._inspected[id] for id in ids if id in self._inspected]
         ours = [container for container in found if is_of(container.labels, self._instance, uid)]
         ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
-        status = with_unseen_ends(pod_status(uid, pods, ours, started_at), ends)
+        status = with_recorded_ends(pod_status(uid, pods, ours, started_at), self._records(ours))
+        status = with_unseen_ends(status, ends)
         status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
         status = with_termination_messages(status, self._messages)
         try:
