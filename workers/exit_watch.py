@@ -103,6 +103,11 @@ class ExitWatch:
         """Ids of containers whose processes have ended, while Podman has not said so, or was not asked since."""
         return {id for id, end in self._ends.items() if not end.final}
 
+    @property
+    def noted(self) -> Set[str]:
+        """Ids of those of which there is a `record_of`."""
+        return {id for id, end in self._ends.items() if end.record is not None}
+
     def watch(self, container: InspectedContainer, uid: str) -> None:
         """The container was seen running just now. Again is free of cost."""
         id = container.id

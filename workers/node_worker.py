@@ -47,7 +47,7 @@ from workers.exit_watch import raise_file_limit
 from workers.garbage import Garbage
 from workers.image_puller import ImagePuller
 from workers.log_gc import LogGarbage
-from workers.observer import Observer, Relisting
+from workers.observer import PODS_IN_A_TURN, Observer, Relisting
 from workers.published import Published, within_one_message
 from workers.relist import is_list_cheaper, relist_period_s
 from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
@@ -337,7 +337,7 @@ class NodeWorker:
         """Observed for those who waited. Relisted only if nothing was missed; else what did change is observed, too."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
-        seen = {uid: self._record(_status_in(relisting, uid)) for uid in uids}
+        seen = await self._record_each(relisting, uids)
         self._published.retain(relisting.statuses.keys() | failed.keys())
         orphans = relisting.statuses.keys() - tracked
         news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
@@ -371,6 +371,15 @@ class NodeWorker:
     def _record(self, status: RuntimePodStatus) -> Observation:
         self._failures.pop(status.uid, None)
         return self._published.record(status)
+
+    async def _record_each(self, relisting: Relisting, uids: Sequence[str]) -> dict[str, Observation]:
+        """A few at a time. What monitors have noted since counts, too."""
+        seen: dict[str, Observation] = {}
+        for number, uid in enumerate(uids):
+            if number % PODS_IN_A_TURN == 0:
+                await asyncio.sleep(0)
+            seen[uid] = self._record(self._observer.with_records(_status_in(relisting, uid)))
+        return seen
 
     async def _fail_look(self, uid: str, why: str) -> None:
         """An error, not a delay; and of this pod, not of the runtime as a whole."""

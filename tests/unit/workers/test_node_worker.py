@@ -36,6 +36,7 @@ from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
 from workers.exit_watch import SETTLE_S
 from workers.node_worker import HINTS, KNOWN_END_S, RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.observer import PODS_IN_A_TURN
 from workers.runtime import InspectedContainer, ListedContainer, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
@@ -417,6 +418,32 @@ async def test_relists_that_take_longer_than_their_period_leave_time_for_single_
         master.send(Observe(uids=("u1",)))
         await master.first(Observed, after=len(master.reports))
         assert host.now() - asked_at < 0.1
+
+
+@simulated
+async def test_a_relist_of_many_pods_lets_others_have_their_turns() -> None:
+    host = Host(latency_s=0.0)  # Time does not pass while somebody always has a turn.
+    host.podman.mute = True
+    rows = range(PODS_IN_A_TURN * 3)
+    for row in rows:
+        host.running(f"u{row}")
+    async with host.worker(relist_period_s=NEVER_S, pod_rows=len(rows)) as master:
+        master.send(*(Track(uid=f"u{row}", row=row) for row in rows))
+        asked_at = host.now()
+        await asyncio.sleep(1)
+
+        def dated() -> int:
+            """Rows that the next relist has renewed."""
+            return sum((found := master.row(row)) is not None and found.observed_at > asked_at for row in rows)
+
+        before, renewed = len(master.reports), [0]
+        master.send(Relist())
+        while not any(isinstance(report, Relisted) for report in master.reports[before:]):
+            if (now := dated()) != renewed[-1]:
+                renewed.append(now)
+            await asyncio.sleep(0)
+        steps = [later - earlier for earlier, later in pairwise(renewed)]
+        assert (sum(steps), max(steps)) == (len(rows), PODS_IN_A_TURN)
 
 
 @simulated
