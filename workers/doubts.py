@@ -16,6 +16,7 @@ from ipc.runtime import (
     SandboxState,
     SandboxStatus,
 )
+from workers.runtime import RecordedEnd
 
 LOST_END: Final = "The container's process has ended, and nobody was there to see how"
 STUCK_SLACK_S: Final = 30.0
@@ -50,6 +51,15 @@ def with_unseen_ends(status: RuntimePodStatus, ends: Mapping[str, float]) -> Run
     )
 
 
+def with_recorded_ends(status: RuntimePodStatus, ends: Mapping[str, RecordedEnd]) -> RuntimePodStatus:
+    """``ends``: what monitors have noted of containers that ran when Podman was last asked, by container id. They are
+    told as Podman will show them next."""
+    if not ends:
+        return status
+    containers = tuple(_noted(c, ends[c.id]) if c.id in ends else c for c in status.containers)
+    return msgspec.structs.replace(status, containers=containers)
+
+
 def with_stuck(status: RuntimePodStatus, stuck: Collection[str]) -> RuntimePodStatus:
     """``stuck``: ids of containers whose stop nobody brings to its end. Nothing can be done with one of them but to
     replace it: its state is as good as unknown."""
@@ -79,6 +89,20 @@ def lost_end(container: RuntimeContainerStatus, finished_at: float) -> RuntimeCo
 
 def _ended(container: RuntimeContainerStatus, at: float) -> RuntimeContainerStatus:
     return lost_end(container, at) if container.state is ContainerState.RUNNING else container
+
+
+def _noted(container: RuntimeContainerStatus, end: RecordedEnd) -> RuntimeContainerStatus:
+    if container.state is not ContainerState.RUNNING:
+        return container
+    return msgspec.structs.replace(
+        container,
+        state=ContainerState.EXITED,
+        podman_state="stopped",
+        exit_code=end.exit_code,
+        finished_at=max(end.finished_at, container.started_at),
+        oom_killed=end.oom_killed,
+        pid=0,
+    )
 
 
 def _not_ready(sandbox: SandboxStatus) -> SandboxStatus:

@@ -1,9 +1,10 @@
 """Ends of containers' processes: one file descriptor (a pidfd) for each that runs, infra containers among them.
 
 A pidfd becomes readable 1 to 5 ms before conmon has written the exit code, from when on Podman's API shows the end, and
-150 ms before its event arrives (measured on 4.3.1). While it is not readable, what was inspected of the running
-container is still true. When it is, and Podman goes on saying that the container runs, the pidfd is right: a container
-whose monitor is dead runs for Podman for ever.
+150 ms before its event arrives (measured on 4.3.1). What conmon has written is read there, without Podman: that would
+have the container's state to save first, and then work on the clean-up which conmon starts. While the pidfd is not
+readable, what was inspected of the running container is still true. When it is, and Podman goes on saying that the
+container runs, the pidfd is right: a container whose monitor is dead runs for Podman for ever.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from typing import Final, Protocol
 import msgspec
 
 from ipc.clock import Clock, Instant
-from workers.runtime import InspectedContainer
+from workers.runtime import InspectedContainer, RecordedEnd
 
 SETTLE_S: Final = 0.005
 """From the end of a process until Podman shows it, in seconds: conmon writes the exit code first, within 5 ms of it.
 
 Not longer: some 30 ms after the end comes `podman container cleanup`, which conmon starts, and holds the container's
 lock for 50 to 100 ms. A look that comes in time does not wait for that."""
+RECORD_PAUSES_S: Final = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016)
+"""From the end of a process until its monitor's note of it is looked for, and then from one such look to the next, in
+seconds. A look costs 0.1 ms. When there is no note after all of them, Podman is asked."""
 MAX_PAUSE_S: Final = 2.0
 """Between two looks at a container that Podman says runs, while its process has ended, in seconds. The first pause is
 SETTLE_S, each next one twice as long."""
@@ -43,6 +47,8 @@ class Processes(Protocol):
 
     def has_monitor(self, container: InspectedContainer) -> bool: ...
 
+    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None: ...
+
 
 class _Watch(msgspec.Struct, frozen=True):
     container: InspectedContainer
@@ -59,6 +65,8 @@ class _End(msgspec.Struct, frozen=True):
     """How often Podman was asked since."""
     final: bool = False
     """Podman will not notice any more."""
+    record: RecordedEnd | None = None
+    """What the monitor has noted."""
 
 
 class ExitWatch:
@@ -70,11 +78,15 @@ class ExitWatch:
         clock: Clock,
         on_exit: Callable[[str], None],
         max_watches: int | None = None,
+        *,
+        on_record: Callable[[str], None] | None = None,
     ) -> None:
-        """``on_exit`` gets, in the loop, the uid of the pod to look at."""
+        """``on_exit`` gets, in the loop, the uid of the pod to look at; ``on_record`` of one of which a container has
+        ended, and `record_of` says how. Without it nobody wants to know."""
         self._processes = processes
         self._clock = clock
         self._on_exit = on_exit
+        self._on_record = on_record
         self._loop = asyncio.get_running_loop()
         self._max_watches = _room_for_watches() if max_watches is None else max_watches
         self._watches: dict[str, _Watch] = {}
@@ -90,6 +102,11 @@ class ExitWatch:
     def doubted(self) -> Set[str]:
         """Ids of containers whose processes have ended, while Podman has not said so, or was not asked since."""
         return {id for id, end in self._ends.items() if not end.final}
+
+    @property
+    def noted(self) -> Set[str]:
+        """Ids of those of which there is a `record_of`."""
+        return {id for id, end in self._ends.items() if end.record is not None}
 
     def watch(self, container: InspectedContainer, uid: str) -> None:
         """The container was seen running just now. Again is free of cost."""
@@ -134,6 +151,11 @@ class ExitWatch:
         end = self._ends.get(container_id)
         return end.seen.wall if end is not None and end.final and end.pid == pid else None
 
+    def record_of(self, container_id: str, pid: int) -> RecordedEnd | None:
+        """How that process ended, if its monitor has noted it and Podman has not said so yet."""
+        end = self._ends.get(container_id)
+        return end.record if end is not None and end.pid == pid else None
+
     def forget(self, container_id: str) -> None:
         """The container does not run any more, or is gone."""
         self._close(container_id)
@@ -162,7 +184,26 @@ class ExitWatch:
     def _ended(self, container: InspectedContainer, uid: str) -> None:
         monitored = self._processes.has_monitor(container)
         self._ends[container.id] = _End(container.pid, self._clock.now(), monitored)
-        self._loop.call_later(SETTLE_S, self._on_exit, uid)
+        if self._on_record is not None and not container.is_infra:
+            self._loop.call_later(RECORD_PAUSES_S[0], self._look_for_record, container, uid, self._on_record, 1)
+        else:
+            self._loop.call_later(SETTLE_S, self._on_exit, uid)
+
+    def _look_for_record(
+        self, container: InspectedContainer, uid: str, on_record: Callable[[str], None], looks: int
+    ) -> None:
+        """For the ``looks``-th time, unless Podman has told of the end meanwhile."""
+        end = self._ends.get(container.id)
+        if end is None or end.pid != container.pid:
+            return
+        record = self._processes.recorded_end(container)
+        if record is not None:
+            self._ends[container.id] = msgspec.structs.replace(end, record=record)
+            on_record(uid)
+        elif looks < len(RECORD_PAUSES_S):
+            self._loop.call_later(RECORD_PAUSES_S[looks], self._look_for_record, container, uid, on_record, looks + 1)
+        else:
+            self._on_exit(uid)
 
     def _doubt(self, container: InspectedContainer, uid: str, end: _End) -> None:
         """Podman was asked once more and says that it runs. A monitor that was dead before the question has told it

@@ -81,8 +81,7 @@ class ImageManager:
         image = await self._parse(reference, tell)
         present = await self._inspect(reference, image, tell)
         if present is not None and not should_pull(image, policy):
-            there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
-            await tell("Normal", "Pulled", there)
+            await _tell_present(reference, tell)
             return present
         if policy == "Never":
             message = f'Container image "{reference}" is not present with pull policy of Never'
@@ -90,6 +89,19 @@ class ImageManager:
             raise ImageError(ImageReason.NEVER_PULL, message)
         await self._refuse_in_backoff(backoff, reference, tell)
         return await self._pull(backoff, reference, image, tell)
+
+    async def reuse_image(self, reference: str, policy: PullPolicy, held: str, tell: Tell) -> bool:
+        """Whether nobody has to look for an image because a container of it is there, ``held`` being what that was made
+        of: Podman removes no image without its containers. A name that was taken from it is missed by the create, as
+        one that was removed."""
+        try:
+            image = parse_image_reference(reference)
+        except ValueError:
+            return False  # `ensure_image` tells of that
+        if str(image) != held or should_pull(image, policy):
+            return False
+        await _tell_present(reference, tell)
+        return True
 
     async def _parse(self, reference: str, tell: Tell) -> ImageReference:
         try:
@@ -184,6 +196,11 @@ class ImageManager:
         retry_at = backoff.failed(reference, words, self._clock.now().wall)
         await tell("Warning", "Failed", f'Failed to pull image "{reference}": {words}')
         return ImageError(ImageReason.PULL_ERROR, words, retry_at)
+
+
+async def _tell_present(reference: str, tell: Tell) -> None:
+    there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
+    await tell("Normal", "Pulled", there)
 
 
 def should_pull(image: ImageReference, policy: PullPolicy) -> bool:

@@ -49,7 +49,7 @@ from workers.exit_watch import raise_file_limit
 from workers.garbage import Garbage
 from workers.image_puller import ImagePuller
 from workers.log_gc import LogGarbage
-from workers.observer import Observer, Relisting
+from workers.observer import PODS_IN_A_TURN, Observer, Relisting
 from workers.published import Published, within_one_message
 from workers.relist import is_list_cheaper, relist_period_s
 from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
@@ -82,7 +82,8 @@ STUCK_SLACK_S: Final = 30.0
 """How much longer than runtimeRequestTimeout no relist may have succeeded before Podman counts as stuck, in seconds:
 whoever works on something large has had the time for it."""
 KNOWN_END_S: Final = 0.5
-"""The same for a container's end that was seen by its pidfd 100 ms ago, in seconds: its successor is being started."""
+"""The same for a container's end that was seen by its pidfd 100 ms ago, in seconds, and how long after an end that its
+monitor has told of Podman is asked at the latest: its successor is being started."""
 
 Link = Channel[NodeWorkerReport, NodeWorkerCommand]
 
@@ -107,7 +108,7 @@ async def run_node_worker(
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
-            lives = (worker.look, worker.listen, worker.garbage.collect, worker.log_garbage.collect)
+            lives = (worker.look, worker.listen, worker.tell, worker.garbage.collect, worker.log_garbage.collect)
             work = [group.create_task(life()) for life in lives]
             work.append(group.create_task(worker.heed(answers or asyncio.Event())))
             await worker.serve()
@@ -143,6 +144,8 @@ class NodeWorker:
         self._row_writer = row_writer
         self._rng = rng
         self._published = Published(context.board)
+        self._noted: asyncio.Queue[str] = asyncio.Queue()
+        """Pods of which a monitor has noted the end of a container."""
         self._observer = Observer(
             runtime,
             clock,
@@ -150,6 +153,7 @@ class NodeWorker:
             pod_logs_dir=settings.pod_logs_dir,
             pods_dir=settings.pods_dir,
             on_exit=self._ask,
+            on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
         )
         self._puller = ImagePuller(runtime, clock, self._send)
@@ -274,6 +278,19 @@ class NodeWorker:
         if uid and delay_s is not None and not self._published.is_older(uid, event.time, now):
             self._ask(uid, now.mono + delay_s if delay_s else 0.0)
 
+    async def tell(self) -> None:
+        """Pass on for ever what monitors note of the ends of containers, past whatever look is under way. A successor
+        need not wait until Podman says so, too: that is asked later, unless the end of the next sync brings a look."""
+        while True:
+            uid = await self._noted.get()
+            newest = self._published.newest(uid)
+            told = self._observer.with_records(newest) if newest is not None else None
+            if told is None or told == newest:
+                self._ask(uid)
+            else:
+                self._ask(uid, self._clock.now().mono + KNOWN_END_S)
+                await self._send(Observed(observations=(self._record(told),)))
+
     def _forgotten(self, uid: str) -> None:
         """A process of that pod lives on, and Podman does not know its container any more."""
         log.warning("Podman has forgotten a container of pod %s whose process runs", uid)
@@ -379,7 +396,7 @@ class NodeWorker:
         """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
-        seen = {uid: self._record(_status_in(relisting, uid)) for uid in uids}
+        seen = await self._record_each(relisting, uids)
         self._published.retain(relisting.statuses.keys() | failed.keys())
         orphans = relisting.statuses.keys() - tracked
         news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
@@ -399,9 +416,8 @@ class NodeWorker:
 
     def _plan_relist(self, relisting: Relisting) -> None:
         """After this one. For those that it could not look at as soon as they are tried again."""
-        period_s = relist_period_s(
-            self._relist_period_s, self._quiet_relist_period_s, self._quiet_relists, relisting.list_s
-        )
+        took_s = self._clock.now().mono - relisting.started_at
+        period_s = relist_period_s(self._relist_period_s, self._quiet_relist_period_s, self._quiet_relists, took_s)
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
         if relisting.failures:
@@ -420,6 +436,15 @@ class NodeWorker:
     def _record(self, status: RuntimePodStatus) -> Observation:
         self._failures.pop(status.uid, None)
         return self._published.record(status)
+
+    async def _record_each(self, relisting: Relisting, uids: Sequence[str]) -> dict[str, Observation]:
+        """A few at a time. What monitors have noted since counts, too."""
+        seen: dict[str, Observation] = {}
+        for number, uid in enumerate(uids):
+            if number % PODS_IN_A_TURN == 0:
+                await asyncio.sleep(0)
+            seen[uid] = self._record(self._observer.with_records(_status_in(relisting, uid)))
+        return seen
 
     async def _fail_look(self, uid: str, why: str) -> None:
         """An error, not a delay; and of this pod, not of the runtime as a whole."""

@@ -8,28 +8,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Final
 
 import msgspec
 
 from ipc.clock import Clock
 from ipc.runtime import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers import labels
-from workers.doubts import STUCK_SLACK_S, with_stuck, with_unseen_ends
+from workers.doubts import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
 from workers.lost_attempts import LostAttempts
 from workers.observe import container_state, is_of, pod_status
 from workers.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
-from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, ListedPod, Runtime, RuntimeCallError
+from workers.runtime import (
+    ErrorKind,
+    InspectedContainer,
+    ListedContainer,
+    ListedPod,
+    RecordedEnd,
+    Runtime,
+    RuntimeCallError,
+)
 from workers.start_error import with_start_errors
 from workers.termination_message import read_termination_message, with_termination_messages
+
+PODS_IN_A_TURN: Final = 100
+"""How many pods of a relist are worked on before others in this process get their turn, the heartbeat among them: ten
+thousand in one go were half a second of CPU time, and many of the clock on a host that is busy."""
 
 
 class Relisting(msgspec.Struct, frozen=True, kw_only=True):
     """Everything of ours, as it was after ``started_at`` (monotonic seconds)."""
 
     started_at: float
-    list_s: float
-    """How long the lists took, in seconds; inspecting what they show has changed is not in it."""
     statuses: Mapping[str, RuntimePodStatus]
     """By uid; what is neither here nor among the failures does not exist. Nor does what is empty here: there are only
     logs of it."""
@@ -49,11 +60,13 @@ class Observer:
         pod_logs_dir: str,
         pods_dir: str,
         on_exit: Callable[[str], None],
+        on_record: Callable[[str], None] | None = None,
         on_forgotten: Callable[[str], None] = lambda uid: None,
         stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
-        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_forgotten`` of one that has a
-        process which Podman does not know any more."""
+        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` of one of which it was
+        noted how a container has, which `with_records` tells; ``on_forgotten`` of one that has a process which Podman
+        does not know any more."""
         self._runtime = runtime
         self._clock = clock
         self._instance = instance
@@ -61,7 +74,7 @@ class Observer:
         self._pods_dir = pods_dir
         self._on_forgotten = on_forgotten
         self._stuck_slack_s = stuck_slack_s
-        self._exits = ExitWatch(runtime, clock, on_exit)
+        self._exits = ExitWatch(runtime, clock, on_exit, on_record=on_record)
         self._lost: LostAttempts | None = None
         self._inspected: dict[str, InspectedContainer] = {}
         self._ours: dict[str, frozenset[str]] = {}
@@ -85,7 +98,23 @@ class Observer:
     def knows_end(self, container_id: str) -> bool:
         """Whether it was seen that the container has ended."""
         known = self._inspected.get(container_id)
-        return known is not None and container_state(known.state) is ContainerState.EXITED
+        if known is None:
+            return False
+        ended = container_state(known.state) is ContainerState.EXITED
+        return ended or self._exits.record_of(container_id, known.pid) is not None
+
+    def with_records(self, status: RuntimePodStatus) -> RuntimePodStatus:
+        """The newest view of a pod, and what the monitors of its containers have noted since. No newer than it was:
+        nobody has looked whether there is anything else."""
+        noted = self._exits.noted & self._inspected.keys()
+        ids = [container.id for container in status.containers if container.id in noted] if noted else []
+        if not ids:
+            return status
+        records = self._records(self._inspected[id] for id in ids)
+        for id, end in records.items():
+            found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
+            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+        return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
     async def observe(self, uid: str) -> RuntimePodStatus:
         """One pod, cheaply. Raises RuntimeCallError. What ended just now is not kept waiting for the list.
@@ -129,7 +158,9 @@ class Observer:
         self._strays = _strays(every, listing)
         statuses: dict[str, RuntimePodStatus] = {}
         pod_failures: dict[str, RuntimeCallError] = {}
-        for uid, members in every.items():
+        for number, (uid, members) in enumerate(every.items()):
+            if number % PODS_IN_A_TURN == 0:
+                await asyncio.sleep(0)
             failed = failures.keys() & set(members.container_ids)
             try:
                 if failed:
@@ -141,7 +172,7 @@ class Observer:
             status = self._status(uid, (), (), listing.started_at)
             if status.lost_attempts:
                 statuses[uid] = status
-        return Relisting(started_at=listing.started_at, list_s=listing.took_s, statuses=statuses, failures=pod_failures)
+        return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -168,8 +199,7 @@ class Observer:
                 pods += await self._pod(id)
             except RuntimeCallError as error:
                 failures |= {container.id: error for container in containers if container.pod_id == id}
-        took_s = self._clock.now().mono - started_at
-        return Listing(started_at=started_at, containers=containers, pods=pods, took_s=took_s), failures
+        return Listing(started_at=started_at, containers=containers, pods=pods), failures
 
     async def _pod(self, id: str) -> tuple[ListedPod, ...]:
         """None when it is gone. Raises RuntimeCallError."""
@@ -268,12 +298,17 @@ class Observer:
             self._stopping.pop(id, None)
             self._exits.forget(id)
 
+    def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
+        """By id: of those whose end Podman has not told yet."""
+        return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
+
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """What is known of these pods and containers, and what Podman forgets. Raises RuntimeCallError."""
         found = [self._inspected[id] for id in ids if id in self._inspected]
         ours = [container for container in found if is_of(container.labels, self._instance, uid)]
         ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
-        status = with_unseen_ends(pod_status(uid, pods, ours, started_at), ends)
+        status = with_recorded_ends(pod_status(uid, pods, ours, started_at), self._records(ours))
+        status = with_unseen_ends(status, ends)
         status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
         status = with_termination_messages(status, self._messages)
         try:

@@ -40,6 +40,7 @@ from workers.runtime import (
     Leftovers,
     ListedContainer,
     ListedPod,
+    RecordedEnd,
     RuntimeCallError,
     RuntimeEvent,
     SpecDict,
@@ -248,6 +249,9 @@ class PodmanRuntime:
 
     def has_monitor(self, container: InspectedContainer) -> bool:
         return processes.has_monitor(container)
+
+    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+        return processes.recorded_end(container)
 
     async def _find(self, id: str) -> InspectedContainer | None:
         try:

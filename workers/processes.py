@@ -1,4 +1,4 @@
-"""Is this process that container's? What /proc says of the pids that Podman tells, without any privilege.
+"""Is this process that container's, and how has it ended? What /proc and the monitor say, without any privilege.
 
 A pid in Podman's state may have passed to a stranger: when its monitor (conmon) is gone, nobody strikes it out, and
 after a reboot with a runtime directory that outlives it all of them are old.
@@ -7,12 +7,13 @@ after a reboot with a runtime directory that outlives it all of them are old.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from pathlib import Path
 from typing import Final
 
 from workers.pidfd import open_pidfd
-from workers.runtime import InspectedContainer
+from workers.runtime import InspectedContainer, RecordedEnd
 
 PROC: Final = Path("/proc")
 MONITOR: Final = "conmon"
@@ -66,6 +67,25 @@ def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
     words = _read(container.conmon_pid, "cmdline").split("\0")
     return os.path.basename(words[0]) == MONITOR and container.id in words
+
+
+def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
+    """What the container's monitor, which lives, has noted of its end; None while it has not.
+
+    conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
+    the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
+    """
+    words = _read(container.conmon_pid, "cmdline").split("\0")
+    options = dict(itertools.pairwise(words))
+    directory, bundle = options.get("--exit-dir", ""), options.get("-b", "")
+    if not (os.path.basename(words[0]) == MONITOR and options.get("-c") == container.id and directory):
+        return None
+    try:
+        with open(Path(directory, container.id)) as file:
+            code, noted_at = int(file.read()), os.fstat(file.fileno()).st_ctime
+    except (FileNotFoundError, ValueError):
+        return None
+    return RecordedEnd(exit_code=code, finished_at=noted_at, oom_killed=bool(bundle) and Path(bundle, "oom").exists())
 
 
 def is_process_of(container: InspectedContainer) -> bool:

@@ -65,6 +65,10 @@ class Published:
             return Observation(uid=status.uid, observed_at=status.observed_at, changed=changed, row=row.number)
         return Observation(uid=status.uid, observed_at=status.observed_at, changed=changed, status=status)
 
+    def newest(self, uid: str) -> RuntimePodStatus | None:
+        """The newest view of a tracked pod."""
+        return self._known.get(uid) if uid in self._rows else None
+
     def is_older(self, uid: str, wall: float, now: Instant) -> bool:
         """Whether something that happened at that epoch second is in the newest view of the pod already.
 

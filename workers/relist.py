@@ -23,9 +23,10 @@ CONTAINERS_PER_POD_OBSERVED: Final = 6
 with 100 pods of 2 containers, where the list took 105 ms)."""
 
 QUIET_SHARE: Final = 0.05
-"""Part of the time that listing may take while nothing happens: a list of 20,000 containers takes Podman 12 s."""
+"""Part of the time that relists may take while nothing happens: a list of 20,000 containers takes Podman 12 s."""
 DOUBT_SHARE: Final = 0.25
-"""The same while there is reason for doubt."""
+"""The same while there is reason for doubt, as long as nobody asks for one. While a relist is under way no single pod
+is looked at: when they followed one another without a rest, every step of every pod would wait for the end of one."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +37,6 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     containers: tuple[ListedContainer, ...]
     pods: tuple[ListedPod, ...]
     """Those that no infra container stands for."""
-    took_s: float = 0.0
-    """How long Podman took to list them."""
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,14 +86,14 @@ def members_by_uid(listing: Listing) -> dict[str, Members]:
     return {uid: Members(pods=tuple(pods.get(uid, {}).values()), container_ids=tuple(ids.get(uid, ()))) for uid in uids}
 
 
-def relist_period_s(shortest_s: float, longest_s: float, quiet_relists: int, list_s: float) -> float:
-    """Seconds from the begin of one relist to that of the next, after so many in a row that were due and found nothing
-    which was not known already, the last of which spent ``list_s`` seconds on its lists.
+def relist_period_s(shortest_s: float, longest_s: float, quiet_relists: int, took_s: float) -> float:
+    """Seconds from the begin of one relist, which took ``took_s``, to that of the next, after so many in a row that
+    were due and found nothing which was not known already.
 
     Doubles from the shortest to the longest, and is as long as it has to be lest relists do nothing but list.
     """
     period_s = min(shortest_s * 2.0 ** min(quiet_relists, 16), max(shortest_s, longest_s))
-    return max(period_s, list_s / (QUIET_SHARE if quiet_relists else DOUBT_SHARE))
+    return max(period_s, took_s / (QUIET_SHARE if quiet_relists else DOUBT_SHARE))
 
 
 def is_list_cheaper(pods_asked: int, containers: int) -> bool:

@@ -112,6 +112,15 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """Of an infra container that runs: when its process was started, in clock ticks since boot. Otherwise 0."""
 
 
+class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a container's process ended, as its monitor has noted it: what Podman will say, before it says so."""
+
+    exit_code: int
+    finished_at: float
+    """Epoch seconds."""
+    oom_killed: bool = False
+
+
 class InspectedPod(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
@@ -227,6 +236,10 @@ class Runtime(Protocol):
 
     def has_monitor(self, container: InspectedContainer) -> bool:
         """Whether anybody waits for that container's end: without its monitor Podman never notices it."""
+
+    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+        """How the process of that run has ended, without asking Podman; None while nobody has noted it, and after
+        Podman's clean-up."""
 
     async def remove_container(self, id: str) -> None:
         """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.

@@ -51,7 +51,7 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
     container = found.container
     try:
         if not start.created_id:
-            await _ensure_image(run, container)
+            await _ensure_image(run, container, held=_image_of_predecessor(run, container))
             start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
             start = await _create(run, pod, container, start, sandbox_id)
         id = await _start(run, pod, container, start, sandbox_id)
@@ -64,12 +64,22 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
     return True
 
 
-async def _ensure_image(run: SyncRun, container: Container) -> None:
+def _image_of_predecessor(run: SyncRun, container: Container) -> str:
+    """Empty when there is no predecessor."""
+    newest = run.view.newest(container.name)
+    return newest.image if newest is not None else ""
+
+
+async def _ensure_image(run: SyncRun, container: Container, held: str = "") -> None:
+    """``held``: the image of a container that is there. Raises _Failed, SyncEnded."""
+
     async def tell(type: str, reason: str, message: str) -> None:
         await run.event(type, reason, message, container.name)
 
     run.step(f"image of {container.name}")
     policy = container.image_pull_policy or "IfNotPresent"
+    if await run.context.images.reuse_image(container.image, policy, held, tell):
+        return
     ensure = run.context.images.ensure_image
     try:
         await run.unless_cancelled(ensure, run.pull_backoff, container.image, policy, tell)

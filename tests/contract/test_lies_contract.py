@@ -151,3 +151,23 @@ async def test_a_pid_that_passed_to_a_stranger_is_no_process_of_the_container(ta
     pidfd = target.runtime.open_process(container)
     assert pidfd is not None
     os.close(pidfd)
+
+
+async def test_what_the_monitor_notes_of_an_end_is_what_podman_says_of_it(target: LyingTarget) -> None:
+    container = await running(target)
+    assert target.runtime.recorded_end(container) is None
+    await target.kill_process(container)
+    async with asyncio.timeout(DEADLINE_S):
+        while (noted := target.runtime.recorded_end(container)) is None:  # noqa: ASYNC110 - another program's file
+            await asyncio.sleep(0.001)
+    shown = await target.runtime.inspect_container(container.id)
+    assert shown.state in ("stopped", "exited")
+    assert (shown.exit_code, shown.oom_killed) == (noted.exit_code, noted.oom_killed) == (137, False)
+    assert shown.finished_at == pytest.approx(noted.finished_at, abs=1e-5)
+
+
+async def test_without_a_monitor_nobody_notes_an_end(target: LyingTarget) -> None:
+    container = await running(target)
+    await target.kill_monitor(container)
+    await target.kill_process(container)
+    assert target.runtime.recorded_end(container) is None

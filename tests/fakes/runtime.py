@@ -33,6 +33,7 @@ from workers.runtime import (
     Leftovers,
     ListedContainer,
     ListedPod,
+    RecordedEnd,
     RuntimeCallError,
     RuntimeEvent,
     SpecDict,
@@ -393,6 +394,14 @@ class FakePodman:
         container = self.containers.get(shown.id)
         return container is not None and container.state in RUNNING and container.monitored
 
+    def recorded_end(self, shown: InspectedContainer) -> RecordedEnd | None:
+        container = self.containers.get(shown.id)
+        if container is None or container.state != "exited" or container.started_at != shown.started_at:
+            return None
+        return RecordedEnd(
+            exit_code=container.exit_code, finished_at=container.finished_at, oom_killed=container.oom_killed
+        )
+
     def _close_pipes(self, container: FakeContainer) -> None:
         for pipe in container.pipes:
             os.close(pipe)
@@ -586,6 +595,9 @@ class FakeRuntime:
 
     def has_monitor(self, container: InspectedContainer) -> bool:
         return self.podman.has_monitor(container)
+
+    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+        return self.podman.recorded_end(container)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         await self._call("events", lambda: None)

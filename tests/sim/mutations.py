@@ -64,6 +64,10 @@ def _dated_late(
     return original(self, uid, pods, ids, self._clock.now().mono)
 
 
+def _dated_by_note(self: Observer, status: Any, original: Any = Observer.with_records) -> Any:
+    return msgspec.structs.replace(original(self, status), observed_at=self._clock.now().mono)
+
+
 def _no_backoff(*_: Any) -> bool:
     return False
 
@@ -110,6 +114,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "after a sync any view will do": _forgetful("done"),
     "after a death any view will do": _forgetful("lost"),
     "date an observation by its end": _replace(Observer, "_status", _dated_late),
+    "take a monitor's note for a look": _replace(Observer, "with_records", _dated_by_note),
     "ignore the crash-loop back-off": _replace(restart, "in_backoff", _no_backoff),
     "start mains before init containers": _replace(InitActions, "initialized", lambda self: True),
     "stop sidecars with the others": _replace(TerminationOrder, "must_wait", lambda self, name: False),

@@ -8,13 +8,22 @@ import resource
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 
+import msgspec
 import pytest
 
 from tests.fakes.clock import SimClock, simulate
 from tests.unit.workers.runtime_values import inspected
-from workers.exit_watch import MAX_FDS, MAX_PAUSE_S, PATIENCE_S, SETTLE_S, ExitWatch, raise_file_limit
+from workers.exit_watch import (
+    MAX_FDS,
+    MAX_PAUSE_S,
+    PATIENCE_S,
+    RECORD_PAUSES_S,
+    SETTLE_S,
+    ExitWatch,
+    raise_file_limit,
+)
 from workers.pidfd import open_pidfd
-from workers.runtime import InspectedContainer
+from workers.runtime import InspectedContainer, RecordedEnd
 
 DEADLINE_S = 5.0
 
@@ -33,6 +42,8 @@ class Host:
     def __init__(self) -> None:
         self.monitored = True
         self.is_out_of_files = False
+        self.record: RecordedEnd | None = None
+        self.looks_for_records = 0
 
     def open_process(self, container: InspectedContainer) -> int | None:
         if self.is_out_of_files:
@@ -42,15 +53,21 @@ class Host:
     def has_monitor(self, container: InspectedContainer) -> bool:
         return self.monitored
 
+    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+        self.looks_for_records += 1
+        return self.record
+
 
 class Watched:
     """A watch, and what it tells."""
 
-    def __init__(self, max_watches: int | None = None) -> None:
+    def __init__(self, max_watches: int | None = None, *, wants_notes: bool = False) -> None:
         self.clock = SimClock()
         self.host = Host()
         self.told: asyncio.Queue[str] = asyncio.Queue()
-        self.watch = ExitWatch(self.host, self.clock, self.told.put_nowait, max_watches)
+        self.noted: asyncio.Queue[str] = asyncio.Queue()
+        on_record = self.noted.put_nowait if wants_notes else None
+        self.watch = ExitWatch(self.host, self.clock, self.told.put_nowait, max_watches, on_record=on_record)
 
     async def next(self) -> str:
         async with asyncio.timeout(DEADLINE_S):
@@ -137,6 +154,53 @@ def simulated(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 
 GONE = inspected("c1", pid=2**22 + 1)
 """No process has that pid."""
+
+
+@simulated
+async def test_what_the_monitor_has_noted_is_told_instead_of_the_need_to_look() -> None:
+    watched, record = Watched(wants_notes=True), RecordedEnd(exit_code=3, finished_at=5.0)
+    watched.watch.watch(GONE, "u1")
+    await asyncio.sleep(RECORD_PAUSES_S[0] * 1.5)
+    assert watched.noted.empty()
+    watched.host.record = record
+    assert await watched.noted.get() == "u1"
+    assert watched.watch.record_of("c1", GONE.pid) == record
+    assert watched.watch.record_of("c1", GONE.pid + 1) is None
+    looks = watched.host.looks_for_records
+    await asyncio.sleep(10)
+    assert (watched.host.looks_for_records, watched.told.empty()) == (looks, True)
+    assert watched.watch.doubted == {"c1"}, "Podman is to be asked, too"
+    watched.watch.forget("c1")
+    assert watched.watch.record_of("c1", GONE.pid) is None
+
+
+@simulated
+async def test_without_a_note_podman_is_asked_and_that_is_soon() -> None:
+    watched = Watched(wants_notes=True)
+    began = watched.clock.now().mono
+    watched.watch.watch(GONE, "u1")
+    assert await watched.next() == "u1"
+    assert watched.clock.now().mono - began == pytest.approx(sum(RECORD_PAUSES_S))
+    assert watched.host.looks_for_records == len(RECORD_PAUSES_S)
+    assert watched.noted.empty()
+
+
+@simulated
+async def test_what_was_looked_at_meanwhile_needs_no_note() -> None:
+    watched = Watched(wants_notes=True)
+    watched.watch.watch(GONE, "u1")
+    watched.watch.forget("c1")
+    await asyncio.sleep(1)
+    assert (watched.host.looks_for_records, watched.told.empty(), watched.noted.empty()) == (0, True, True)
+
+
+@simulated
+async def test_of_an_infra_container_podman_is_asked_at_once() -> None:
+    watched = Watched(wants_notes=True)
+    watched.host.record = RecordedEnd(exit_code=0, finished_at=5.0)
+    watched.watch.watch(msgspec.structs.replace(GONE, is_infra=True), "u1")
+    assert await watched.next() == "u1"
+    assert (watched.host.looks_for_records, watched.noted.empty()) == (0, True)
 
 
 @simulated

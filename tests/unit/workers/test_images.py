@@ -50,6 +50,26 @@ class Kit:
         return [reason for _, reason, _ in self.told]
 
 
+def test_the_image_of_a_container_that_is_there_needs_no_look() -> None:
+    async def main() -> None:
+        kit = Kit()
+        assert await kit.images.reuse_image(THERE, "IfNotPresent", THERE, kit.tell)
+        assert await kit.images.reuse_image(LOCAL, "Always", LOCAL, kit.tell)
+        assert kit.reasons() == ["Pulled", "Pulled"]
+        others: tuple[tuple[str, PullPolicy, str], ...] = (
+            (THERE, "Always", THERE),
+            (THERE, "IfNotPresent", LOCAL),
+            (THERE, "IfNotPresent", ""),
+            ("Not/Valid", "IfNotPresent", "Not/Valid"),
+        )
+        for reference, policy, held in others:
+            assert not await kit.images.reuse_image(reference, policy, held, kit.tell)
+        assert len(kit.told) == 2
+        assert not kit.runtime.calls
+
+    simulate(main)
+
+
 def test_what_is_there_is_not_pulled() -> None:
     async def main() -> None:
         kit = Kit()

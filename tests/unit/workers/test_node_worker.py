@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.messages import (
@@ -36,7 +37,9 @@ from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
 from workers.doubts import STUCK_SLACK_S
+from workers.exit_watch import SETTLE_S
 from workers.node_worker import HINTS, KNOWN_END_S, LIVENESS_PERIOD_S, RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.observer import PODS_IN_A_TURN
 from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, RuntimeCallError, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
@@ -241,7 +244,85 @@ async def test_an_observe_sees_a_sandbox_that_is_new() -> None:
 
 
 @simulated
-async def test_the_end_of_a_process_is_noticed_without_events_and_relist() -> None:
+async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podman_is_asked_later() -> None:
+    host = Host()
+    container = host.running("u1")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        looked_at = (await _asked(master, "u1")).observed_at
+        await asyncio.sleep(1)
+        host.podman.mute = True
+        before, calls, ended_at = len(master.reports), len(host.runtime.calls), host.now()
+        host.podman.exit(container, 3, oom_killed=True)
+        seen = await master.observation("u1", is_over, before)
+        assert host.now() - ended_at < SETTLE_S
+        assert len(host.runtime.calls) == calls
+        # Nobody has looked whether there is anything new: the view is as old as it was.
+        assert seen.observed_at == looked_at
+        (told,) = master.status(seen).containers
+        assert (told.exit_code, told.oom_killed, told.pid, told.reason) == (3, True, 0, "")
+        assert told.finished_at == pytest.approx(host.clock.wall_offset_s + ended_at, abs=0.001)
+        confirmed = await master.observation("u1", is_over, len(master.reports))
+        assert ended_at + KNOWN_END_S <= confirmed.observed_at < ended_at + KNOWN_END_S + 0.1
+        (shown,) = master.status(confirmed).containers
+        assert shown == msgspec.structs.replace(told, podman_state="exited")
+
+
+def is_over(status: RuntimePodStatus) -> bool:
+    return status.containers[0].state is ContainerState.EXITED
+
+
+@simulated
+async def test_an_end_that_nobody_has_noted_is_looked_at() -> None:
+    host = Host()
+    container = host.running("u1")
+    host.podman.recorded_end = lambda shown: None  # type: ignore[method-assign]
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        await _asked(master, "u1")
+        host.podman.mute = True
+        before, ended_at = len(master.reports), host.now()
+        host.podman.exit(container, 3)
+        seen = await master.observation("u1", is_over, before)
+        assert ended_at < seen.observed_at < ended_at + 0.1
+        assert master.status(seen).containers[0].exit_code == 3
+
+
+@simulated
+async def test_an_older_answer_does_not_bring_back_what_has_ended() -> None:
+    """The inspect was answered when the process lived, and arrives when its end was told."""
+    host = Host(latency_s=0.05)
+    container = host.running("u1")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        await _asked(master, "u1")
+        host.podman.mute = True
+        alive = host.podman.inspected(container)
+        before = len(master.reports)
+        host.podman.exit(container, 3)
+        await master.observation("u1", is_over, before)
+        host.podman.inspected = lambda id: alive  # type: ignore[method-assign]
+        late = await _asked(master, "u1")
+        (told,) = master.status(late).containers
+        assert (told.state, told.exit_code) == (ContainerState.EXITED, 3)
+
+
+@simulated
+async def test_the_end_of_a_container_of_which_nobody_was_told_yet_is_looked_at() -> None:
+    host = Host()
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        host.podman.mute = True
+        container = host.running("u1")
+        master.send(Relist())
+        await master.observation("u1", after=len(master.reports))
+        before, ended_at = len(master.reports), host.now()
+        host.podman.exit(container, 3)
+        seen = await master.observation("u1", is_over, before)
+        assert ended_at < seen.observed_at < ended_at + 0.1
+
+
+@simulated
+async def test_the_event_of_an_end_that_was_told_brings_no_look_of_its_own() -> None:
     host = Host()
     container = host.running("u1")
     async with host.worker(relist_period_s=NEVER_S) as master:
@@ -250,30 +331,14 @@ async def test_the_end_of_a_process_is_noticed_without_events_and_relist() -> No
         host.podman.mute = True
         before, ended_at = len(master.reports), host.now()
         host.podman.exit(container, 3)
-        seen = await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, before)
-        assert ended_at < seen.observed_at < ended_at + 0.1
-        assert master.status(seen).containers[0].exit_code == 3
-
-
-@simulated
-async def test_the_event_of_an_end_that_was_seen_waits_for_the_start_of_the_successor() -> None:
-    host = Host()
-    container = host.running("u1")
-    async with host.worker(relist_period_s=NEVER_S) as master:
-        master.send(Track(uid="u1", row=0))
-        await _asked(master, "u1")
-        host.podman.mute = True
-        before = len(master.reports)
-        host.podman.exit(container, 3)
-        await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, before)
+        await master.observation("u1", is_over, before)
         await asyncio.sleep(0.1)
-        before, told_at = len(master.reports), host.now()
         found = dict(host.podman.container(container).labels)
         died = RuntimeEvent(action="died", container_id=container, labels=found, time=host.clock.now().wall)
         for listener in host.podman.listeners:
             listener.put_nowait(died)
-        seen = await master.observation("u1", after=before)
-        assert told_at + KNOWN_END_S <= seen.observed_at < told_at + KNOWN_END_S + 0.1
+        seen = await master.observation("u1", after=len(master.reports))
+        assert ended_at + KNOWN_END_S <= seen.observed_at < ended_at + KNOWN_END_S + 0.1
 
 
 @simulated
@@ -333,6 +398,57 @@ async def _gaps_between_relists(master: Master, count: int) -> list[float]:
         await master.first(Relisted, after=len(master.reports))
     times = [report.started_at for report in master.reports if isinstance(report, Relisted)][-count - 1 :]
     return [later - earlier for earlier, later in pairwise(times)]
+
+
+class SlowLists(FakeRuntime):
+    """Podman with very many containers."""
+
+    list_s = 12.0
+
+    async def list_containers(self) -> tuple[ListedContainer, ...]:
+        await asyncio.sleep(self.list_s)
+        return await super().list_containers()
+
+
+@simulated
+async def test_relists_that_take_longer_than_their_period_leave_time_for_single_pods() -> None:
+    host = Host()
+    host.runtime = SlowLists(host.podman, "one", latency_s=0.001)
+    for number in range(4):
+        host.running(f"u{number}")
+    async with host.worker() as master:
+        rests = [gap - SlowLists.list_s for gap in await _gaps_between_relists(master, 5)]
+        assert min(rests) >= 2 * SlowLists.list_s
+        asked_at = host.now()
+        master.send(Observe(uids=("u1",)))
+        await master.first(Observed, after=len(master.reports))
+        assert host.now() - asked_at < 0.1
+
+
+@simulated
+async def test_a_relist_of_many_pods_lets_others_have_their_turns() -> None:
+    host = Host(latency_s=0.0)  # Time does not pass while somebody always has a turn.
+    host.podman.mute = True
+    rows = range(PODS_IN_A_TURN * 3)
+    for row in rows:
+        host.running(f"u{row}")
+    async with host.worker(relist_period_s=NEVER_S, pod_rows=len(rows)) as master:
+        master.send(*(Track(uid=f"u{row}", row=row) for row in rows))
+        asked_at = host.now()
+        await asyncio.sleep(1)
+
+        def dated() -> int:
+            """Rows that the next relist has renewed."""
+            return sum((found := master.row(row)) is not None and found.observed_at > asked_at for row in rows)
+
+        before, renewed = len(master.reports), [0]
+        master.send(Relist())
+        while not any(isinstance(report, Relisted) for report in master.reports[before:]):
+            if (now := dated()) != renewed[-1]:
+                renewed.append(now)
+            await asyncio.sleep(0)
+        steps = [later - earlier for earlier, later in pairwise(renewed)]
+        assert (sum(steps), max(steps)) == (len(rows), PODS_IN_A_TURN)
 
 
 @simulated

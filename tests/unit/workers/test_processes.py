@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from ipc.clock import wall
 from tests.unit.workers.runtime_values import inspected
 from workers import processes
-from workers.processes import START_SLACK_S, has_monitor, is_process_of, open_process
+from workers.processes import START_SLACK_S, has_monitor, is_process_of, open_process, recorded_end
 
 ID = "5619b1a64b4a9392e42f6c5da3acab914f88f81c83ff719235e3ce71096f4c40"
 AS_CONMON = "sleep 1000 & echo $!; wait"
@@ -108,3 +109,41 @@ def test_one_that_has_ended_is_none(sleeper: subprocess.Popen[bytes]) -> None:
     sleeper.wait()
     assert not is_process_of(container)
     assert open_process(container) is None
+
+
+@pytest.fixture
+def noting(tmp_path: Path) -> Iterator[int]:
+    """The pid of a monitor that notes ends in ``tmp_path``."""
+    options = ["-c", "while :; do sleep 1000; done", "-c", ID, "-b", f"{tmp_path}/bundle", "--exit-dir", str(tmp_path)]
+    with subprocess.Popen(["conmon", *options], executable="/bin/sh", process_group=0) as conmon:
+        yield conmon.pid
+        os.killpg(conmon.pid, signal.SIGKILL)
+
+
+def test_an_end_is_what_its_monitor_has_written_and_when(noting: int, tmp_path: Path) -> None:
+    container = inspected(ID, pid=1, conmon_pid=noting)
+    assert recorded_end(container) is None
+    before = wall()
+    (tmp_path / ID).write_text("137")
+    end = recorded_end(container)
+    assert end is not None
+    assert (end.exit_code, end.oom_killed) == (137, False)
+    assert before - 1 <= end.finished_at <= wall() + 1
+    assert end.finished_at == (tmp_path / ID).stat().st_ctime
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / "oom").touch()
+    end = recorded_end(container)
+    assert end is not None
+    assert end.oom_killed
+
+
+def test_a_note_that_says_nothing_is_none(noting: int, tmp_path: Path) -> None:
+    (tmp_path / ID).write_text("")
+    assert recorded_end(inspected(ID, pid=1, conmon_pid=noting)) is None
+
+
+def test_a_note_counts_only_for_the_container_of_its_monitor(noting: int, tmp_path: Path) -> None:
+    for id in (ID, "other"):
+        (tmp_path / id).write_text("0")
+    assert recorded_end(inspected("other", pid=1, conmon_pid=noting)) is None
+    assert recorded_end(inspected(ID, pid=1, conmon_pid=os.getpid())) is None, "the monitor is gone"

@@ -106,7 +106,7 @@ def test_one_list_is_cheaper_than_many_single_looks(asked: int, containers: int,
 
 
 @pytest.mark.parametrize(
-    ("quiet_relists", "list_s", "period_s"),
+    ("quiet_relists", "took_s", "period_s"),
     [
         (0, 0.06, 10.0),
         (1, 0.06, 20.0),
@@ -120,9 +120,9 @@ def test_one_list_is_cheaper_than_many_single_looks(asked: int, containers: int,
     ],
 )
 def test_relists_become_rare_and_never_take_more_than_a_part_of_the_time(
-    quiet_relists: int, list_s: float, period_s: float
+    quiet_relists: int, took_s: float, period_s: float
 ) -> None:
-    assert relist_period_s(10.0, 300.0, quiet_relists, list_s) == pytest.approx(period_s)
+    assert relist_period_s(10.0, 300.0, quiet_relists, took_s) == pytest.approx(period_s)
 
 
 def test_a_longest_period_below_the_shortest_does_not_count() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tests.fakes.clock import simulate
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost
 from workers import labels
+from workers.images import SEEN_FOR_S
 from workers.runtime import SpecDict
 from workers.termination_message import termination_log
 
@@ -159,6 +161,37 @@ def test_the_count_does_not_fall_when_the_newest_container_is_gone_and_an_older_
         again = (await host.observe(UID)).newest("main")
         assert again is not None
         assert again.attempt == 2
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_successor_needs_no_look_at_the_image_of_the_container_before_it(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("main")
+        assert (await host.start(of, "main"))[0]
+        assert list(host.runtime.calls).count("inspect_image") == 1
+        await asyncio.sleep(SEEN_FOR_S * 2)
+        host.podman.exit(host.running()["main"], 1)
+        host.reasons()
+        assert (await host.start(of, "main", 1))[0]
+        assert list(host.runtime.calls).count("inspect_image") == 1
+        assert host.reasons()[0] == "Pulled spec.containers{main}"
+
+    on_host(tmp_path, scenario)
+
+
+def test_an_image_whose_name_was_taken_from_under_a_container_is_missed_by_the_create(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        image = "registry.test/app:1"
+        of = pod(container("main", image=image))
+        assert (await host.start(of, "main"))[0]
+        await asyncio.sleep(SEEN_FOR_S * 2)
+        host.podman.exit(host.running()["main"], 1)
+        del host.podman.images[image]
+        host.reasons()
+        assert (await host.start(of, "main", 1))[0]
+        told = [reason.partition(" ")[0] for reason in host.reasons()]
+        assert told == ["Pulled", "Pulling", "Pulled", "Created", "Started"]
 
     on_host(tmp_path, scenario)
 
