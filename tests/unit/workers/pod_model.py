@@ -290,8 +290,8 @@ class Model:
         return found.container
 
     def _next_attempt(self, start: ContainerStart) -> int:
-        """When no container tells, the logs do."""
-        return start.attempt or self._attempts.get(start.name, -1) + 1
+        """The newest container may be gone: then the logs tell more."""
+        return max(start.attempt, self._attempts.get(start.name, -1) + 1)
 
     def _exit_code(self, container: RuntimeContainerStatus) -> int | None:
         codes = self.exits.get(container.name, (None,))
