@@ -39,7 +39,7 @@ from workers.labels import INSTANCE
 from workers.pod_network import Dialer, PodNetwork
 from workers.podman import PodmanRuntime
 from workers.probes.attempt import attempt
-from workers.probes.outcome import Answer, ProbeTarget
+from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
 from workers.runtime import Runtime
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(7200)]
@@ -85,12 +85,16 @@ class Prober:
     """Makes attempts as a pod worker does."""
 
     def __init__(self, dialer: Dialer, runtime: Runtime) -> None:
-        self.dialer = dialer
-        self.runtime = runtime
+        self._dialer = dialer
+        self._runtime = runtime
+
+    async def attempt(self, probe: Probe, network: PodNetwork, id: str = "") -> ProbeOutcome:
+        target = ProbeTarget(container=Container(name="main"), container_id=id, network=network)
+        return await attempt(probe, target, self._dialer, self._runtime)
 
     async def probe(self, probe: Probe, network: PodNetwork, id: str = "") -> None:
-        target = ProbeTarget(container=Container(name="main"), container_id=id, network=network)
-        outcome = await attempt(probe, target, self.dialer, self.runtime)
+        """It must succeed."""
+        outcome = await self.attempt(probe, network, id)
         assert outcome.answer is Answer.SUCCESS, outcome
 
 
@@ -101,10 +105,10 @@ def dialer() -> Iterator[DialerProcess]:
 
 
 @contextlib.asynccontextmanager
-async def probing(dialer: DialerProcess, podman_socket: str) -> AsyncIterator[tuple[DialerClient, Prober]]:
+async def probing(dialer: DialerProcess, podman_socket: str) -> AsyncIterator[Prober]:
     client, runtime = DialerClient(str(dialer.path)), PodmanRuntime(podman_socket, "bench")
     try:
-        yield client, Prober(client, runtime)
+        yield Prober(client, runtime)
     finally:
         client.close()
         await runtime.close()
@@ -123,7 +127,11 @@ PROBE_OF: Final[Mapping[str, Callable[[int], Probe]]] = {
 def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys: pytest.CaptureFixture[str]) -> None:
     id = podman("pod", "create", "--label", f"{INSTANCE}={podman_service.new_instance()}").strip()
     podman("pod", "start", id)
-    costs = uvloop.run(_one_probe(podman_service.socket, dialer, network_of_pod(id)))
+    network = network_of_pod(id)
+    near = Servers(_listening(), _listening())
+    far = uvloop.run(_listening_in_pod(dialer, network))
+    with serving_apart([far.http, near.http], [far.grpc, near.grpc]):
+        costs = uvloop.run(_one_probe(podman_service.socket, dialer, network, near, far))
     with capsys.disabled():
         print(f"\n{PROBES} probes of each kind one after the other, {ROUNDS} rounds in turns; {load()}; median")
         print(f"  {'':6}{'bare, us':>10}{'probe, us':>12}{'of bare':>10}{'dialer, us':>12}{'with it':>10}")
@@ -135,21 +143,35 @@ def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys:
             print(f"  {kind:6}{figures[0]:10.0f}{figures[1]:12.0f}{alone:10.2f}{dialing:12.0f}{whole:10.2f}")
 
 
+class Servers(NamedTuple):
+    """Their listening sockets."""
+
+    http: socket.socket
+    grpc: socket.socket
+
+    def port(self, kind: str) -> int:
+        listening = self.grpc if kind == "grpc" else self.http
+        port: int = listening.getsockname()[1]
+        return port
+
+
+async def _listening_in_pod(dialer: DialerProcess, network: PodNetwork) -> Servers:
+    client = DialerClient(str(dialer.path))
+    try:
+        return Servers(await listen_in_pod(client, network), await listen_in_pod(client, network))
+    finally:
+        client.close()
+
+
 async def _one_probe(
-    podman_socket: str, dialer: DialerProcess, network: PodNetwork
+    podman_socket: str, dialer: DialerProcess, network: PodNetwork, near: Servers, far: Servers
 ) -> dict[str, tuple[list[Cost], list[Cost]]]:
     costs: dict[str, tuple[list[Cost], list[Cost]]] = {kind: ([], []) for kind in BARE}
-    async with probing(dialer, podman_socket) as (client, prober):
-        http, grpc = [await listen_in_pod(client, network) for _ in range(2)]
-        near_http, near_grpc = _listening(), _listening()
-        ports = {"http": http, "tcp": http, "grpc": grpc}
-        near = {"http": near_http, "tcp": near_http, "grpc": near_grpc}
-        with serving_apart([http, near_http], [grpc, near_grpc]):
-            for _ in range(ROUNDS):
-                for kind, (bare, ours) in costs.items():
-                    bare.append(await _cost(_bare(kind, near[kind].getsockname()), dialer))
-                    probe = PROBE_OF[kind](ports[kind].getsockname()[1])
-                    ours.append(await _cost(_ours(prober, probe, network), dialer))
+    async with probing(dialer, podman_socket) as prober:
+        for _ in range(ROUNDS):
+            for kind, (bare, ours) in costs.items():
+                bare.append(await _cost(_bare(kind, ("127.0.0.1", near.port(kind))), dialer))
+                ours.append(await _cost(_ours(prober, PROBE_OF[kind](far.port(kind)), network), dialer))
     return costs
 
 
@@ -234,12 +256,11 @@ async def _probe_all(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> N
         due = began + PERIOD_S * number / len(networks)
         while True:
             await asyncio.sleep(due - loop.time())
-            target = ProbeTarget(container=Container(name="main"), container_id="", network=network)
-            await attempt(probe, target, client, runtime)
+            await prober.attempt(probe, network)
             due += PERIOD_S
 
-    async with probing(dialer, "/nonexistent") as (client, prober):
-        runtime, began = prober.runtime, loop.time()
+    async with probing(dialer, "/nonexistent") as prober:
+        began = loop.time()
         await asyncio.gather(*(probe_one(number, network) for number, network in enumerate(networks)))
 
 
