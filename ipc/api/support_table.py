@@ -41,8 +41,8 @@ _NA: Final = Support.NOT_APPLICABLE
 
 _ONE_NODE: Final = "there is one node and no scheduler"
 _NO_USER: Final = "the container would run as another user than asked for"
-_NOT_PROBED: Final = "nothing is probed yet"
 _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of the container on"
+_PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
 _NO_REQUEST: Final = "no HTTP request can be made into a pod yet"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
@@ -196,9 +196,9 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].restartPolicyRules", _YES),
     FieldSupport("spec.containers[*].volumeMounts", _NO, "no volume is mounted yet"),
     FieldSupport("spec.containers[*].volumeDevices", _NO, "no volume is mounted yet"),
-    FieldSupport("spec.containers[*].livenessProbe", _WARN, f"{_NOT_PROBED}: only an exit restarts the container"),
-    FieldSupport("spec.containers[*].readinessProbe", _WARN, f"{_NOT_PROBED}: running counts as ready"),
-    FieldSupport("spec.containers[*].startupProbe", _WARN, f"{_NOT_PROBED}: running counts as started"),
+    FieldSupport("spec.containers[*].livenessProbe", _NOTE, _PROBED_ANEW),
+    FieldSupport("spec.containers[*].readinessProbe", _NOTE, _PROBED_ANEW),
+    FieldSupport("spec.containers[*].startupProbe", _NOTE, _PROBED_ANEW),
     FieldSupport("spec.containers[*].lifecycle.postStart.exec", _YES),
     FieldSupport("spec.containers[*].lifecycle.postStart.sleep", _YES),
     FieldSupport("spec.containers[*].lifecycle.postStart.httpGet", _NO, _NO_REQUEST),

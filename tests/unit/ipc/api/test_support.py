@@ -170,23 +170,23 @@ def test_what_this_issue_runs_is_admitted_without_a_word(container: dict[str, ob
 
 def test_each_place_is_named_once_with_its_index() -> None:
     env = [{"name": "A", "value": "a"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
-    probe = {"httpGet": {"port": 80, "path": "/live"}, "periodSeconds": 5}
-    second = {"name": "second", "image": "a:1", "env": env, "livenessProbe": probe}
+    second = {"name": "second", "image": "a:1", "env": env, "resources": {}}
     first = {"name": "first", "image": "a:1", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}
     pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": [{"name": "a"}, {"name": "b"}]}))
     expected = [
         ("spec.volumes", Support.REFUSED),
         ("spec.containers[0].resources", Support.WARNED),
         ("spec.containers[1].env[1].valueFrom", Support.REFUSED),
-        ("spec.containers[1].livenessProbe", Support.WARNED),
     ]
     assert findings(pod) == expected
     assert findings(default_pod(pod)) == expected
 
 
 def test_a_field_set_to_an_empty_object_counts() -> None:
-    assert findings(decode_pod(manifest(container={"livenessProbe": {}}))) == [
-        ("spec.containers[0].livenessProbe", Support.WARNED)
+    assert findings(decode_pod(manifest(container={"livenessProbe": {}}))) == []
+    hook = {"lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}
+    assert findings(decode_pod(manifest(container=hook))) == [
+        ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED)
     ]
 
 

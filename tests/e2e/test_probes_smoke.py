@@ -1,0 +1,66 @@
+"""Probes on real Podman: a readiness over HTTP makes a pod Ready, a liveness command restarts a container, and both
+outlive the agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.agent import Agent, container_status, is_ready, restart_count
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import STAY, Json, container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+SERVE = f"mkdir -p /www; httpd -p 8080 -h /www; (sleep 3; touch /www/ok) & {STAY}"
+"""Has something to say after three seconds."""
+SICKEN = f"mkdir -p /tmp; touch /tmp/healthy; (sleep 4; rm /tmp/healthy) & {STAY}"
+
+
+def http(path: str, **times: int) -> Json:
+    return {"httpGet": {"path": path, "port": "web"}, "periodSeconds": 1, **times}
+
+
+def command(*words: str, **times: int) -> Json:
+    return {"exec": {"command": list(words)}, "periodSeconds": 1, **times}
+
+
+def messages(agent: Agent, name: str, reason: str) -> list[str]:
+    return [event["message"] for event in agent.events(name) if event["reason"] == reason]
+
+
+def test_a_server_is_ready_when_it_answers_and_stays_so_over_the_agents_death(new_agent: NewAgent) -> None:
+    agent = new_agent()
+    agent.start()
+    ports = [{"name": "web", "containerPort": 8080}]
+    agent.write(
+        pod("web", container(script=SERVE, ports=ports, readinessProbe=http("/ok"))),
+        pod("rarely", container(readinessProbe=command("true", periodSeconds=600))),
+    )
+    agent.until(lambda: agent.row("web")[1:3] == ["0/1", "Running"], "it runs and is not ready")
+    agent.until_ready(["web", "rarely"])
+    assert agent.row("web")[1:3] == ["1/1", "Running"]
+    [refused, *_] = messages(agent, "web", "Unhealthy")
+    assert refused == "Readiness probe failed: HTTP probe failed with statuscode: 404"
+    agent.restart()
+    pods = agent.pods()
+    assert is_ready(pods["rarely"]), "its next probe is minutes away"
+    assert restart_count(pods["web"]) == restart_count(pods["rarely"]) == 0
+    agent.until_ready(["web"])
+    agent.kill_and_recover("pods-0")
+    agent.kill_and_recover("pods-1")
+    assert is_ready(agent.pods()["rarely"])
+
+
+def test_a_container_that_fails_its_liveness_is_killed_and_started_again(new_agent: NewAgent) -> None:
+    agent = new_agent()
+    agent.start()
+    liveness = command("cat", "/tmp/healthy", failureThreshold=2, initialDelaySeconds=1)
+    startup = command("cat", "/tmp/healthy", failureThreshold=30)
+    agent.run(pod("sick", container(script=SICKEN, livenessProbe=liveness, startupProbe=startup)))
+    before = container_status(agent.pods()["sick"])["containerID"]
+    agent.until(lambda: restart_count(agent.pods()["sick"]) == 1, "it is started again")
+    assert container_status(agent.pods()["sick"])["containerID"] != before
+    assert "Container main failed liveness probe, will be restarted" in messages(agent, "sick", "Killing")
+    [failed, *_] = messages(agent, "sick", "Unhealthy")
+    assert failed.startswith("Liveness probe failed: cat:")
+    assert "Liveness:" in agent.describe("sick")
