@@ -51,6 +51,8 @@ PODS = int(os.environ.get("ROOTLET_BENCH_PODS", "30"))
 """Real pods with one HTTP probe a second each."""
 NETWORKS = int(os.environ.get("ROOTLET_BENCH_NETWORKS", "300"))
 """Networks without pods with the same."""
+NETWORKS_S: Final = 600
+"""How long such a network lives, in seconds, whatever becomes of the test."""
 RATE_S = float(os.environ.get("ROOTLET_BENCH_RATE_S", "20"))
 """How long these are measured, in seconds."""
 SETTLE_S: Final = 3.0
@@ -132,6 +134,8 @@ def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys:
     far = uvloop.run(_listening_in_pod(dialer, network))
     with serving_apart([far.http, near.http], [far.grpc, near.grpc]):
         costs = uvloop.run(_one_probe(podman_service.socket, dialer, network, near, far))
+    for listening in (*near, *far):
+        listening.close()
     with capsys.disabled():
         print(f"\n{PROBES} probes of each kind one after the other, {ROUNDS} rounds in turns; {load()}; median")
         print(f"  {'':6}{'bare, us':>10}{'probe, us':>12}{'of bare':>10}{'dialer, us':>12}{'with it':>10}")
@@ -220,7 +224,7 @@ def test_many_networks(dialer: DialerProcess, capsys: pytest.CaptureFixture[str]
 @contextlib.contextmanager
 def _networks(count: int) -> Iterator[list[int]]:
     """Processes with a network of their own each, all in one user namespace, as Podman's pods are."""
-    one = "ip link set lo up; echo $$; exec sleep 100000"
+    one = f"ip link set lo up; echo $$; exec sleep {NETWORKS_S}"
     script = f"for i in $(seq {count}); do unshare --net sh -c '{one}' & done; wait"
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:

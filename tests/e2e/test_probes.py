@@ -122,27 +122,23 @@ def test_each_kind_with_each_parameter_of_its_handler(agent: Agent, servers: Pod
             )
             for name, case in cases.items()
         ),
-        pod("exec", one(image, readinessProbe=every_second({"exec": {"command": [BINARY, "exit", "0"]}}))),
-        pod(
-            "exec-variable",
-            one(
-                image,
-                env=[{"name": "CODE", "value": "0"}],
-                readinessProbe=every_second({"exec": {"command": [BINARY, "exit", "$(CODE)"]}}),
-            ),
-        ),
-        pod("exec-fails", one(image, readinessProbe=every_second({"exec": {"command": [BINARY, "say", "3", "ill"]}}))),
-        pod("exec-absent", one(image, readinessProbe=every_second({"exec": {"command": ["/bin/sh"]}}))),
-        pod("exec-late", one(image, readinessProbe=every_second({"exec": {"command": list(WAIT)}}, timeoutSeconds=1))),
     )
     until_running(agent, *cases)
     agent.until(lambda: all(messages(agent, name) for name in cases), "all have been refused", DEADLINE_S)
     assert not any(is_ready(agent.pods()[name]) for name in cases)
     for name, case in cases.items():
         servers.serve(name, case.port, case.server, tls=case.tls, own_network=not case.host_port)
-    agent.until_ready([*cases, "exec", "exec-variable"], DEADLINE_S)
+    agent.until_ready(cases, DEADLINE_S)
     _check_requests(cases)
-    _check_messages(agent)
+    refused = messages(agent, "tcp")[0]
+    assert refused.startswith("Readiness probe failed: dial tcp ")
+    assert refused.endswith(f":{WEB}: connect: connection refused")
+    assert messages(agent, "http")[0].startswith('Readiness probe failed: Get "http://')
+    warning = "Readiness probe warning: Probe terminated redirects, Response body: body"
+    agent.until(lambda: warning in messages(agent, "http-warns", "ProbeWarning"), "it is warned of", DEADLINE_S)
+    pods = agent.pods()
+    assert not any(restart_count(pods[name]) for name in cases)
+    agent.remove(*cases)
 
 
 def _check_requests(cases: dict[str, Case]) -> None:
@@ -153,22 +149,40 @@ def _check_requests(cases: dict[str, Case]) -> None:
     assert all("\r\nUser-Agent: kube-probe/1.36\r\n" in head for head in heads.values())
 
 
-def _check_messages(agent: Agent) -> None:
-    refused = messages(agent, "tcp")[0]
-    assert refused.startswith("Readiness probe failed: dial tcp ")
-    assert refused.endswith(f":{WEB}: connect: connection refused")
-    assert messages(agent, "http")[0].startswith('Readiness probe failed: Get "http://')
-    warning = "Readiness probe warning: Probe terminated redirects, Response body: body"
-    agent.until(lambda: warning in messages(agent, "http-warns", "ProbeWarning"), "it is warned of", DEADLINE_S)
-    late = f'Readiness probe failed: command timed out: "{" ".join(WAIT)}" timed out after 1s'
+def test_commands(agent: Agent, image: str) -> None:
+    """In a container that has no shell."""
+    code = [{"name": "CODE", "value": "0"}]
+    commands = {
+        "exec": [BINARY, "exit", "$(CODE)"],
+        "exec-fails": [BINARY, "say", "3", "ill"],
+        "exec-absent": ["/bin/sh"],
+        "exec-late": list(WAIT),
+    }
+    agent.write(
+        *(
+            pod(name, one(image, env=code, readinessProbe=seldom({"exec": {"command": command}})))
+            for name, command in commands.items()
+        )
+    )
+    agent.until_ready(["exec"], DEADLINE_S)
+    late = f'Readiness probe failed: command timed out: "{" ".join(WAIT)}" timed out after 2s'
     agent.until(lambda: late in messages(agent, "exec-late"), "a command is too late", DEADLINE_S)
     ill = {"Readiness probe failed: ill!", "Readiness probe failed: !ill"}
-    assert ill & set(messages(agent, "exec-fails"))
+    agent.until(lambda: bool(ill & set(messages(agent, "exec-fails"))), "a command fails", DEADLINE_S)
     errored = "Readiness probe errored and resulted in unknown state: "
-    assert any(message.startswith(errored) for message in messages(agent, "exec-absent"))
+    agent.until(
+        lambda: any(message.startswith(errored) for message in messages(agent, "exec-absent")),
+        "a command does not exist",
+        DEADLINE_S,
+    )
     pods = agent.pods()
-    assert not any(is_ready(pods[name]) for name in ("exec-fails", "exec-absent", "exec-late"))
-    assert not any(restart_count(pods[name]) for name in pods)
+    assert not any(is_ready(pods[name]) for name in commands if name != "exec")
+    assert not any(restart_count(pods[name]) for name in commands)
+    agent.remove(*commands)
+
+
+def seldom(handler: Json) -> Json:
+    return {**handler, "periodSeconds": 4, "timeoutSeconds": 2}
 
 
 def test_each_number_of_a_probe(agent: Agent, servers: PodServers, image: str) -> None:
