@@ -58,6 +58,7 @@ def test_a_liveness_command(agent: Agent) -> None:
     agent.remove("liveness-exec")
 
 
+@pytest.mark.slow
 def test_a_liveness_http_request(agent: Agent, servers: PodServers) -> None:
     """http-liveness.yaml: /healthz answers 200 for a while, after that 500; the container is killed and restarted."""
     web = Web()
@@ -93,6 +94,7 @@ def test_readiness_and_liveness_over_tcp(agent: Agent, servers: PodServers) -> N
     agent.remove("goproxy")
 
 
+@pytest.mark.slow
 def test_a_grpc_liveness_probe(agent: Agent, servers: PodServers) -> None:
     """grpc-liveness.yaml: the server does not answer for its service any more; the container is restarted."""
     serves = Health(**{"": SERVING})
@@ -132,6 +134,7 @@ def test_a_slow_starter_is_protected_by_its_startup_probe(agent: Agent, servers:
     agent.remove("slow", "never")
 
 
+@pytest.mark.slow
 def test_what_is_not_ready_is_not_restarted(agent: Agent) -> None:
     """A readiness probe is written as a liveness probe; what fails it gets no traffic, and goes on."""
     ready = probe({"exec": {"command": ["cat", "/tmp/healthy"]}}, initialDelaySeconds=1, periodSeconds=2)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.agent import Agent, container_status, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
+from tests.e2e.eye import podman
 from tests.e2e.manifests import Json, pod
 from tests.e2e.pod_servers import PodServers, Web
 from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
@@ -82,6 +83,11 @@ class Case(NamedTuple):
     """The pod is in the host's network, and the server there."""
 
     @property
+    def ports(self) -> list[Json]:
+        """Two pods in the host's network cannot have the same."""
+        return [] if self.host_port else NAMED
+
+    @property
     def port(self) -> int:
         return self.host_port or WEB
 
@@ -117,7 +123,7 @@ def test_each_kind_with_each_parameter_of_its_handler(agent: Agent, servers: Pod
         *(
             pod(
                 name,
-                one(image, ports=NAMED, readinessProbe=every_second(case.handler)),
+                one(image, ports=case.ports, readinessProbe=every_second(case.handler)),
                 hostNetwork=bool(case.host_port),
             )
             for name, case in cases.items()
@@ -258,6 +264,7 @@ def test_liveness_and_startup_of_each_kind_restart_the_container_alone(
         assert restart_count(agent.pods()[name], "other") == 0
 
 
+@pytest.mark.slow
 def test_a_probes_own_grace_period(agent: Agent) -> None:
     """The pod's is far longer than the test."""
     stubborn = {
@@ -273,3 +280,5 @@ def test_a_probes_own_grace_period(agent: Agent) -> None:
     agent.until(lambda: restart_count(agent.pods().get("stubborn", {"status": {}})) > 0, "it is restarted", DEADLINE_S)
     last = container_status(agent.pods()["stubborn"])["lastState"]["terminated"]
     assert last["exitCode"] == 137
+    agent.remove("stubborn")
+    podman("kill", agent.eye.container("stubborn", "main").id)  # an hour is long
