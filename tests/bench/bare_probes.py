@@ -151,12 +151,19 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.times: dict[int, list[float]] = {}
+        self._servers: list[asyncio.Server] = []
+
+    def close(self) -> None:
+        """uvloop waits for servers when it is closed."""
+        for server in self._servers:
+            server.close()
 
     async def listen(self, number: int, listening: socket.socket) -> None:
         """Serve there; its probes are noted under that number."""
         times = self.times.setdefault(number, [])
         loop = asyncio.get_running_loop()
-        await loop.create_server(lambda: HttpServer(lambda: times.append(monotonic())), sock=listening)
+        server = await loop.create_server(lambda: HttpServer(lambda: times.append(monotonic())), sock=listening)
+        self._servers.append(server)
 
     def count(self, begin: float, end: float) -> int:
         """Of all probes between the two moments."""

@@ -280,6 +280,7 @@ async def _observed(dialer_path: str, networks: Sequence[PodNetwork], pids: Mapp
     ended = monotonic()
     used = {name: 100 * (_cpu_s(pid) - before[name]) / (ended - began) for name, pid in pids.items()}
     client.close()
+    arrivals.close()
     return _told(arrivals, used, began, ended)
 
 
