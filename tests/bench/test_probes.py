@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import resource
 import signal
@@ -30,6 +29,7 @@ from ipc.clock import monotonic
 from tests.bench.bare_probes import BARE, Address, Arrivals, serving_apart
 from tests.bench.sleepers import load, quantile
 from tests.e2e.agent import Agent
+from tests.e2e.eye import INFRA
 from tests.e2e.manifests import pod
 from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
 from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of, network_of_pod
@@ -325,9 +325,8 @@ def _all_run(agent: Agent, names: Sequence[str]) -> bool:
 
 
 async def _agent_observed(agent: Agent, names: Sequence[str]) -> str:
-    shown = json.loads(podman("ps", "--format", "json", "--filter", f"label={INSTANCE}={agent.instance}"))
-    infras = {container["PodName"]: container["Pid"] for container in shown if container["IsInfra"]}
-    networks = [network_of(pid) for pid in infras.values()]
+    infras = [seen for (_, name), seen in agent.eye.running().items() if name == INFRA]
+    networks = [network_of(infra.pid) for infra in infras]
     assert len(networks) == len(names)
     dialer_path = str(agent.socket.with_suffix(".dial.sock"))
     return await _observed(dialer_path, networks, agent.processes())
