@@ -43,6 +43,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_reads: int = 4
     """Reading Podman calls in flight of this one worker."""
     relist_period_s: float = 10.0
+    quiet_relist_period_s: float = 300.0
+    """While relists find nothing that was not known already."""
     heartbeat_period_s: float = 2.0
     max_container_restart_period_s: float = 300.0
     max_dead_per_container: int = 1

@@ -3,7 +3,7 @@
 Which message answers which:
 
 =====================  ==========================================================================
-``Spawn``              ``Spawned``, and one day ``Exited``
+``Spawn``              ``Spawned``, and one day ``Exited``; or ``NotBorn``
 ``SyncPod``            exactly one ``SyncDone`` with the same uid, generation and incarnation,
                        unless the worker dies first; any number of ``EventReport`` before it
 ``CancelSync``         nothing of its own: the sync it names ends early with its ``SyncDone``
@@ -76,8 +76,16 @@ class Exited(_Message, frozen=True, kw_only=True):
     """As ``os.waitstatus_to_exitcode``: negative is a signal."""
 
 
+class NotBorn(_Message, frozen=True, kw_only=True):
+    """There is no such incarnation and never was: no process could be made, or no file descriptor for it."""
+
+    slot: int
+    incarnation: int
+    message: str
+
+
 ZygoteCommand = Spawn | SignalChild
-ZygoteReport = Spawned | Exited
+ZygoteReport = Spawned | NotBorn | Exited
 
 # --- master <-> pod worker -----------------------------------------------------------------------------------
 
@@ -350,11 +358,13 @@ class Observed(_Message, frozen=True, kw_only=True):
 
 
 class Relisted(_Message, frozen=True, kw_only=True):
-    """A full relist succeeded. Every tracked pod was seen (or seen to be absent) at ``started_at``."""
+    """A full relist succeeded. Every pod was seen (or seen to be absent) at ``started_at``, but for the ``unseen``."""
 
     started_at: float
     changed: tuple[Observation, ...]
     """Pods whose view changed, and every untracked one (orphans) with its status inline."""
+    unseen: tuple[str, ...] = ()
+    """Pods that exist and could not be looked at: a ``LookFailed`` says why. They are looked at again."""
 
 
 class LookFailed(_Message, frozen=True, kw_only=True):
@@ -373,7 +383,7 @@ class RuntimeHealth(_Message, frozen=True, kw_only=True):
 
 
 class ServiceSilent(_Message, frozen=True, kw_only=True):
-    """Podman has left several pings in a row unanswered; again with every further one."""
+    """Podman lives and is of no use: it answers no ping, or pings only. Told again while that lasts."""
 
     message: str
 
@@ -513,6 +523,8 @@ class MakeSocket(_Message, frozen=True, kw_only=True):
     """When the process was started, in clock ticks since boot: if another one has its pid, that is refused."""
     family: int
     """``AF_INET`` or ``AF_INET6``."""
+    repeats: int = 0
+    """On how many connections it was asked before, which ended without an answer."""
 
 
 class SocketMade(_Message, frozen=True, kw_only=True):

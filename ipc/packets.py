@@ -34,6 +34,14 @@ R = TypeVar("R")
 _Ancillary = list[tuple[int, int, bytes]]
 
 
+class DescriptorsLost(ProtocolError):
+    """A message arrived without its file descriptors: more than MAX_FDS, or the receiver has room for none."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(f"packet carries more than {MAX_FDS} file descriptors, or they could not be opened")
+        self.message = message
+
+
 class PacketLink(Generic[S, R]):
     """Sends S and receives R over one connected AF_UNIX SOCK_SEQPACKET socket, which it owns from then on."""
 
@@ -66,7 +74,8 @@ class PacketLink(Generic[S, R]):
         """The next message with its file descriptors (close-on-exec, now the caller's), or None when the peer is gone.
 
         Raises ProtocolError for a packet that is cut short, carries too many descriptors or is no R; none of its
-        descriptors stay open. Raises BlockingIOError when the socket is non-blocking and nothing waits.
+        descriptors stay open. It is DescriptorsLost when the message itself has come. Raises BlockingIOError when the
+        socket is non-blocking and nothing waits.
         """
         try:
             payload, ancillary, flags, _ = self._sock.recvmsg(
@@ -78,8 +87,12 @@ class PacketLink(Generic[S, R]):
         if not payload and not fds:
             return None
         try:
-            _refuse_truncated(flags)
-            return decode_message(self._decoder, payload), fds
+            if flags & socket.MSG_TRUNC:
+                raise ProtocolError(f"packet exceeds the maximum of {MAX_PACKET_BYTES} bytes")
+            message = decode_message(self._decoder, payload)
+            if flags & socket.MSG_CTRUNC:
+                raise DescriptorsLost(message)
+            return message, fds
         except BaseException:
             _close_all(fds)
             raise
@@ -87,13 +100,6 @@ class PacketLink(Generic[S, R]):
     def close(self) -> None:
         """Close the socket; the peer sees EOF. Again is harmless."""
         self._sock.close()
-
-
-def _refuse_truncated(flags: int) -> None:
-    if flags & socket.MSG_TRUNC:
-        raise ProtocolError(f"packet exceeds the maximum of {MAX_PACKET_BYTES} bytes")
-    if flags & socket.MSG_CTRUNC:
-        raise ProtocolError(f"packet carries more than {MAX_FDS} file descriptors, or they could not be opened")
 
 
 def _received_fds(ancillary: _Ancillary) -> list[int]:

@@ -106,6 +106,9 @@ class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """Newest attempt first."""
     containers: tuple[RuntimeContainerStatus, ...] = ()
     """Per name newest attempt first."""
+    lost_attempts: dict[str, int] = {}
+    """Containers of which a newer attempt has run than any that is left: name -> that attempt. Only what was removed
+    before the node worker was born; who has seen it removed knows better."""
 
     def is_empty(self) -> bool:
         """Nothing of this pod is left in the runtime."""

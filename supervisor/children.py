@@ -78,15 +78,16 @@ class Children:
         asyncio.get_running_loop().add_reader(self._zygote.fileno(), self._read_zygote)
 
     def spawn(self, command: SpawnChild) -> None:
-        """Ask the zygote for an incarnation and serve its link from now on."""
+        """Ask the zygote for an incarnation and serve its link from now on. Raises OSError without file descriptors for
+        it: then nobody was asked."""
         spec = command.spec
         if spec.role is Role.EXEC:
             self._command(
                 Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, argv=spec.argv, env=spec.env)
             )
             return
-        ours, theirs = socket.socketpair()
         crash_fd = self._crashes[spec.slot, command.incarnation] = os.memfd_create(f"rootlet-crash-{spec.name}")
+        ours, theirs = socket.socketpair()
         served = self._listening.get(spec.role)
         fds = [theirs.fileno(), crash_fd] + ([served.fileno()] if served is not None else [])
         spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())

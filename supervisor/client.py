@@ -127,7 +127,7 @@ class AgentClient:
         query: Query = {"gracePeriodSeconds": grace_period_s}
         with self._translated():
             response = self._http.delete(pod_path(namespace, name), params=_params(query))
-        _raise_for_status(response.status_code, response.content)
+        raise_for_status(response.status_code, response.content)
 
     def watch(self, path: str, query: Query) -> Iterator[WatchEvent]:
         """Events from ``resourceVersion`` on, bookmarks among them, until the server ends the watch."""
@@ -155,7 +155,7 @@ class AgentClient:
             if attempts <= 1:
                 raise
             return self._get(path, query, attempts - 1)
-        _raise_for_status(response.status_code, response.content)
+        raise_for_status(response.status_code, response.content)
         return response
 
     def _act(self, path: str, query: Query, body: bytes = b"") -> ActionResult:
@@ -175,7 +175,7 @@ class AgentClient:
             if response.status_code >= 400:
                 with self._translated():
                     response.read()
-                _raise_for_status(response.status_code, response.content)
+                raise_for_status(response.status_code, response.content)
             yield response
         finally:
             response.close()
@@ -235,7 +235,8 @@ def _text(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _raise_for_status(code: int, content: bytes) -> None:
+def raise_for_status(code: int, content: bytes) -> None:
+    """Raises RequestFailed for a v1 Status, ConnectionLost for what is none."""
     if code >= 400:
         _raise_status(_decode(content))
 

@@ -50,6 +50,8 @@ class Views(msgspec.Struct, frozen=True):
     observations: tuple[Observation, ...]
     relisted_at: float = 0.0
     """Start of the full relist that they come from; 0.0 when they are of single pods."""
+    unseen: tuple[str, ...] = ()
+    """Pods that exist and which that relist could not look at."""
 
 
 class WorkerUp(msgspec.Struct, frozen=True):

@@ -54,7 +54,7 @@ class Looks:
                 self._asked.add(uid)
             return None
         self._awaited.discard(uid)
-        if not wanted and status.is_empty():
+        if not wanted and status.is_empty() and not status.lost_attempts:
             self.cache.delete(uid)
             return None
         changed = self.cache.set(status, observation.row if wanted else NO_ROW)
@@ -75,9 +75,12 @@ class Looks:
             if uid not in seen
         ]
 
-    def relisted(self, started_at: float, acted_at: Callable[[str], float | None]) -> Collection[str]:
-        """A full relist is a look at everybody: those that waited. ``acted_at``: None for a pod that is forgotten."""
-        self.cache.relisted(started_at)
+    def relisted(
+        self, started_at: float, unseen: Iterable[str], acted_at: Callable[[str], float | None]
+    ) -> Collection[str]:
+        """A full relist is a look at everybody but the ``unseen``: those that waited. ``acted_at``: None for a pod that
+        is forgotten."""
+        self.cache.relisted(started_at, unseen)
         waited = self._awaited
         self._awaited = {uid for uid in waited if not self._is_answered(uid, acted_at(uid))}
         return waited

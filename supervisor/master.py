@@ -33,6 +33,7 @@ from ipc.messages import (
     EventReport,
     Exited,
     LookFailed,
+    NotBorn,
     Observed,
     ProbeVerdict,
     ProbingStopped,
@@ -96,6 +97,7 @@ from supervisor.worker_pool import (
     GiveUp,
     KillChild,
     PoolCommand,
+    RespawnLater,
     ShutDownChild,
     SpawnChild,
     WorkerPool,
@@ -327,7 +329,10 @@ class Master:
         for command in commands:
             match command:
                 case SpawnChild():
-                    self._children.spawn(command)
+                    self._bear(command)
+                case RespawnLater(slot, after_s):
+                    log.info("slot %d begins anew in %.1f s", slot, after_s)
+                    asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
                 case KillChild():
                     level = logging.DEBUG if self._ending.is_set() else logging.WARNING
                     log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
@@ -337,6 +342,22 @@ class Master:
                     self._children.send(slot, incarnation, Shutdown())
                 case GiveUp(reason):
                     self._give_up(reason)
+
+    def _bear(self, command: SpawnChild) -> None:
+        try:
+            self._children.spawn(command)
+        except OSError as error:
+            why = f"no file descriptors for it: {error.strerror or error}"
+            self._on_not_born(NotBorn(slot=command.spec.slot, incarnation=command.incarnation, message=why))
+
+    def _on_not_born(self, report: NotBorn) -> None:
+        self._children.last_words(report.slot, report.incarnation)
+        log.warning("slot %d incarnation %d cannot be made: %s", report.slot, report.incarnation, report.message)
+        self._carry_out(self._pool.not_born(report.slot, report.incarnation))
+        self._all_gone.set()
+
+    def _respawn(self, slot: int) -> None:
+        self._carry_out(self._pool.respawn(slot, self._clock.now().mono))
 
     def _tick(self) -> None:
         self._feed(SyncTick())
@@ -353,10 +374,13 @@ class Master:
     # --- children (the Listener of supervisor.children) ----------------------------------------------------------
 
     def on_zygote_report(self, report: ZygoteReport) -> None:
-        if isinstance(report, Spawned):
-            self._pool.spawned(report.slot, report.incarnation, report.pid)
-            return
-        self._on_exited(report)
+        match report:
+            case Spawned(slot=slot, incarnation=incarnation, pid=pid):
+                self._pool.spawned(slot, incarnation, pid)
+            case NotBorn():
+                self._on_not_born(report)
+            case Exited():
+                self._on_exited(report)
 
     def _on_exited(self, report: Exited) -> None:
         orderly = self._ending.is_set() or self._pool.is_leaving(report.slot)
@@ -397,8 +421,8 @@ class Master:
                 self._feed(PullWish(slot, message))
             case Observed(observations=observations):
                 self._feed(Views(views.resolve(self._board, observations)))
-            case Relisted(started_at=started_at, changed=changed):
-                self._feed(Views(views.resolve(self._board, changed), started_at))
+            case Relisted(started_at=started_at, changed=changed, unseen=unseen):
+                self._feed(Views(views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._take_health(message)
             case ServiceSilent(message=why):
@@ -434,10 +458,10 @@ class Master:
         self._feed(EventReport(uid="", namespace="", name=node, type=type_, reason=reason, message=message))
 
     def _replace_if_hung(self, why: str) -> None:
-        """Our own service lives and answers no ping: it is killed and started again, which counts as a death."""
+        """Our own service lives and is of no use: it is killed and started again, which counts as a death."""
         if self._service.is_hung(self._pool.age_s(PODMAN_SLOT, self._clock.now().mono)):
-            self._node_event("Warning", RUNTIME_REPLACED, f"killing our Podman service, it answers no ping: {why}")
-            self._carry_out(self._pool.replace(PODMAN_SLOT, f"it answers no ping: {why}"))
+            self._node_event("Warning", RUNTIME_REPLACED, f"killing our Podman service: {why}")
+            self._carry_out(self._pool.replace(PODMAN_SLOT, why))
 
     # --- desired state -------------------------------------------------------------------------------------------
 

@@ -47,6 +47,11 @@ def _failed(done: SyncDone) -> tuple[SyncResult, ...]:
     return tuple(result for result in done.results if result.error)
 
 
+def _may_have_touched(done: SyncDone) -> bool:
+    """Whether what was seen before it may be no longer so."""
+    return done.changed or done.cancelled or bool(done.error or _failed(done))
+
+
 class PodLifecycle:
     """What the master knows of one UID beyond its desired spec and its observation."""
 
@@ -61,6 +66,8 @@ class PodLifecycle:
         self.row = row
         self.acted_at = acted_at
         """No view observed before this (monotonic) may be acted on."""
+        self._touched_at = acted_at
+        """When it was last acted on with any effect, as far as is known."""
         self.phase = WorkType.SYNC
         self.pending = True
         self.in_flight: InFlight | None = None
@@ -89,6 +96,8 @@ class PodLifecycle:
         self.sentence = ""
         self.failed: tuple[SyncResult, ...] = ()
         """What its last sync could not do."""
+        self.error = ""
+        """Why its last sync failed as a whole."""
         self.pull_failures: tuple[PullFailure, ...] = ()
         """Back-off of its images, as its last sync has left it."""
         self.verdicts: Mapping[str, ProbeVerdicts] = {}
@@ -107,6 +116,14 @@ class PodLifecycle:
         self.pod = pod
         if self.phase is WorkType.SYNC:
             self.pending = True
+
+    def resync(self) -> None:
+        """Its next sync is due. When the last one found nothing to do, what was seen before that is as true as it was,
+        and nobody has to look for the sake of this one. Upstream wants a newer view all the same, which its relist
+        every second has at hand (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        if not self.pending:
+            self.acted_at = self._touched_at
+        self.pending = True
 
     def terminate(self, grace_override_s: int | None = None) -> bool:
         """Go down, or go down sooner. True when the sync in flight is in the way."""
@@ -196,16 +213,19 @@ class PodLifecycle:
         return flight is not None and (done.generation, done.incarnation) == (flight.generation, flight.incarnation)
 
     def is_news(self, done: SyncDone) -> bool:
-        """Did it do anything, or fail otherwise than the last time? Waiting for the same time again is no news."""
-        return done.changed or bool(done.error) or _failed(done) != self.failed
+        """Did it do anything, or fail otherwise than the last time? Waiting for the same time again is no news, nor is
+        failing again for the same reason."""
+        return done.changed or done.error != self.error or _failed(done) != self.failed
 
     def done(self, done: SyncDone, now_mono: float) -> None:
         """The sync ended, somehow. When it did what its phase is for, a fresh view says what comes next."""
         flight, self.in_flight = self.in_flight, None
         assert flight is not None
-        self.acted_at = now_mono
         self.pull_failures = done.pull_failures
-        self.failed = _failed(done)
+        self.failed, self.error = _failed(done), done.error
+        self.acted_at = now_mono
+        if flight.kind is not WorkType.SYNC or _may_have_touched(done):
+            self._touched_at = now_mono
         if done.changed or done.error or self.failed:
             self.sentence = done.sentence or done.message
         if done.error or done.cancelled or flight.kind is not self.phase:
@@ -216,5 +236,5 @@ class PodLifecycle:
     def lost(self, now_mono: float) -> None:
         """Its worker died and was reaped: what it did is unknown until somebody looks."""
         self.in_flight = None
-        self.acted_at = now_mono
+        self.acted_at = self._touched_at = now_mono
         self.pending = True

@@ -167,6 +167,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     admin_socket: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName.sock")
     workers: WorkersSettings = WorkersSettings()
     relist_period_s: Annotated[Seconds, _between("100ms", "10m")] = _seconds("10s")
+    quiet_relist_period_s: Annotated[Seconds, _between("100ms", "1h")] = _seconds("5m")
     housekeeping_period_s: Annotated[Seconds, _between("100ms", "1m")] = _seconds("2s")
     crash_loop_back_off: CrashLoopBackOffSettings = CrashLoopBackOffSettings()
     serialize_image_pulls: bool = True
@@ -308,6 +309,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         max_mutations=settings.podman.max_concurrent_mutations,
         relist_period_s=float(settings.relist_period_s),
+        quiet_relist_period_s=float(settings.quiet_relist_period_s),
         heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_dead_per_container=settings.container_garbage_collection.max_per_pod_container,

@@ -85,6 +85,8 @@ SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
 """Event reason: syncs of the pod kill their worker again and again."""
 FAILED_SYNC = "FailedSync"
 """Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
+UNAVAILABLE = "Unavailable"
+"""A sync's error: Podman does not answer."""
 NOT_UPDATED = "update refused, the pod stays as it was"
 
 
@@ -274,15 +276,15 @@ class SyncLoop:
             self._take_view(observation, now)
         if views.relisted_at:
             acted_at = {life.uid: life.acted_at for life in self._lives}
-            self._touched |= set(self._looks.relisted(views.relisted_at, acted_at.get))
+            self._touched |= set(self._looks.relisted(views.relisted_at, views.unseen, acted_at.get))
             self._carry_out_removals(now)
 
     def _absent(self, views: Views) -> list[Observation]:
-        """The node worker speaks of a pod without a row, and of an orphan, only while it exists."""
+        """The node worker speaks of a pod without a row, and of an unknown one, only while something of it exists."""
         if not views.relisted_at:
             return []
-        untracked = (*self._lives.without_row(), *self._cache.orphans(self._lives))
-        return self._looks.absent(views.relisted_at, views.observations, untracked)
+        untracked = {*self._lives.without_row(), *self._cache.unknown(self._lives)} - set(views.unseen)
+        return self._looks.absent(views.relisted_at, views.observations, sorted(untracked))
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
         life = self._lives.get(observation.uid)
@@ -427,7 +429,7 @@ class SyncLoop:
         for uid in self._queue.pop_due(now.mono):
             life = self._lives.get(uid)
             if life is not None and not life.finished:
-                life.pending = True
+                life.resync()
                 self._touched.add(uid)
         for life in self._lives:
             if life.is_past_deadline(now):
@@ -455,7 +457,7 @@ class SyncLoop:
             if life.uid in dead:
                 life.collect(dead[life.uid])
                 self._touched.add(life.uid)
-        self._out.to_node(collect_logs(self._lives.uids(), views, now.wall))
+        self._out.to_node(collect_logs({*self._lives.uids(), *self._cache.unseen}, views, now.wall))
 
     def _on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
@@ -570,7 +572,9 @@ class SyncLoop:
     def _check_stopped(self) -> None:
         """Answered once, by a relist that began after the question."""
         asked_at = self._stop_asked_at
-        if asked_at is None or self._lives or self._cache.relisted_at <= asked_at or self._cache.orphans(()):
+        if asked_at is None or self._lives or self._cache.relisted_at <= asked_at:
+            return
+        if self._cache.unseen or self._cache.orphans(()):
             return
         self._stop_asked_at = math.inf
         self._out.add(PodsStopped())
@@ -599,5 +603,8 @@ class SyncLoop:
             self._event(life, "Warning", UNSUPPORTED_FIELD, warning, now)
 
     def _log_sync(self, life: PodLifecycle, done: SyncDone) -> None:
+        """That Podman is away was said once: that it is for every pod is for who wants to know everything."""
         failed = f" [{done.error}: {done.message}]" if done.error else ""
-        self._out.add(Log("warning" if done.error else "info", f"{life.name}: {done.sentence}{failed}"))
+        is_only_away = done.error == UNAVAILABLE and not done.changed
+        level = "debug" if is_only_away else "warning" if done.error else "info"
+        self._out.add(Log(level, f"{life.name}: {done.sentence}{failed}"))

@@ -28,6 +28,14 @@ ABORT_WINDOW_S = 2.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL."""
 
 
+STEADY_S = 10.0
+"""A child that lived for so long, in seconds, is replaced at once; of others the first in a row."""
+PAUSE_INITIAL_S = 0.1
+"""Before the successor of the second in a row that did not, in seconds; it doubles with every further one."""
+PAUSE_MAX_S = 5.0
+"""Longest such pause, in seconds."""
+
+
 def longest_hang_s(heartbeat_timeout_s: float) -> float:
     """Seconds within which a child that hangs is gone, whole looks at the board included."""
     return heartbeat_timeout_s + 2 * ABORT_WINDOW_S
@@ -74,13 +82,25 @@ class ShutDownChild(msgspec.Struct, frozen=True):
     incarnation: int
 
 
+class RespawnLater(msgspec.Struct, frozen=True):
+    """Ask for the slot's next incarnation (`WorkerPool.respawn`) when so much time has passed."""
+
+    slot: int
+    after_s: float
+
+
 class GiveUp(msgspec.Struct, frozen=True):
     """The agent must end with this reason."""
 
     reason: str
 
 
-PoolCommand = SpawnChild | KillChild | ShutDownChild | GiveUp
+PoolCommand = SpawnChild | RespawnLater | KillChild | ShutDownChild | GiveUp
+
+
+def respawn_pause_s(failures: int) -> float:
+    """Seconds before the next incarnation, after so many (1 or more) in a row that had to wait for theirs, too."""
+    return min(PAUSE_INITIAL_S * 2.0 ** min(failures - 1, 16), PAUSE_MAX_S)
 
 
 def too_many_deaths(deaths: Sequence[float], now: float, limit: int, period_s: float) -> bool:
@@ -98,6 +118,12 @@ class _Slot:
         self.beat = 0.0
         """The last heartbeat seen of this incarnation, monotonic seconds."""
         self.deaths = 0
+        self.early_deaths = 0
+        """Incarnations in a row that did not live for long."""
+        self.not_born = 0
+        """Those in a row that could not be made."""
+        self.born_at = 0.0
+        """When the newest one was asked for, monotonic seconds."""
         self.declared = True
         self.retired = False
         """Nobody follows when it has left."""
@@ -130,7 +156,7 @@ class WorkerPool:
     def spawned(self, slot: int, incarnation: int, pid: int) -> None:
         entry = self._slots[slot]
         if entry.incarnation == incarnation:
-            entry.pid = pid
+            entry.pid, entry.not_born = pid, 0
             if not entry.spec.heartbeat and entry.state is SlotState.STARTING:
                 entry.state = SlotState.RUNNING
 
@@ -159,7 +185,27 @@ class WorkerPool:
         self._deaths = [death for death in self._deaths if now - death <= self._period_s] + new
         if too_many_deaths(self._deaths, now, self._max_deaths, self._period_s):
             return [GiveUp(f"more than {self._max_deaths} child deaths in {self._period_s:g} s, the last {name}")]
-        return [self._spawn(entry, now)]
+        entry.early_deaths = entry.early_deaths + 1 if now - entry.born_at < STEADY_S else 0
+        if entry.early_deaths <= 1:
+            return [self._spawn(entry, now)]
+        return [RespawnLater(report.slot, respawn_pause_s(entry.early_deaths - 1))]
+
+    def not_born(self, slot: int, incarnation: int) -> list[PoolCommand]:
+        """It could not be made. Nobody has died of that: it counts for no restart intensity, and is tried again."""
+        entry = self._slots[slot]
+        if incarnation != entry.incarnation:
+            return []
+        entry.state, entry.pid = SlotState.GONE, 0
+        if self._stopping or entry.retired:
+            return []
+        entry.not_born += 1
+        return [RespawnLater(slot, respawn_pause_s(entry.not_born))]
+
+    def respawn(self, slot: int, now: float) -> list[PoolCommand]:
+        """Its pause is over."""
+        entry = self._slots[slot]
+        is_wanted = entry.state is SlotState.GONE and not (self._stopping or entry.retired)
+        return [self._spawn(entry, now)] if is_wanted else []
 
     def explain(self, slot: int) -> None:
         """The death of which the report comes next is not the child's fault: it does not count for the intensity."""
@@ -279,6 +325,7 @@ class WorkerPool:
 
     def _spawn(self, entry: _Slot, now: float) -> SpawnChild:
         entry.incarnation += 1
+        entry.born_at = now
         entry.state, entry.since, entry.beat, entry.kill_at = SlotState.STARTING, now, 0.0, math.inf
         return SpawnChild(entry.spec, entry.incarnation)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import resource
 import select
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,8 +26,8 @@ from ipc import clock
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerMain
 from ipc.call_slots import CallSlots
-from ipc.messages import Exited, Spawn, Spawned, ZygoteCommand, ZygoteReport
-from ipc.packets import PacketLink
+from ipc.messages import Exited, NotBorn, Spawn, Spawned, ZygoteCommand, ZygoteReport
+from ipc.packets import DescriptorsLost, PacketLink
 from ipc.prctl import set_parent_death_signal, set_process_name
 
 TERM_WINDOW_S = 5.0
@@ -64,6 +66,9 @@ def start_zygote(
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     gc.collect()
+    if sys.version_info < (3, 12):
+        # It counts references to names. Each child would let go of them one by one, on as many pages.
+        sys._clear_type_cache()
     gc.freeze()
     pid = os.fork()
     if pid == 0:
@@ -89,6 +94,8 @@ class _Zygote:
         self._sockets = sockets
         self._children: dict[int, Child] = {}
         """By pidfd."""
+        self._file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        """What every child begins with, however little is left to the zygote by then."""
         self._poll = select.poll()
 
     def run(self) -> int:
@@ -112,7 +119,12 @@ class _Zygote:
                 self._reap(self._children[fd])
         if self._link.fileno() not in ready:
             return True
-        received = self._link.receive()
+        try:
+            received = self._link.receive()
+        except DescriptorsLost as lost:
+            if isinstance(lost.message, Spawn):  # nothing else carries any
+                self._report_unborn(lost.message, str(lost))
+            return True
         if received is None:
             return False
         command, fds = received
@@ -132,19 +144,35 @@ class _Zygote:
                 child.send_signal(command.signum)
 
     def _spawn(self, spawn: Spawn, fds: list[int]) -> None:
+        """Without room for a process or for the descriptor that it is reaped by there is no child."""
+        try:
+            child = self._fork(spawn, fds)
+        except OSError as error:
+            self._report_unborn(spawn, str(error))
+            return
+        self._children[child.pidfd] = child
+        self._poll.register(child.pidfd, select.POLLIN)
+        self._report(Spawned(slot=spawn.slot, incarnation=spawn.incarnation, pid=child.pid))
+
+    def _fork(self, spawn: Spawn, fds: list[int]) -> Child:
+        """Raises OSError; then nothing of it is left."""
         zygote_pid = os.getpid()
         signal.pthread_sigmask(signal.SIG_BLOCK, CHILD_SIGNALS)  # an early one waits for the child's handling
-        pid = os.fork()
-        if pid == 0:
-            _leave(lambda: self._become(spawn, fds, zygote_pid))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, CHILD_SIGNALS)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _leave(lambda: self._become(spawn, fds, zygote_pid))
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, CHILD_SIGNALS)
         if spawn.role is Role.EXEC:
             with contextlib.suppress(PermissionError, ProcessLookupError):  # it has done so itself already
                 os.setpgid(pid, pid)
-        child = Child(spawn.slot, spawn.incarnation, spawn.role, pid, os.pidfd_open(pid))
-        self._children[child.pidfd] = child
-        self._poll.register(child.pidfd, select.POLLIN)
-        self._report(Spawned(slot=spawn.slot, incarnation=spawn.incarnation, pid=pid))
+        try:
+            return Child(spawn.slot, spawn.incarnation, spawn.role, pid, os.pidfd_open(pid))
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
 
     def _become(self, spawn: Spawn, fds: list[int], zygote_pid: int) -> int:
         """In the child: let go of what is the zygote's, then live the child's life."""
@@ -152,6 +180,8 @@ class _Zygote:
         self._link.close()
         for pidfd in self._children:
             os.close(pidfd)
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(self._file_limit, hard), hard))
         for signum in CHILD_SIGNALS:
             signal.signal(signum, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, CHILD_SIGNALS)
@@ -185,6 +215,9 @@ class _Zygote:
                 exit_code=os.waitstatus_to_exitcode(status),
             )
         )
+
+    def _report_unborn(self, spawn: Spawn, why: str) -> None:
+        self._report(NotBorn(slot=spawn.slot, incarnation=spawn.incarnation, message=why))
 
     def _report(self, report: ZygoteReport) -> None:
         """A master that is gone is noticed at the next receive."""

@@ -6,20 +6,21 @@ is no way back. Hence a process of its own, which does nothing else and has no e
 
 Pods may lie in several user namespaces, one after the other: when Podman has had to make its own anew, those that were
 there before stay in the old one. One process can join one; for a pod in another it leaves, after MIN_STAY_S, and its
-next incarnation joins the one of the first request that it gets. Whoever waits asks again, so all are reached, slowly.
+next incarnation joins that of the request which was left unanswered most often. So all are reached, slowly.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import math
 import os
-import random
 import select
 import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
@@ -39,7 +40,12 @@ SEND_BUFFER_BYTES: Final = 64 * 1024
 """Of each connection: some hundred answers. A client that reads none of them is let go."""
 MIN_STAY_S: Final = 0.5
 """How long an incarnation serves one user namespace at least, in seconds, while a pod in another one waits."""
+PAUSE_S: Final = 0.2
+"""Before new connections are looked at again when there was no file descriptor for one, in seconds."""
+GATHER_S: Final = 0.05
+"""How long an incarnation waits at its first request for others, in seconds: more than `workers.dialing.RETRY_S`."""
 LINK_READ_BYTES: Final = 4096
+SCARCITY: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 _PEER: Final = struct.Struct("3i")
 """struct ucred: pid, uid, gid."""
@@ -53,21 +59,19 @@ def run_dialer(context: ChildContext, clock: Clock, row_writer: WorkerRowWriter)
     """Serve until the master says so or is gone; the exit code."""
     assert context.listen is not None, "the dialer is born with its socket"
     signal.signal(signal.SIGTERM, _leave)
-    dialer = Dialer(context.listen, Workshop(), clock)
+    dialer = Dialer(context.listen, Workshop(), clock.now().mono)
     context.link.sendall(encode_frame(msgspec.msgpack.encode(Ready(pid=os.getpid()))))
     master = _MasterLink(context.link)
     dialer.watch(master.fileno())
     next_beat = 0.0
-    while True:
-        now = clock.now().mono
+    while not dialer.must_leave(now := clock.now().mono):
         if now >= next_beat:
             row_writer.beat(now)
             next_beat = now + context.settings.heartbeat_period_s
-        ready = dialer.turn(next_beat - now)
-        if dialer.must_leave(clock.now().mono):
-            return EXIT_BEGIN_ANEW
+        ready = dialer.turn(now, next_beat)
         if master.fileno() in ready and master.says_leave():
             return 0
+    return EXIT_BEGIN_ANEW
 
 
 def _leave(*_: object) -> NoReturn:
@@ -87,7 +91,10 @@ class _MasterLink:
 
     def says_leave(self) -> bool:
         """To be asked when there is something to read. Raises ProtocolError, msgspec.DecodeError."""
-        data = self._sock.recv(LINK_READ_BYTES)
+        try:
+            data = self._sock.recv(LINK_READ_BYTES)
+        except ConnectionError:
+            return True
         return not data or any(isinstance(self._decoder.decode(f), Shutdown) for f in self._frames.feed(data))
 
 
@@ -99,39 +106,50 @@ class Refused(Exception):
     """No socket can be made there, and asking again will not help."""
 
 
+class NotNow(Exception):
+    """This process or the host has too little of something just now; no pod is to blame."""
+
+
 class Workshop:
     """Where sockets are made: this process, once it has joined a user namespace."""
 
     def __init__(self) -> None:
         self.joined = False
-        self._home = namespaces.open_network(os.getpid())
-        """A network namespace that is no pod's, and that there is a way back to."""
+        self._home: int | None = namespaces.open_network(os.getpid())
+        """A network namespace that is no pod's, and that there is a way back to. None when there is none."""
         self._away = False
 
     def make(self, request: MakeSocket) -> socket.socket:
-        """Raises Refused, Elsewhere."""
+        """Raises Refused, Elsewhere, NotNow."""
+        try:
+            return self._make(request)
+        except OSError as error:
+            if error.errno in SCARCITY:
+                raise NotNow(error.strerror) from error
+            raise Refused(f"no socket can be made in the pod's network: {error.strerror}") from error
+
+    def _make(self, request: MakeSocket) -> socket.socket:
+        """Raises OSError, Refused, Elsewhere."""
         try:
             network = namespaces.open_network(request.pid)
         except ProcessLookupError as error:
             raise Refused("the pod's sandbox has ended") from error
-        except OSError as error:
-            if isinstance(error, PermissionError) and self.joined:
+        except PermissionError as error:
+            if self.joined:
                 raise Elsewhere from error
-            raise Refused(f"the pod's network cannot be opened: {error.strerror}") from error
+            raise
         try:
             # Looked at when the namespace is open: had another process got the pid in between, this would say so.
             if not request.start_ticks or processes.start_ticks(request.pid) != request.start_ticks:
                 raise Refused("the pod's sandbox has ended, its pid is another process's")
             self._enter(network)
             return socket.socket(request.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        except OSError as error:
-            raise Refused(f"no socket can be made in the pod's network: {error.strerror}") from error
         finally:
             os.close(network)
 
     def go_home(self) -> None:
         """A pod's network goes with its last process: this one must not be that."""
-        if self._away:
+        if self._away and self._home is not None:
             namespaces.enter_network(self._home)
             self._away = False
 
@@ -157,24 +175,35 @@ class Workshop:
             log.info("joined the user namespace %d", os.fstat(user).st_ino)
         finally:
             os.close(user)
-        namespaces.leave_network()  # there is no way back to the host's from here
-        os.close(self._home)
-        self._home = namespaces.open_network(os.getpid())
+        # From here there is no way back to the host's network.
+        if self._home is not None:
+            os.close(self._home)
+            self._home = None
+        try:
+            namespaces.leave_network()
+            self._home = namespaces.open_network(os.getpid())
+        except OSError as error:
+            log.warning("the last pod's network is kept until the next one is entered: %s", error.strerror)
 
 
 class Dialer:
     """Clients and their requests. A turn answers at most one request of each, and waits for nobody."""
 
-    def __init__(self, listen: socket.socket, workshop: Workshop, clock: Clock) -> None:
+    def __init__(self, listen: socket.socket, workshop: Workshop, began_at: float) -> None:
+        """``began_at``: the incarnation, monotonic seconds."""
         listen.setblocking(False)
         self._listen = listen
         self._workshop = workshop
-        self._clock = clock
         self._clients: dict[int, Client] = {}
         """By file descriptor."""
         self._leave_at = math.inf
         """Monotonic seconds; somebody wants another user namespace."""
-        self._began_at = clock.now().mono
+        self._began_at = began_at
+        self._gathered = False
+        self._accepts = True
+        """New connections; for a moment not when there is no file descriptor for one."""
+        self._told = ""
+        """The trouble that was told last."""
         self._poll = select.poll()
         self.watch(listen.fileno())
 
@@ -186,66 +215,91 @@ class Dialer:
         """Only a new process can go on."""
         return now >= self._leave_at
 
-    def turn(self, timeout_s: float) -> set[int]:
-        """Wait that long for something to do, and do it. Returns what there is something to read on."""
-        until_leaving_s = self._leave_at - self._clock.now().mono
-        wait_s = max(0.0, min(timeout_s, until_leaving_s))
-        ready = {fd for fd, _ in self._poll.poll(math.ceil(wait_s * 1000))}
+    def turn(self, now: float, until: float) -> list[int]:
+        """Wait until then (monotonic seconds) for something to do, and do it. Returns what can be read from."""
+        wait_s = max(0.0, min(until, self._leave_at) - now)
+        if not self._accepts:
+            wait_s = min(wait_s, PAUSE_S)
+        ready = [fd for fd, _ in self._poll.poll(math.ceil(wait_s * 1000))]
         if self._listen.fileno() in ready:
             self._accept()
-        for fd in self._in_order(ready & self._clients.keys()):
-            self._serve(fd)
+        if not self._gathered and any(fd in self._clients for fd in ready):
+            ready = self._gather()
+        self._serve(fd for fd in ready if fd in self._clients)
         self._workshop.go_home()
+        if not self._accepts and not ready:
+            self._accepts = True
+            self.watch(self._listen.fileno())
         return ready
 
-    def _in_order(self, fds: Iterable[int]) -> list[int]:
-        """Which user namespace is joined must not depend on who is quickest."""
-        shuffled = list(fds)
-        if not self._workshop.joined:
-            random.shuffle(shuffled)
-        return shuffled
+    def _gather(self) -> list[int]:
+        """Before the first answer: let all be there who ask again, so that it is not the quickest who decides which
+        user namespace is joined. Returns what can be read from."""
+        self._gathered = True
+        time.sleep(GATHER_S)
+        while self._accepts and self._accept():
+            pass
+        return [fd for fd, _ in self._poll.poll(0)]
 
-    def _accept(self) -> None:
+    def _accept(self) -> bool:
+        """False when nobody waits."""
         try:
             sock, _ = self._listen.accept()
         except (BlockingIOError, ConnectionError):
-            return
+            return False
+        except OSError as error:
+            self._tell(f"a connection has to wait: {error.strerror}")
+            self._accepts = False
+            self._poll.unregister(self._listen.fileno())
+            return False
         if not _is_ours(sock) or len(self._clients) >= MAX_CLIENTS:
-            log.warning("a connection is refused: %d clients are there", len(self._clients))
+            self._tell(f"a connection is refused, {len(self._clients)} are there")
             sock.close()
-            return
+            return True
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         client: Client = PacketLink(sock, MakeSocket)
         self._clients[client.fileno()] = client
         self.watch(client.fileno())
+        return True
 
-    def _serve(self, fd: int) -> None:
-        client = self._clients[fd]
+    def _serve(self, fds: Iterable[int]) -> None:
+        """A request of each; first those that other incarnations have left unanswered most often."""
+        requests = [(fd, request) for fd in fds if (request := self._receive(fd)) is not None]
+        for fd, request in sorted(requests, key=lambda asked: -asked[1].repeats):
+            self._answer_or_let_go(fd, request)
+
+    def _receive(self, fd: int) -> MakeSocket | None:
         try:
-            received = client.receive()
+            received = self._clients[fd].receive()
         except BlockingIOError:
-            return
+            return None
         except ProtocolError as error:
             log.warning("a client spoke nonsense: %s", error)
             received = None
         if received is None:
             self._let_go(fd)
-            return
+            return None
         request, fds = received
         for sent in fds:
             os.close(sent)
+        return request
+
+    def _answer_or_let_go(self, fd: int, request: MakeSocket) -> None:
         try:
-            self._answer(client, request)
+            self._answer(self._clients[fd], request)
         except Elsewhere:
             # Unanswered: it is asked again when this connection ends.
             self._leave_at = min(self._leave_at, self._began_at + MIN_STAY_S)
+        except NotNow as error:
+            self._tell(f"no socket can be made just now: {error}")
+            self._let_go(fd)
         except OSError as error:
             log.warning("a client takes no answers: %s", error.strerror)
             self._let_go(fd)
 
     def _answer(self, client: Client, request: MakeSocket) -> None:
-        """Raises Elsewhere; OSError when the client does not take the answer."""
+        """Raises Elsewhere, NotNow; OSError when the client does not take the answer."""
         try:
             made = self._workshop.make(request)
         except Refused as refused:
@@ -253,6 +307,13 @@ class Dialer:
             return
         with made:
             client.send(SocketMade(number=request.number), [made.fileno()])
+        self._told = ""
+
+    def _tell(self, trouble: str) -> None:
+        """Once, until a socket could be made again: clients try again fifty times a second."""
+        if trouble != self._told:
+            log.warning("%s", trouble)
+        self._told = trouble
 
     def _let_go(self, fd: int) -> None:
         self._poll.unregister(fd)

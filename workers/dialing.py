@@ -7,10 +7,12 @@ import itertools
 import socket
 from typing import Final
 
+import msgspec
+
 from ipc.framing import ProtocolError
 from ipc.messages import DialerAnswer, MakeSocket, SocketRefused
 from ipc.packets import PacketLink
-from workers.pod_network import DialError, PodNetwork
+from workers.pod_network import DialError, DialTimeout, PodNetwork
 
 DEADLINE_S: Final = 5.0
 """For one socket, in seconds: a dialer that died is replaced within it, one that hangs is not waited for."""
@@ -45,7 +47,7 @@ class DialerClient:
         self._closed = False
 
     async def socket(self, network: PodNetwork, family: _Family) -> _Socket:
-        """See `workers.pod_network.Dialer`. For the host's network nobody is asked. Raises DialError."""
+        """See `workers.pod_network.Dialer`. For the host's network nobody is asked. Raises DialError, DialTimeout."""
         if network.infra_pid < 0:
             raise DialError("the pod has no sandbox that runs")
         if not network.infra_pid:
@@ -54,7 +56,7 @@ class DialerClient:
             async with asyncio.timeout(self._deadline_s), self._turn:
                 return await self._ask(network, family)
         except TimeoutError as late:
-            raise DialError(f"the dialer has not answered within {self._deadline_s:g} s") from late
+            raise DialTimeout(f"the dialer has not answered within {self._deadline_s:g} s") from late
 
     def close(self) -> None:
         """Whoever waits gets a DialError."""
@@ -73,8 +75,8 @@ class DialerClient:
         )
         answer: asyncio.Future[_Socket] = asyncio.get_running_loop().create_future()
         self._asked[number] = (request, answer)
-        self._send(request)
         try:
+            self._send(request)
             return await answer
         except BaseException:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
@@ -96,14 +98,20 @@ class DialerClient:
         """And ask for everything that is unanswered. A refusal is tried again a moment later."""
         if self._retry is not None:
             return
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        try:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        except OSError:
+            self._lost()
+            return
         link: PacketLink[MakeSocket, DialerAnswer] = PacketLink(sock, DialerAnswer)
         self._link = link
         asyncio.get_running_loop().add_reader(link.fileno(), self._read)
         try:
             sock.connect(self._path)
-            for request, _ in tuple(self._asked.values()):
+            for number, (request, answer) in tuple(self._asked.items()):
                 link.send(request)
+                again = msgspec.structs.replace(request, repeats=request.repeats + 1)
+                self._asked[number] = (again, answer)
         except OSError:
             self._lost()
 

@@ -50,9 +50,8 @@ def endpoint_of(network: PodNetwork, host: str, port: int | str, container: Cont
     it is reached from the node, as upstream: ``host: 127.0.0.1`` is the node, unless the pod is in its network.
     """
     number = resolve_port(port, container)
-    own = network.ip or LOOPBACK
-    if not host or host == own:
-        return Endpoint(network=network, host=own, port=number)
+    if not host or host == network.ip:
+        return Endpoint(network=network, host=network.ip or LOOPBACK, port=number)
     return Endpoint(network=NODE, host=host, port=number)
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,10 +21,10 @@ import orjson
 import requests
 import urllib3.exceptions
 
-from workers import libpod
+from workers import libpod, processes
 from workers.libpod_client import Kind, LibpodClient, Request, transport_error
 from workers.line_stream import LineStream
-from workers.pidfd import open_pidfd
+from workers.pidfd import kill_if
 from workers.runtime import MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 
 MAX_EXECS: Final = 256
@@ -32,6 +32,8 @@ MAX_EXECS: Final = 256
 MAX_FRAMED_BYTES: Final = 64 * 1024
 """Most that is kept of an answer, in bytes: the output that is wanted and the headers of its frames, which are as many
 as the command made writes."""
+MAX_KILL_ROUNDS: Final = 10
+"""How often it is looked for what a command has started meanwhile."""
 CALL: Final = "exec"
 
 log = logging.getLogger(__name__)
@@ -86,25 +88,29 @@ class ExecSessions:
         return (await self._client.call(request)).body
 
     async def _kill(self, session: str) -> None:
-        """No endpoint of 4.3 ends a session, and nothing ends its process when the client goes.
-
-        Whoever owns a user namespace may signal every process in it (kernel/signal.c, kill_ok_by_cred): no sub-uid is
-        in the way.
-        """
+        """No endpoint of 4.3 ends a session, and nothing ends its processes when the client goes."""
         try:
             pid = libpod.decode_exec_pid(await self._inspect(session))
         except RuntimeCallError as error:
             log.warning("exec session %s runs on: %s", session[:12], error)
             return
-        pidfd = open_pidfd(pid) if pid else None
-        if pidfd is None:
+        if pid:
+            await asyncio.to_thread(_kill_session, pid)
+
+
+def _kill_session(pid: int) -> None:
+    """A command and what it has started, but for what has made itself a session of its own (setsid)."""
+    session = processes.session_of(pid)
+    if session in (0, os.getsid(0)):
+        return
+
+    def is_in_it(pid: int) -> bool:
+        return processes.session_of(pid) == session and processes.state_of(pid) != "Z"
+
+    for _ in range(MAX_KILL_ROUNDS):
+        found = [pid for pid in processes.pids() if is_in_it(pid)]
+        if not [pid for pid in found if kill_if(pid, partial(is_in_it, pid))]:
             return
-        try:
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-        except ProcessLookupError:
-            return  # it was quicker
-        finally:
-            os.close(pidfd)
 
 
 def _head(answer: Any, chunk_bytes: int) -> Iterator[bytes]:

@@ -23,6 +23,11 @@ class Garbage:
         self._due = True
         self._wake = asyncio.Event()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether the next relist is waited for: something of an interruption may be undecided."""
+        return self._due
+
     def podman_was_lost(self) -> None:
         """It may have died over its work."""
         self._due = True

@@ -1,4 +1,4 @@
-"""Carrying out one lifecycle handler in a container: exec or sleep.
+"""Carrying out one lifecycle handler in a container: exec, httpGet or sleep.
 
 Mirrors handlerRunner.Run (pkg/kubelet/lifecycle/handlers.go). What a hook writes is never told: it may hold secrets.
 """
@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import ExecAction, LifecycleHandler
+from ipc.api import ExecAction, HTTPGetAction, LifecycleHandler
+from workers.http_hook import HttpHookFailed, run_http_hook
 from workers.runtime import ErrorKind, RuntimeCallError
 from workers.sync_context import SyncEnded, SyncRun
 
@@ -47,7 +48,7 @@ async def run_hook(run: SyncRun, handler: LifecycleHandler, target: HookTarget) 
     elif handler.sleep is not None:
         await asyncio.sleep(handler.sleep.seconds)
     elif handler.http_get is not None:
-        raise HookFailed(f"httpGet hook of container {target.name}: no HTTP request can be made into a pod yet")
+        await _http_get(run, handler.http_get, target)
     else:
         raise HookFailed(f"hook of container {target.name}: {_INVALID}")
 
@@ -61,3 +62,12 @@ async def _exec(run: SyncRun, action: ExecAction, target: HookTarget) -> None:
         raise HookFailed(f"exec hook of container {target.name} did not run: {error.kind}") from error
     if result.exit_code:
         raise HookFailed(f"exec hook of container {target.name} ended with exit code {result.exit_code}")
+
+
+async def _http_get(run: SyncRun, action: HTTPGetAction, target: HookTarget) -> None:
+    try:
+        await run_http_hook(run, action, target.name)
+    except HttpHookFailed as error:
+        raise HookFailed(f"httpGet hook of container {target.name}: {error}") from error
+    except RuntimeCallError as error:
+        raise HookFailed(f"httpGet hook of container {target.name} did not run: {error.kind}") from error

@@ -11,6 +11,7 @@ from typing import Final
 from ipc.api import Container, Pod
 from ipc.runtime import ContainerState, RuntimeContainerStatus
 from workers.handlers import HookFailed, HookTarget, run_hook
+from workers.hook_ports import with_port_number
 from workers.kills import kill_of
 from workers.runtime import ErrorKind, RuntimeCallError
 from workers.stopping import kill_container
@@ -40,7 +41,7 @@ async def run_post_start(run: SyncRun, pod: Pod, container: Container, id: str) 
         return
     run.step(f"postStart of {container.name}")
     try:
-        await run.unless_cancelled(run_hook, run, hook, HookTarget(id, container.name))
+        await run.unless_cancelled(run_hook, run, with_port_number(hook, container), HookTarget(id, container.name))
     except HookFailed as failed:
         await run.event(WARNING, KillReason.FAILED_POST_START_HOOK, "PostStartHook failed", container.name)
         await _kill(run, pod, container, id)

@@ -32,8 +32,8 @@ _SHOWN_BYTES: Final = 64
 _SWITCHING_PROTOCOLS: Final = 101
 _LATE_HEAD: Final = "(Client.Timeout exceeded while awaiting headers)"
 _LATE_BODY: Final = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+_HTTP_ON_TLS: Final = "wrong version number"
 _TLS_TEXTS: Final[Mapping[str, str]] = {
-    "wrong version number": "http: server gave HTTP response to HTTPS client",
     "record layer failure": "tls: first record does not look like a TLS handshake",
 }
 
@@ -42,6 +42,14 @@ _Response = h11.Response | h11.InformationalResponse
 
 class ExchangeFailed(Exception):
     """There is no answer; the message is what Go's client would say."""
+
+
+class NoTls(ExchangeFailed):
+    """The server has answered in plain HTTP."""
+
+
+class NoHttp(ExchangeFailed):
+    """What was answered is no HTTP; the message has its beginning."""
 
 
 class BodyBroken(Exception):
@@ -117,6 +125,8 @@ async def _streams(connected: socket.socket, request: HttpRequest) -> tuple[asyn
         return await asyncio.open_connection(sock=connected, limit=_READ_BYTES, **_tls_options(request))
     except ssl.SSLError as error:
         reason = (error.reason or "handshake failure").replace("_", " ").lower()
+        if reason == _HTTP_ON_TLS:
+            raise NoTls("http: server gave HTTP response to HTTPS client") from error
         raise ExchangeFailed(_TLS_TEXTS.get(reason, f"tls: {reason}")) from error
     except ConnectionAbortedError as error:
         raise ExchangeFailed("net/http: TLS handshake timeout") from error
@@ -146,7 +156,7 @@ async def _ask(wire: _Wire, request: HttpRequest) -> _Response:
             if isinstance(event, _Response) and not _is_provisional(event):
                 return event
     except h11.RemoteProtocolError as error:
-        raise ExchangeFailed(_head_text(wire)) from error
+        raise NoHttp(_head_text(wire)) from error
 
 
 def _head_text(wire: _Wire) -> str:

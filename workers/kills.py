@@ -14,6 +14,7 @@ import msgspec
 from ipc.api import Container, LifecycleHandler, Pod
 from ipc.pod_containers import find_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from workers.hook_ports import with_port_number
 from workers.termination import KillReason, stop_window_s, termination_grace_s
 
 ALIVE: Final = frozenset({ContainerState.RUNNING, ContainerState.UNKNOWN})
@@ -84,4 +85,5 @@ def _kill(
 def _pre_stop(container: Container | None, target: RuntimeContainerStatus) -> LifecycleHandler | None:
     if container is None:
         return target.pre_stop
-    return container.lifecycle.pre_stop if container.lifecycle is not None else None
+    hook = container.lifecycle.pre_stop if container.lifecycle is not None else None
+    return with_port_number(hook, container) if hook is not None else None

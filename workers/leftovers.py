@@ -43,7 +43,7 @@ class Monitor(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_monitors(pod_logs_dir: str) -> tuple[Monitor, ...]:
     """The monitors of this user's processes that have a file below ``pod_logs_dir``. Reads /proc: for a thread."""
-    return tuple(monitor for pid in _own_pids() if (monitor := _monitor(pid, pod_logs_dir)) is not None)
+    return tuple(monitor for pid in own_pids() if (monitor := _monitor(pid, pod_logs_dir)) is not None)
 
 
 def parse_monitor(pid: int, words: Sequence[str], pod_logs_dir: str) -> Monitor | None:
@@ -94,7 +94,8 @@ async def _delete(monitor: Monitor) -> None:
         log.warning("%s: %s", monitor.name, words.decode(errors="replace").strip())
 
 
-def _own_pids() -> Iterator[int]:
+def own_pids() -> Iterator[int]:
+    """Processes of this user."""
     uid = os.getuid()
     with os.scandir(PROC) as entries:
         for entry in entries:

@@ -32,7 +32,6 @@ TIMESTAMP_SLACK_S: Final = 1.0
 MAX_TOLD_FAILURES: Final = 10
 """Most failures of one round that become events."""
 
-_POD_DIRECTORY: Final = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_(?P<uid>[^/]+)")
 _CONTAINER_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _MONITOR_PID_FILE: Final = re.compile(r"infra_\d+\.pid")
 
@@ -145,10 +144,8 @@ def _collect_in(
 
 def _uid_of_logs(entry: Path) -> str:
     """Whose log directory that is; empty for what does not look like one in every part. Raises OSError."""
-    match = _POD_DIRECTORY.fullmatch(entry.name)
-    if match is None or not _is_directory(entry) or not all(map(_is_ours, entry.iterdir())):
-        return ""
-    return match["uid"]
+    uid = pod_logs.uid_of(entry.name)
+    return uid if uid and _is_directory(entry) and all(map(_is_ours, entry.iterdir())) else ""
 
 
 def _uid_of_directory(entry: Path) -> str:

@@ -1,11 +1,12 @@
 """Observation for the whole node: answers the master's requests, and finds by itself what nobody asked about.
 
 Mirrors the generic PLEG (pkg/kubelet/pleg/generic.go). Different on purpose: a relist every ten seconds instead of one,
-and every thirty when the last ones found nothing new, because ends of processes (pidfds) and Podman's events mark
-single pods to be looked at; and a pod that is asked for is looked at alone, unless so many wait that one relist is
-cheaper.
+and every five minutes when the last ones found nothing new (as upstream's evented PLEG, pkg/kubelet/pleg/evented.go),
+because ends of processes (pidfds) and Podman's events mark single pods to be looked at; and a pod that is asked for is
+looked at alone, unless so many wait that one relist is cheaper.
 
-While nothing happens a relist is two calls (the containers, and the pods that have none), whatever the number of pods.
+While nothing happens a relist is two calls (the containers, and the pods that have none), whatever the number of pods,
+and between relists Podman is asked for a sign of life.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import logging
 import math
 import os
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final, assert_never
 
 from ipc.board import WorkerRowWriter
@@ -35,6 +36,7 @@ from ipc.messages import (
     Relist,
     Relisted,
     RuntimeHealth,
+    ServiceSilent,
     Shutdown,
     StartPull,
     Track,
@@ -54,6 +56,9 @@ from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, Ru
 
 RELIST_JITTER: Final = 0.2
 """The relist period varies by this part of it, so that several agents of one host do not march in step."""
+LIVENESS_PERIOD_S: Final = 30.0
+"""Longest time without a call of Podman, in seconds, before it is pinged (0.4 ms): one that hangs while nothing happens
+is missed before somebody needs it."""
 RETRY_INITIAL_S: Final = 0.25
 """Delay before a failed look is repeated, in seconds; it doubles."""
 RETRY_MAX_S: Final = 10.0
@@ -73,6 +78,9 @@ HINTS: Final[Mapping[str, float]] = {
 """Events after which a pod looks different, and how long to wait before looking, in seconds. What was started was most
 likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
 
+STUCK_SLACK_S: Final = 30.0
+"""How much longer than runtimeRequestTimeout no relist may have succeeded before Podman counts as stuck, in seconds:
+whoever works on something large has had the time for it."""
 KNOWN_END_S: Final = 0.5
 """The same for a container's end that was seen by its pidfd 100 ms ago, in seconds: its successor is being started."""
 
@@ -88,8 +96,12 @@ async def run_node_worker(
     clock: Clock,
     row_writer: WorkerRowWriter,
     rng: random.Random | None = None,
+    answers: asyncio.Event | None = None,
 ) -> None:
-    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does."""
+    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does.
+
+    ``answers`` is set by who finds that Podman answers again.
+    """
     raise_file_limit()
     worker = NodeWorker(context, channel, runtime, clock, row_writer, rng or random.Random())
     await channel.send(Ready(pid=os.getpid()))
@@ -97,6 +109,7 @@ async def run_node_worker(
         async with asyncio.TaskGroup() as group:
             lives = (worker.look, worker.listen, worker.garbage.collect, worker.log_garbage.collect)
             work = [group.create_task(life()) for life in lives]
+            work.append(group.create_task(worker.heed(answers or asyncio.Event())))
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -123,6 +136,7 @@ class NodeWorker:
     ) -> None:
         settings = context.settings
         self._relist_period_s = settings.relist_period_s
+        self._quiet_relist_period_s = settings.quiet_relist_period_s
         self._channel = channel
         self._runtime = runtime
         self._clock = clock
@@ -154,10 +168,17 @@ class NodeWorker:
         self._relist_at = 0.0
         """When the next relist is due, in monotonic seconds; infinite while one is under way."""
         self._quiet_relists = 0
-        """How many in a row found nothing new, and nobody had a reason to doubt."""
+        """How many in a row that were due found nothing new, and nobody had a reason to doubt."""
+        self._ping_at = 0.0
+        """When Podman is to be asked for a sign of life, in monotonic seconds."""
+        self._stuck_s = settings.runtime_request_timeout_s + STUCK_SLACK_S
+        self._answered_at = clock.now().mono
+        """When a relist has last succeeded, or it was told that none does, in monotonic seconds."""
         self._relist_failures = 0
         """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
         self._health = RuntimeHealth(healthy=False)
+        self._is_break_news = False
+        """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
 
@@ -203,9 +224,26 @@ class NodeWorker:
             self._relist_at = 0.0
             self._wake.set()
 
+    async def heed(self, answers: asyncio.Event) -> None:
+        """Relist at once, for ever, whenever Podman was found to answer again: nobody waits for the next try."""
+        while True:
+            await answers.wait()
+            answers.clear()
+            if self._relist_failures:
+                self._doubt()
+                self._relist_at = 0.0
+                self._wake.set()
+
     def _doubt(self) -> None:
-        """Something may have happened without a word: relist more often."""
+        """Something may have happened without a word: relist soon, and more often."""
         self._quiet_relists = 0
+        self._relist_within(self._relist_period_s)
+
+    def _relist_within(self, seconds: float) -> None:
+        """At the latest. One that is under way is not the one that is meant."""
+        if self._relist_at != math.inf:
+            self._relist_at = min(self._relist_at, self._clock.now().mono + seconds)
+            self._wake.set()
 
     # --- hints ---
 
@@ -221,7 +259,9 @@ class NodeWorker:
             except RuntimeCallError as error:
                 why = str(error)
             failures += 1
-            log.info("Podman's stream of events broke: %s", why)
+            level = logging.INFO if self._is_break_news else logging.DEBUG
+            self._is_break_news = False
+            log.log(level, "Podman's stream of events broke: %s", why)
             self.garbage.podman_was_lost()
             self._doubt()
             await asyncio.sleep(retry_delay_s(failures))
@@ -252,6 +292,8 @@ class NodeWorker:
                 await self._relist()
             elif due:
                 await self._round(due[:MAX_ROUND_PODS])
+            elif now >= self._ping_at and not self._relist_failures:
+                await self._ping()
             else:
                 await self._sleep(now)
             self._count()
@@ -260,7 +302,7 @@ class NodeWorker:
         """Until something is due or asked for."""
         self._row_writer.step("waiting")
         self._wake.clear()
-        wake_at = min((self._relist_at, *(() if self._relist_failures else self._due.values())))
+        wake_at = min((self._relist_at, *(() if self._relist_failures else (self._ping_at, *self._due.values()))))
         try:
             async with asyncio.timeout(max(0.0, wake_at - now)):
                 await self._wake.wait()
@@ -283,6 +325,8 @@ class NodeWorker:
             self._retry(looks[look], f"not within {ROUND_S} s")
         for look in done:
             look.result()
+        if self._observer.has_blind_spots:
+            self._doubt()
 
     async def _observe(self, uid: str) -> None:
         try:
@@ -293,15 +337,29 @@ class NodeWorker:
                 return
             self._retry(uid, str(error))
             if not self._relist_failures:
-                await self._fail_relist(error.message)
+                await self._fail_relist(error)
             return
+        if is_in_motion(status):
+            self._ask(uid, self._clock.now().mono + self._relist_period_s)
         await self._send(Observed(observations=(self._record(status),)))
+
+    async def _ping(self) -> None:
+        """Does it live? What it is, too: another version may have taken its place."""
+        self._row_writer.step("asking for a sign of life")
+        self._ping_at = self._clock.now().mono + LIVENESS_PERIOD_S
+        try:
+            version = await self._runtime.version()
+        except RuntimeCallError as error:
+            await self._fail_relist(error)
+            return
+        await self._report_health(RuntimeHealth(healthy=True, version=version))
 
     async def _relist(self) -> None:
         """Look at everything; whoever waits is answered with it."""
         self._row_writer.step("relisting")
         waiting = tuple(self._due)
         self._due.clear()
+        was_due = 0.0 < self._relist_at <= self._clock.now().mono
         self._relist_at = math.inf
         try:
             version = self._health.version or await self._runtime.version()
@@ -309,15 +367,16 @@ class NodeWorker:
         except RuntimeCallError as error:
             for uid in waiting:
                 self._due.setdefault(uid, 0.0)
-            await self._fail_relist(error.message)
+            await self._fail_relist(error)
             return
-        self._relist_failures = 0
+        self._relist_failures, self._answered_at, self._is_break_news = 0, self._clock.now().mono, True
+        self._ping_at = self._answered_at + LIVENESS_PERIOD_S
         self.garbage.relisted()
         await self._report_health(RuntimeHealth(healthy=True, version=version))
-        await self._answer(waiting, relisting)
+        await self._answer(waiting, relisting, was_due=was_due)
 
-    async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
-        """Observed for those who waited. Relisted only if nothing was missed; else what did change is observed, too."""
+    async def _answer(self, waiting: Sequence[str], relisting: Relisting, *, was_due: bool) -> None:
+        """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
         seen = {uid: self._record(_status_in(relisting, uid)) for uid in uids}
@@ -326,27 +385,35 @@ class NodeWorker:
         news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
         for uid, error in failed.items():
             await self._fail_look(uid, str(error))
-        answers = [seen[uid] for uid in uids if uid in waiting or (failed and uid in news)]
+        answers = [seen[uid] for uid in uids if uid in waiting]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
-        self._heed_surprises(waiting, relisting, [uid for uid in news if seen[uid].changed])
-        if failed:
-            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in failed)
-            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
-            return
-        period_s = relist_period_s(self._relist_period_s, self._quiet_relists)
+        changed = {uid for uid in news if seen[uid].changed}
+        if self._is_surprised(relisting, changed - set(waiting)):
+            self._quiet_relists = 0
+        elif was_due:
+            self._quiet_relists += 1
+        self._plan_relist(relisting)
+        told = within_one_message(seen[uid] for uid in news)
+        await self._send(Relisted(started_at=relisting.started_at, changed=told, unseen=tuple(sorted(failed))))
+
+    def _plan_relist(self, relisting: Relisting) -> None:
+        """After this one. For those that it could not look at as soon as they are tried again."""
+        period_s = relist_period_s(
+            self._relist_period_s, self._quiet_relist_period_s, self._quiet_relists, relisting.list_s
+        )
         period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
         self._relist_at = min(self._relist_at, relisting.started_at + period_s)
-        changed = within_one_message(seen[uid] for uid in news)
-        await self._send(Relisted(started_at=relisting.started_at, changed=changed))
+        if relisting.failures:
+            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in relisting.failures)
+            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
 
-    def _heed_surprises(self, waiting: Sequence[str], relisting: Relisting, changed: Sequence[str]) -> None:
-        """What changed without any hint was missed, and what is between two states may not come to its end."""
+    def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
+        """What changed without any hint was ``missed``, what is between two states may not come to its end, and what
+        Podman's death has left may not be over."""
         in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
-        if relisting.failures or in_motion or self._observer.has_blind_spots or set(changed) - set(waiting):
-            self._doubt()
-        else:
-            self._quiet_relists += 1
+        blind = self._observer.has_blind_spots or self.garbage.is_due
+        return bool(relisting.failures or in_motion or blind or missed)
 
     # --- results ---
 
@@ -364,14 +431,25 @@ class NodeWorker:
         failures = self._failures.get(uid, 0) + 1
         self._failures[uid] = failures
         self._due.setdefault(uid, self._clock.now().mono + retry_delay_s(failures))
-        log.warning("cannot observe pod %s (%d times in a row): %s", uid, failures, why)
+        level = logging.WARNING if failures == 1 else logging.DEBUG
+        log.log(level, "cannot observe pod %s (%d times in a row): %s", uid, failures, why)
 
-    async def _fail_relist(self, why: str) -> None:
+    async def _fail_relist(self, error: RuntimeCallError) -> None:
         self._relist_failures += 1
         self._doubt()
         self.garbage.podman_was_lost()
         self._relist_at = self._clock.now().mono + retry_delay_s(self._relist_failures)
-        await self._report_health(RuntimeHealth(healthy=False, message=why))
+        await self._report_health(RuntimeHealth(healthy=False, message=error.message))
+        await self._tell_if_stuck(error)
+
+    async def _tell_if_stuck(self, error: RuntimeCallError) -> None:
+        """Podman takes requests, answers pings too, and lists nothing for longer than any call may take: a lock of its
+        own that never comes free."""
+        now = self._clock.now().mono
+        silence_s = now - self._answered_at
+        if error.kind is ErrorKind.TIMEOUT and silence_s >= self._stuck_s:
+            self._answered_at = now
+            await self._send(ServiceSilent(message=f"no relist has succeeded for {silence_s:.0f} s: {error.message}"))
 
     async def _report_health(self, health: RuntimeHealth) -> None:
         if health != self._health:

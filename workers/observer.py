@@ -16,6 +16,7 @@ from ipc.runtime import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatu
 from workers import labels
 from workers.doubts import STUCK_SLACK_S, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
+from workers.lost_attempts import LostAttempts
 from workers.observe import container_state, is_of, pod_status
 from workers.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
 from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, ListedPod, Runtime, RuntimeCallError
@@ -27,8 +28,11 @@ class Relisting(msgspec.Struct, frozen=True, kw_only=True):
     """Everything of ours, as it was after ``started_at`` (monotonic seconds)."""
 
     started_at: float
+    list_s: float
+    """How long the lists took, in seconds; inspecting what they show has changed is not in it."""
     statuses: Mapping[str, RuntimePodStatus]
-    """By uid; what is neither here nor among the failures does not exist."""
+    """By uid; what is neither here nor among the failures does not exist. Nor does what is empty here: there are only
+    logs of it."""
     failures: Mapping[str, RuntimeCallError]
     """By uid: pods that exist and could not be looked at."""
 
@@ -58,6 +62,7 @@ class Observer:
         self._on_forgotten = on_forgotten
         self._stuck_slack_s = stuck_slack_s
         self._exits = ExitWatch(runtime, clock, on_exit)
+        self._lost: LostAttempts | None = None
         self._inspected: dict[str, InspectedContainer] = {}
         self._ours: dict[str, frozenset[str]] = {}
         """Ids of those that carry our labels, by uid: members of our pods may be strangers."""
@@ -102,12 +107,18 @@ class Observer:
         return self._status(uid, pods, shown, started_at)
 
     async def relist(self) -> Relisting:
-        """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it."""
-        listing = await self._list()
+        """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it, and when Podman goes
+        away meanwhile. What fails of one pod is that pod's failure alone."""
+        if self._lost is None:
+            self._lost = self._read_lost_attempts()
+        listing, failures = await self._list()
         ids = {container.id for container in listing.containers}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
-        failures = await self._inspect(dict.fromkeys(wanted))
+        failures |= await self._inspect(dict.fromkeys(wanted))
+        for failure in failures.values():
+            if failure.kind is ErrorKind.UNAVAILABLE:
+                raise failure
         for container in halfway_removed(listing.containers):
             if container.id in failures:
                 await self._finish_removal(container, failures)
@@ -126,7 +137,11 @@ class Observer:
                 statuses[uid] = self._status(uid, members.pods, members.container_ids, listing.started_at)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
-        return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
+        for uid in self._lost.uids - every.keys():
+            status = self._status(uid, (), (), listing.started_at)
+            if status.lost_attempts:
+                statuses[uid] = status
+        return Relisting(started_at=listing.started_at, list_s=listing.took_s, statuses=statuses, failures=pod_failures)
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -143,21 +158,28 @@ class Observer:
         if there := missing & self._inspected.keys():
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
-    async def _list(self) -> Listing:
+    async def _list(self) -> tuple[Listing, dict[str, RuntimeCallError]]:
+        """And the errors of pods that only an inspect shows, by the ids of their containers."""
         started_at = self._clock.now().mono
-        containers, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
-        unlisted = [await self._pod(id) for id in sorted(unlisted_pods(containers, empty))]
-        pods = (*empty, *(pod for pod in unlisted if pod is not None))
-        return Listing(started_at=started_at, containers=containers, pods=pods)
+        containers, pods = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
+        failures: dict[str, RuntimeCallError] = {}
+        for id in sorted(unlisted_pods(containers, pods)):
+            try:
+                pods += await self._pod(id)
+            except RuntimeCallError as error:
+                failures |= {container.id: error for container in containers if container.pod_id == id}
+        took_s = self._clock.now().mono - started_at
+        return Listing(started_at=started_at, containers=containers, pods=pods, took_s=took_s), failures
 
-    async def _pod(self, id: str) -> ListedPod | None:
+    async def _pod(self, id: str) -> tuple[ListedPod, ...]:
+        """None when it is gone. Raises RuntimeCallError."""
         try:
             found = await self._runtime.inspect_pod(id)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
-            return None
-        return msgspec.convert(found, ListedPod, from_attributes=True)
+            return ()
+        return (msgspec.convert(found, ListedPod, from_attributes=True),)
 
     def _is_settled(self, id: str, state: str) -> bool:
         """Whether what is known of a container in that state needs no second inspect."""
@@ -216,6 +238,12 @@ class Observer:
         self._forget({container.id})
         del failures[container.id]
 
+    def _read_lost_attempts(self) -> LostAttempts:
+        try:
+            return LostAttempts(self._pod_logs_dir)
+        except OSError as error:
+            raise RuntimeCallError(ErrorKind.INTERNAL, "read logged attempts", str(error)) from error
+
     def _watch_again(self) -> None:
         """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
         for id in sorted(self._exits.unwatched & self._inspected.keys()):
@@ -249,9 +277,10 @@ class Observer:
         status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
         status = with_termination_messages(status, self._messages)
         try:
-            return with_start_errors(status, self._pod_logs_dir)
+            lost = self._lost.of(status) if self._lost is not None else {}
+            return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self._pod_logs_dir)
         except OSError as error:
-            raise RuntimeCallError(ErrorKind.INTERNAL, "read start errors", str(error)) from error
+            raise RuntimeCallError(ErrorKind.INTERNAL, "read what the logs tell", str(error)) from error
 
 
 def _strays(members: Mapping[str, Members], listing: Listing) -> dict[str, tuple[str, ...]]:

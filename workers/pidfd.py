@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+from collections.abc import Callable
 
 
 def open_pidfd(pid: int) -> int | None:
@@ -15,6 +17,26 @@ def open_pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except ProcessLookupError:
         return None
+
+
+def kill_if(pid: int, is_it: Callable[[], bool]) -> bool:
+    """SIGKILL to the process of that pid if ``is_it``, which is asked once the pid cannot pass to another process.
+
+    Whoever owns a user namespace may signal every process in it (kernel/signal.c, kill_ok_by_cred): no sub-uid is in
+    the way. False for what has ended or is something else. Raises OSError, e.g. EMFILE.
+    """
+    pidfd = open_pidfd(pid)
+    if pidfd is None:
+        return False
+    try:
+        if not is_it():
+            return False
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(pidfd)
+    return True
 
 
 async def wait_ended(pidfd: int, timeout_s: float) -> bool:

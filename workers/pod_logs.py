@@ -24,8 +24,17 @@ START_ERROR_SUFFIX: Final = ".start-error"
 _ATTEMPT_FILE: Final = re.compile(r"(\d+)\.(log|start-error)(\..*)?")
 
 
+_POD_DIRECTORY: Final = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_(?P<uid>[^/]+)")
+
+
 def pod_directory(root: str, namespace: str, name: str, uid: str) -> Path:
     return Path(root) / f"{namespace}_{name}_{uid}"
+
+
+def uid_of(directory_name: str) -> str:
+    """Whose log directory is called so; empty for another name."""
+    match = _POD_DIRECTORY.fullmatch(directory_name)
+    return match["uid"] if match is not None else ""
 
 
 def log_file(directory: Path, container: str, attempt: int) -> Path:
@@ -55,6 +64,11 @@ def restart_count_by_log_dir(file_names: Iterable[str]) -> int:
 def read_restart_count(directory: Path, container: str) -> int:
     """`restart_count_by_log_dir` of what is there; 0 without a directory. Raises OSError."""
     return restart_count_by_log_dir(_file_names(directory / container))
+
+
+def newest_attempt(directory: Path, container: str) -> int:
+    """The last one that has left something; -1 when none has. Raises OSError."""
+    return read_restart_count(directory, container) - 1
 
 
 def ensure_directory(file: Path) -> None:

@@ -46,6 +46,10 @@ class DialError(Exception):
     """No socket could be made there: the pod has gone, or nobody who could make one answers in time."""
 
 
+class DialTimeout(DialError):
+    """Nobody who could make one has answered in time. That says nothing about the pod."""
+
+
 class Dialer(Protocol):
     """Makes sockets; whoever asks connects them."""
 

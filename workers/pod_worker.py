@@ -37,6 +37,7 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from workers.images import ImageManager
+from workers.pod_network import Dialer
 from workers.prober.prober import Attempt, PodProber, ProberReport
 from workers.pull_wishes import PullWishes
 from workers.restart import crash_loop_limits
@@ -67,11 +68,12 @@ async def run_pod_worker(
     runtime: Runtime,
     clock: Clock,
     row_writer: WorkerRowWriter,
+    dialer: Dialer,
     attempt: Attempt,
     rng: random.Random,
 ) -> None:
     """Serve until the master says so or is gone. ``attempt`` carries out probes, ``rng`` spreads them."""
-    worker = PodWorker(context, channel, runtime, clock, row_writer, attempt, rng)
+    worker = PodWorker(context, channel, runtime, clock, row_writer, dialer, attempt, rng)
     await channel.send(Ready(pid=os.getpid()))
     try:
         async for command in channel:
@@ -98,6 +100,7 @@ class PodWorker:
         runtime: Runtime,
         clock: Clock,
         row_writer: WorkerRowWriter,
+        dialer: Dialer,
         attempt: Attempt,
         rng: random.Random,
     ) -> None:
@@ -117,6 +120,8 @@ class PodWorker:
             instance=context.settings.instance,
             pod_logs_dir=context.settings.pod_logs_dir,
             pods_dir=context.settings.pods_dir,
+            dialer=dialer,
+            host_ip=context.settings.host_ip,
             mutations=Turns(_slots(context)),
             order=itertools.count(),
             report=self._send,

@@ -22,8 +22,10 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
-from workers import labels, leftovers, libpod, processes
+from ipc.clock import wall
+from workers import exec_marks, labels, leftovers, libpod, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
+from workers.execs import Execs
 from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import wait_ended
@@ -91,7 +93,7 @@ class PodmanRuntime:
             pull_timeout_s=pull_timeout_s,
             listener=listener or Listener(),
         )
-        self._execs = ExecSessions(self._client)
+        self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
@@ -173,6 +175,7 @@ class PodmanRuntime:
         await self._remove("remove pod", f"pods/{_name(id)}", {"force": "true", "timeout": "0"})
 
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
+        await asyncio.to_thread(exec_marks.kill, (), (), wall())
         monitors = await asyncio.to_thread(leftovers.find_monitors, pod_logs_dir)
         states = {container.id: container.state for container in await self.list_containers()} if monitors else {}
         unlisted = [monitor for monitor in monitors if monitor.container_id not in states]
@@ -283,6 +286,7 @@ class PodmanRuntime:
         return msgspec.structs.replace(self._client.counts, events_dropped=dropped)
 
     async def close(self) -> None:
+        await self._execs.close()
         for stream in tuple(self._streams):
             await stream.close()
         await self._client.close()

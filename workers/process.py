@@ -134,6 +134,13 @@ class NodeTeller(Teller):
     def __init__(self, row_writer: WorkerRowWriter, channel: Channel[Any, Any]) -> None:
         super().__init__(row_writer)
         self._channel = channel
+        self.answers = asyncio.Event()
+        """Set when the breaker closes."""
+
+    def breaker_changed(self, state: BreakerState) -> None:
+        super().breaker_changed(state)
+        if state is BreakerState.CLOSED:
+            self.answers.set()
 
     def silent(self, why: str) -> None:
         with contextlib.suppress(ChannelClosed, ChannelFull):  # nobody is left to be told, or will be at the next one
@@ -146,14 +153,15 @@ async def _pod_worker(
     async with _podman(context, Teller(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
-            await run_pod_worker(context, channel, runtime, clock, row_writer, carried_out, random.Random())
+            await run_pod_worker(context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random())
 
 
 async def _node_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> None:
-    async with _podman(context, NodeTeller(row_writer, channel)) as runtime:
-        await run_node_worker(context, channel, runtime, clock, row_writer)
+    teller = NodeTeller(row_writer, channel)
+    async with _podman(context, teller) as runtime:
+        await run_node_worker(context, channel, runtime, clock, row_writer, answers=teller.answers)
 
 
 @contextlib.asynccontextmanager

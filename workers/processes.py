@@ -17,9 +17,11 @@ from workers.runtime import InspectedContainer
 PROC: Final = Path("/proc")
 MONITOR: Final = "conmon"
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+MAX_STAT_BYTES: Final = 4096
+"""More than the fifty numbers of /proc/PID/stat can be."""
 START_SLACK_S: Final = 2.0
 """The time of boot in /proc/stat is in whole seconds."""
-_PPID, _START_TIME = 4 - 3, 22 - 3
+_STATE, _PPID, _SESSION, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 22 - 3
 """Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
 
 
@@ -41,6 +43,23 @@ def open_process(container: InspectedContainer) -> int | None:
 def exists(pid: int) -> bool:
     """Whether any process has that pid."""
     return (PROC / str(pid)).exists()
+
+
+def state_of(pid: int) -> str:
+    """One letter: Z is a zombie. Empty when there is no such process."""
+    fields = _stat(pid)
+    return fields[_STATE] if fields else ""
+
+
+def session_of(pid: int) -> int:
+    """Of setsid; 0 when there is no such process."""
+    fields = _stat(pid)
+    return int(fields[_SESSION]) if fields else 0
+
+
+def pids() -> list[int]:
+    """Of all processes of this host."""
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
 
 
 def has_monitor(container: InspectedContainer) -> bool:
@@ -85,8 +104,15 @@ def boot_time() -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows the command's name, which may have any character in it."""
-    return _read(pid, "stat").rpartition(")")[2].split()
+    """What follows the command's name, which may have any character in it; nothing when the process is gone."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        # Read for every socket that the dialer makes: in one call, because the kernel makes the line anew for each.
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
+        finally:
+            os.close(fd)
+    return []
 
 
 def _read(pid: int, name: str) -> str:

@@ -206,12 +206,14 @@ class Runtime(Protocol):
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
 
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
-        """POST containers/{id}/exec, exec/{id}/start; GET exec/{id}/json: run a command beside the container's own.
+        """Run a command beside the container's own: as its user, in its directory, with its environment and limits.
 
-        After ``timeout_s`` seconds its process is killed; what that has started itself lives on, at the longest as
-        long as the container. A caller that is cancelled leaves the command running. Of the output
-        `MAX_EXEC_OUTPUT_BYTES` are kept. Raises NOT_FOUND, WRONG_STATE (it does not run), COMMAND, TIMEOUT,
-        UNAVAILABLE.
+        By the OCI runtime itself where that can be (`workers.execs`), else POST containers/{id}/exec, exec/{id}/start;
+        GET exec/{id}/json. It is over when the command has ended, whatever that leaves running. After ``timeout_s``
+        seconds the command is killed with all that it has started; what a session of Podman's has started and has
+        called setsid lives on, at the longest as long as the container. A caller that is cancelled leaves the command
+        running, if directly until its time is over. Of the output `MAX_EXEC_OUTPUT_BYTES` are kept. Raises NOT_FOUND,
+        WRONG_STATE (it does not run), COMMAND, TIMEOUT, UNAVAILABLE, INTERNAL.
         """
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
@@ -236,7 +238,8 @@ class Runtime(Protocol):
         """DELETE pods/{id}?force=true&timeout=0 with everything in it. Gone is success."""
 
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
-        """End the processes of containers that Podman does not know any more and that were ours.
+        """End the processes of containers that Podman does not know any more and that were ours, and commands in
+        containers whose time is over and whose agent has died.
 
         Ours is what logs below ``pod_logs_dir``, or is an infra container that has its monitor's pid file there.
         """

@@ -116,7 +116,7 @@ class ServiceWatch:
                 self._breaker.ping_failed(error.message)
                 self._show()
                 if self._breaker.pings_lost >= MAX_FAILURES:
-                    self._listener.silent(error.message)
+                    self._listener.silent(f"it answers no ping: {error.message}")
             else:
                 self._breaker.ping_answered()
                 self._show()

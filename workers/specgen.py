@@ -15,6 +15,7 @@ import msgspec
 from ipc.api import Container, Pod
 from ipc.hashing import hash_in, sandbox_hash
 from workers import labels
+from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.signal_names import signal_number
 
@@ -207,7 +208,9 @@ def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> 
 
 def _pre_stop_label(container: Container) -> dict[str, str]:
     hook = container.lifecycle.pre_stop if container.lifecycle is not None else None
-    return {labels.PRE_STOP: msgspec.json.encode(hook).decode()} if hook is not None else {}
+    if hook is None:
+        return {}
+    return {labels.PRE_STOP: msgspec.json.encode(with_port_number(hook, container)).decode()}
 
 
 def _given(**fields: Iterable[Any]) -> dict[str, Any]:

@@ -39,12 +39,20 @@ _FREED: Final = frozenset({"exited"})
 """And for one whose network and ports can be had again."""
 
 KILL_CONTAINER_ERROR: Final = "KillContainerError"
+FAILED_KILL_CONTAINER: Final = "FailedKillContainer"
+"""Event reason: a container that has to go does not. Upstream only says so of whole pods (FailedKillPod)."""
 KILL_SANDBOX_ERROR: Final = "KillPodSandboxError"
 
 
 async def kill_container(run: SyncRun, target: ContainerKill) -> None:
-    """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails."""
-    await _kill_in_turn(run, target, termination_order(None, ()))
+    """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails: one that survives its
+    SIGKILL ends the sync, and the next one tries again."""
+    try:
+        await _kill_in_turn(run, target, termination_order(None, ()))
+    except SyncEnded as ended:
+        if ended.error == KILL_CONTAINER_ERROR:
+            await run.event(WARNING, FAILED_KILL_CONTAINER, f"error killing {ended.message}", target.name)
+        raise
 
 
 async def kill_pod(

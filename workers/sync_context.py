@@ -16,6 +16,7 @@ from ipc.pod_containers import field_path
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
 from workers.images import ImageManager
+from workers.pod_network import Dialer
 from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
@@ -41,6 +42,9 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     pod_logs_dir: str
     pods_dir: str
+    dialer: Dialer
+    host_ip: str = ""
+    """Of pods in the host's network."""
     mutations: Turns
     """Calls that change something, across all syncs of this worker."""
     order: Iterator[int]

@@ -43,7 +43,6 @@ _ONE_NODE: Final = "there is one node and no scheduler"
 _NO_USER: Final = "the container would run as another user than asked for"
 _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of the container on"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
-_NO_REQUEST: Final = "no HTTP request can be made into a pod yet"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 OBJECT_ROWS: Final = (
@@ -201,11 +200,11 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].startupProbe", _NOTE, _PROBED_ANEW),
     FieldSupport("spec.containers[*].lifecycle.postStart.exec", _YES),
     FieldSupport("spec.containers[*].lifecycle.postStart.sleep", _YES),
-    FieldSupport("spec.containers[*].lifecycle.postStart.httpGet", _NO, _NO_REQUEST),
+    FieldSupport("spec.containers[*].lifecycle.postStart.httpGet", _YES),
     FieldSupport("spec.containers[*].lifecycle.postStart.tcpSocket", _NO, _NO_HANDLER),
     FieldSupport("spec.containers[*].lifecycle.preStop.exec", _YES),
     FieldSupport("spec.containers[*].lifecycle.preStop.sleep", _YES),
-    FieldSupport("spec.containers[*].lifecycle.preStop.httpGet", _NO, _NO_REQUEST),
+    FieldSupport("spec.containers[*].lifecycle.preStop.httpGet", _YES),
     FieldSupport("spec.containers[*].lifecycle.preStop.tcpSocket", _NO, _NO_HANDLER),
     FieldSupport("spec.containers[*].lifecycle.stopSignal", _NOTE, _NEXT_LIFE),
 )

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import click
 
+from supervisor.cli.containers import container_names, default_container
 from supervisor.cli.log_streams import LogStream, print_streams
 from supervisor.cli.options import Failure, agent, agent_options, duration_s, namespace_option, split_pod_name
 from supervisor.client import Query, pod_path
 
 MAX_LOG_REQUESTS: Final = 5
 """Logs that are followed at a time, unless said otherwise (kubectl logs.go, MaxFollowConcurrency)."""
-_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 _PRINTED: Final = ("initContainers", "containers", "ephemeralContainers")
 """In which order --all-containers prints them."""
-_NAMED: Final = (("containers", ""), ("ephemeralContainers", " (ephem)"), ("initContainers", " (init)"))
-"""In which order they are named to somebody who can choose (podcmd.go, AllContainerNames)."""
-
-Json = Mapping[str, Any]
 
 
 @click.command()
@@ -87,7 +82,7 @@ def logs(
     }
     with agent(ctx) as client:
         found = {} if chosen else client.get(pod_path(namespace, name))
-        names = _names(found, *_PRINTED) if all_containers else [chosen or _choose_container(found)]
+        names = container_names(found, *_PRINTED) if all_containers else [chosen or default_container(found)]
         if follow and len(names) > max_log_requests:
             raise Failure(
                 f"you are attempting to follow {len(names)} log streams, but maximum allowed concurrency is"
@@ -102,22 +97,3 @@ def logs(
             for each in names
         ]
         print_streams(streams, together=follow and len(streams) > 1)
-
-
-def _names(pod: Json, *kinds: str) -> list[str]:
-    return [container["name"] for kind in kinds for container in pod["spec"].get(kind, ())]
-
-
-def _choose_container(pod: Json) -> str:
-    """The annotated one, of whatever kind, else the first, which is said on stderr (polymorphichelpers)."""
-    annotated = str(pod["metadata"].get("annotations", {}).get(_DEFAULT_CONTAINER, ""))
-    every = _names(pod, *_PRINTED)
-    if annotated in every:
-        return annotated
-    if annotated:
-        click.echo(f'Default container name "{annotated}" not found in pod {pod["metadata"]["name"]}', err=True)
-    first = _names(pod, "containers")[0]
-    if len(every) > 1:
-        shown = ", ".join(f"{name}{mark}" for kind, mark in _NAMED for name in _names(pod, kind))
-        click.echo(f'Defaulted container "{first}" out of: {shown}', err=True)
-    return first

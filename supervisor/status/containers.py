@@ -51,7 +51,10 @@ def _container_status(
 ) -> ContainerStatus:
     seen = [c for c in given.observed.containers if c.name == container.name]
     status = _seen(given, seen, old) if seen else _unseen(given, container, old)
-    if kind is not ContainerKind.INIT or not _is_initialized(given, container, seen, status):
+    is_done = kind is ContainerKind.INIT and _is_initialized(given, container, seen, status)
+    if old is None:
+        status = _with_lost_attempts(given, status, again=not (is_done or _starts_no_more(given, container, kind)))
+    if not is_done:
         status = _with_reason(given, container, seen, status)
     elif not seen:
         status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
@@ -69,7 +72,9 @@ def _unseen(given: Surroundings, container: Container, old: ContainerStatus | No
     fresh = states.waiting(states.POD_INITIALIZING if given.pod.spec.init_containers else states.CONTAINER_CREATING)
     if old is None:
         return ContainerStatus(name=container.name, image=container.image, state=fresh)
-    if given.restarting_all and old.state.waiting is None:
+    never_ran = old.state == _INIT_LONG_GONE and not old.container_id
+    is_restarting = given.restarting_all and not given.terminating
+    if is_restarting and old.state.waiting is None and not never_ran:
         return _removed_to_restart(old)
     removed_to_restart = old.state.waiting is not None and old.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS
     if removed_to_restart or old.state.terminated is not None:
@@ -79,6 +84,20 @@ def _unseen(given: Surroundings, container: Container, old: ContainerStatus | No
     lost = states.ended_unseen(states.STATUS_UNKNOWN, states.LOST_WHEN_DELETED, old.state.running.started_at)
     restarts = old.restart_count + (not given.terminating)
     return msgspec.structs.replace(old, state=fresh, last_state=lost, restart_count=restarts)
+
+
+def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: bool) -> ContainerStatus:
+    """Nobody here has seen the newest one: its logs say that it was. Like one that is lost sight of it counts as one
+    restart more when it starts again."""
+    lost = given.observed.lost_attempts.get(status.name)
+    if lost is None:
+        return status
+    return msgspec.structs.replace(status, restart_count=max(status.restart_count, lost + again))
+
+
+def _starts_no_more(given: Surroundings, container: Container, kind: ContainerKind) -> bool:
+    is_init = kind is ContainerKind.INIT and not is_restartable_init(container)
+    return is_init and has_any_regular_container_created(given.pod, given.observed)
 
 
 def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:
@@ -101,7 +120,7 @@ def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: Cont
         name=newest.name,
         state=states.observed_state(newest),
         last_state=states.ended_state(seen[1]) if len(seen) > 1 else old.state if another else _end_before(newest, old),
-        restart_count=_restart_count(newest, old.restart_count, another=another),
+        restart_count=_restart_count(seen, old.restart_count, another=another),
         image=newest.image,
         image_id=newest.image_id,
         container_id=states.container_id(newest),
@@ -117,9 +136,17 @@ def _end_before(newest: RuntimeContainerStatus, old: ContainerStatus) -> Contain
     return ContainerState() if is_own else old.last_state
 
 
-def _restart_count(newest: RuntimeContainerStatus, counted: int, *, another: bool) -> int:
+def _attempts(seen: Sequence[RuntimeContainerStatus]) -> int:
+    """One that was only made is none yet, beside the one before it: if it is removed before it has started, nothing
+    tells that it ever was. Without that one, whose end it was is counted already."""
+    newest, before = seen[0].attempt, (other.attempt for other in seen[1:])
+    return newest - (seen[0].state is Observed.CREATED and newest - 1 in before)
+
+
+def _restart_count(seen: Sequence[RuntimeContainerStatus], counted: int, *, another: bool) -> int:
     """Never falls: where attempts began anew (the logs are gone), another container that runs is one restart more."""
-    return max(newest.attempt, counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
+    newest = seen[0]
+    return max(_attempts(seen), counted + (another and newest.state is Observed.RUNNING and newest.attempt < counted))
 
 
 def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerStatus) -> ContainerStatus:

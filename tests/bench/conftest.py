@@ -13,6 +13,7 @@ from tests.podman_service import PodmanService
 
 IMPATIENT: Final = (
     "relistPeriod",
+    "quietRelistPeriod",
     "fileCheckFrequency",
     "housekeepingPeriod",
     "nodeStatusUpdateFrequency",

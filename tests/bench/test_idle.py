@@ -22,11 +22,11 @@ from tests.e2e.agent import Agent
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(7200)]
 
 PODS = int(os.environ.get("ROOTLET_BENCH_PODS", "60"))
-ROUNDS = int(os.environ.get("ROOTLET_BENCH_ROUNDS", "3"))
-IDLE_S = float(os.environ.get("ROOTLET_BENCH_IDLE_S", "120"))
-"""How long one measurement takes, in seconds: two resyncs of each pod, four relists."""
-SETTLE_S = float(os.environ.get("ROOTLET_BENCH_SETTLE_S", "45"))
-"""Before it, in seconds: after a surprise there are relists after 10, 20, and then every 30 s."""
+ROUNDS = int(os.environ.get("ROOTLET_BENCH_ROUNDS", "2"))
+IDLE_S = float(os.environ.get("ROOTLET_BENCH_IDLE_S", "300"))
+"""How long one measurement takes, in seconds: four resyncs of each pod, a relist."""
+SETTLE_S = float(os.environ.get("ROOTLET_BENCH_SETTLE_S", "330"))
+"""Before it, in seconds: after a surprise there are relists after 10, 20, 40, 80, 160, and then every 300 s."""
 FEW: Final = max(1, PODS // 6)
 READY_DEADLINE_S: Final = 300.0
 KIB: Final = 1024

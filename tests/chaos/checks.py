@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 import psutil
 
+from supervisor.directory_owner import OWNER_FILE
 from tests.chaos import procs
 from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import Wanted
@@ -145,7 +146,7 @@ def _monitors(agent: Agent, seen: list[Seen]) -> list[str]:
 def _directories(agent: Agent) -> list[str]:
     shown = agent.pods().values()
     uids = {pod["metadata"]["uid"] for pod in shown}
-    logs = {path.name for path in (agent.directory / "logs").iterdir()}
+    logs = {path.name for path in (agent.directory / "logs").iterdir()} - {OWNER_FILE}
     pods = {path.name for path in (agent.state / "pods").iterdir()}
     expected = {f"{pod['metadata']['namespace']}_{pod['metadata']['name']}_{pod['metadata']['uid']}" for pod in shown}
     return [f"left: logs {name}" for name in logs - expected] + [f"left: directory {name}" for name in pods - uids]

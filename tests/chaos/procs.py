@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,6 +12,7 @@ from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import WHO
 from tests.e2e.agent import Agent
 from tests.e2e.eye import INFRA
+from workers.leftovers import own_pids
 
 PROC: Final = Path("/proc")
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)
@@ -45,7 +44,7 @@ class Running(NamedTuple):
 
 def running(instance: str) -> list[Running]:
     """Every container of the instance that has a living first process."""
-    return [found for pid in _own_pids() if (found := _container(pid, instance)) is not None]
+    return [found for pid in own_pids() if (found := _container(pid, instance)) is not None]
 
 
 def twins(found: list[Running]) -> list[tuple[Running, Running]]:
@@ -96,17 +95,6 @@ def _names(podman_name: str) -> tuple[str, str]:
     """Pod and container of ``<container>_<pod>_<namespace>_<uid8>_<attempt>`` or ``<pod>_…_<attempt>_infra``."""
     first, second, *_, last = podman_name.split("_")
     return (first, INFRA) if last == "infra" else (second, first)
-
-
-def _own_pids() -> Iterator[int]:
-    uid = os.getuid()
-    with os.scandir(PROC) as entries:
-        for entry in entries:
-            try:
-                if entry.name.isdigit() and entry.stat().st_uid == uid:
-                    yield int(entry.name)
-            except FileNotFoundError:
-                continue
 
 
 def _container(pid: int, instance: str) -> Running | None:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from ipc.clock import monotonic
 from tests.chaos import checks, disk
 from tests.chaos.plan import Plan
+from tests.chaos.poison import POISON, Poison
 from tests.chaos.storm import Keeper, Storm
 from tests.chaos.wanted import Wanted
 from tests.chaos.watch import Watch
@@ -77,10 +78,14 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
         say(f"{len(pods)} pods are Ready")
         sizes, lives = checks.sizes(agent), agent.eye.lives()
         storm = Storm(plan, agent, wanted, keeper, state, say)
-        watch = Watch(agent, plan.calm, storm.robbed, keeper.exits.total)
+        watch = Watch(agent, plan.calm)
+        poison = Poison(agent)
         with watch.on():
-            storm.rage()
-            say("the storm is over")
+            with poison.on():
+                wanted.add(POISON)
+                storm.rage()
+            say(f"the storm is over; {POISON} has killed {poison.kills} workers")
+            wanted.edit(POISON)
             over = monotonic()
             whole = _settle(keeper, _whole(agent, wanted), CONVERGENCE_S, say)
             took_s = monotonic() - over
@@ -96,6 +101,7 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
             f"no container ever ran twice ({watch.samples} looks)": watch.twins,
             "calm pods never noticed": watch.disturbed + restarted,
             f"restart counts never fell ({watch.answers} answers)": watch.falls,
+            "the poison pod was isolated": poison.findings(),
             "no process has grown": checks.leaks(sizes, checks.sizes(agent)),
             "no bug shows in the log": checks.bugs(agent),
         }

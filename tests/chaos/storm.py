@@ -75,8 +75,6 @@ class Storm:
         self._limits: dict[psutil.Process, tuple[int, int]] = {}
         self.hits: Counter[str] = Counter()
         self.misses: Counter[str] = Counter()
-        self.robbed: set[str] = set()
-        """Pods of which a stranger has removed containers."""
 
     def rage(self) -> None:
         """Until the plan is over; then everything that can be undone is."""
@@ -148,12 +146,10 @@ class Storm:
     def podman_rm(self, fault: Fault) -> tuple[str, Undo | None]:
         """Podman refuses to remove an infra container alone: then it is only an attempt."""
         name = self._monitor(fault)[1]
-        self.robbed.add(fault.target)
         return self._podman("rm", "--force", "--time", "0", name)
 
     def podman_pod_rm(self, fault: Fault) -> tuple[str, Undo | None]:
         name = self._monitor(fault._replace(part=INFRA))[1]
-        self.robbed.add(fault.target)
         return self._podman("pod", "rm", "--force", "--time", "0", name.removesuffix("_infra"))
 
     def edit(self, fault: Fault) -> tuple[str, Undo | None]:

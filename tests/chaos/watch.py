@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import threading
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator
 from typing import Final
 
 from tests.chaos import procs
@@ -20,15 +20,12 @@ _STATUSES: Final = ("containerStatuses", "initContainerStatuses")
 class Watch:
     """Its findings are sentences; none is good."""
 
-    def __init__(self, agent: Agent, calm: tuple[str, ...], robbed: Set[str], lives: Callable[[], int]) -> None:
-        """``robbed``: pods of which a stranger has removed containers; ``lives``: how often the agent has ended."""
+    def __init__(self, agent: Agent, calm: tuple[str, ...]) -> None:
         self._agent = agent
-        self._robbed = robbed
-        self._agent_lives = lives
         self._calm = frozenset((pod, part) for pod in calm for part in parts_of(pod))
         self._calm_lives = self._lives()
-        self._restarts: dict[tuple[str, str], tuple[int, int]] = {}
-        """The last count, and in which life of the agent it was told."""
+        self._restarts: dict[tuple[str, str], int] = {}
+        """The last count that was told, by whichever agent."""
         self.twins: list[str] = []
         self.disturbed: list[str] = []
         self.falls: list[str] = []
@@ -77,20 +74,17 @@ class Watch:
 
     def _compare_restarts(self) -> None:
         with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
-            life, shown = self._agent_lives(), self._agent.pods()
+            shown = self._agent.pods()
             self.answers += 1
             for name, pod in shown.items():
-                self._compare(name, pod, life)
+                self._compare(name, pod)
 
-    def _compare(self, name: str, pod: Json, life: int) -> None:
+    def _compare(self, name: str, pod: Json) -> None:
         for status in (each for kind in _STATUSES for each in pod["status"].get(kind, ())):
             key, count = (name, status["name"]), status["restartCount"]
-            before, told_in = self._restarts.get(key, (0, life))
-            # A new agent knows only what the containers say that are left, as the kubelet would without its API server.
-            is_excused = told_in != life and (name in self._robbed or "containerID" not in status)
-            if count >= before or not is_excused:
-                self._restarts[key] = (count, life)
-            if count < before and not is_excused:
+            before = self._restarts.get(key, 0)
+            self._restarts[key] = count
+            if count < before:
                 _add(self.falls, f"{'/'.join(key)}: restart count {before}, then {count}: {status}")
 
 

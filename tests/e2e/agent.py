@@ -77,6 +77,7 @@ def settings(instance: str, directory: Path, changes: Mapping[str, Any]) -> Json
         "podman": {"service": "own"},
         "maxPods": 500,
         "relistPeriod": "3s",
+        "quietRelistPeriod": "9s",
         "fileCheckFrequency": "2s",
         "housekeepingPeriod": "500ms",
         "nodeStatusUpdateFrequency": "1s",

@@ -6,12 +6,14 @@ import contextlib
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import psutil
 
 COMMAND_DEADLINE_S: Final = 120.0
+REMOVED_AT_ONCE: Final = 10
+"""Pods that one command removes: a command has a deadline, and sixty pods take long on a host that is busy."""
 INFRA: Final = "<infra>"
 
 _INSTANCE: Final = "rootlet.dev/instance"
@@ -85,10 +87,15 @@ class Eye:
         self._remove_everything()
 
     def _remove_everything(self) -> None:
-        if pods := self.podman_pods():
-            podman("pod", "rm", "--force", "--time", "0", *pods)
+        for some in batched(self.podman_pods(), REMOVED_AT_ONCE):
+            podman("pod", "rm", "--force", "--time", "0", *some)
         if left := [container.id for container in self.containers(infra=True)]:
             podman("rm", "--force", "--time", "0", *left)
+
+
+def batched(ids: Sequence[str], size: int) -> list[Sequence[str]]:
+    """In parts of that size at the most."""
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
 
 
 def by_name(containers: Iterable[Seen]) -> dict[tuple[str, str], Seen]:

@@ -95,6 +95,7 @@ def test_podman_is_away_while_pods_run_start_change_and_go(
 
     agent.write(*starting.values())
     agent.until(lambda: any(is_ready(agent.pods()[name]) for name in starting if name in agent.pods()), "one started")
+    uids = [found["metadata"]["uid"] for found in agent.pods().values()]
     begin(users)
     agent.write(pod("run-000", container(script=f"echo edited; {STAY}")))
     agent.remove("run-001", "new-005")
@@ -112,6 +113,8 @@ def test_podman_is_away_while_pods_run_start_change_and_go(
     assert {key: after.get(key) for key in before.keys() - touched} == {
         key: life for key, life in before.items() if key not in touched
     }
+    # A service that dies over a start leaves a monitor, which is searched for when it is back: not after the test.
+    agent.until(lambda: not agent.eye.lost_monitors(uids), "what Podman has lost is ended", RECOVERY_S)
     now = agent.pods()
     assert {restart_count(p) for name, p in now.items() if name != "run-000"} == {0}
     twice = [c.podman_name for c in agent.eye.containers() if c.attempt and c.pod != "run-000"]

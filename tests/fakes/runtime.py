@@ -178,6 +178,8 @@ class FakePodman:
         """Names of containers that the OCI runtime fails to start."""
         self.without_layer: set[str] = set()
         """Ids of containers of which nothing but their entry is left."""
+        self.unreadable: set[str] = set()
+        """Ids of pods and containers that are listed, and of which no inspect ever succeeds."""
         self.lost: dict[str, str] = {}
         """Processes of containers that were removed without it: names, and the instances that they are of."""
         self.commands: dict[tuple[str, ...], Program] = {}
@@ -365,6 +367,8 @@ class FakePodman:
 
     def inspected(self, id: str) -> InspectedContainer:
         container = self.container(id)
+        if container.id in self.unreadable:
+            _refuse(ErrorKind.INTERNAL, f"inspecting container {id}: input/output error")
         if container.id in self.without_layer:
             _refuse(ErrorKind.INTERNAL, f'getting container from store "{id}": container not known')
         return _inspected(container)
@@ -504,6 +508,8 @@ class FakeRuntime:
 
     async def inspect_pod(self, id: str) -> InspectedPod:
         def inspected() -> InspectedPod:
+            if id in self.podman.unreadable:
+                _refuse(ErrorKind.INTERNAL, f"inspecting pod {id}: input/output error")
             pod = self._listed_pod(self.podman.pod(id))
             return msgspec.convert(pod, InspectedPod, from_attributes=True)
 

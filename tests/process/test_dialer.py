@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -38,6 +39,8 @@ pytestmark = pytest.mark.process
 Pod = subprocess.Popen[bytes]
 GREETING: Final = b"from within"
 SHORT_S: Final = 0.3
+FEW_FILES: Final = 4
+TURNS: Final = 5
 TOO_MANY: Final = 10_000
 """Answers for a client that reads none."""
 
@@ -95,6 +98,33 @@ async def test_pods_do_not_see_one_another(
             await asyncio.wait({asking}, timeout=0.01)
         await asking
     assert dialer.incarnation == (1 if os.geteuid() == 0 else 2), "root needs to join nobody"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root needs to join nobody")
+async def test_pods_in_two_user_namespaces_are_reached_in_turns(
+    dialer: DialerProcess, pod: Pod, other_pod: Pod
+) -> None:
+    """Two workers, each with a pod that is asked for without a pause."""
+    reached = {pod.pid: 0, other_pod.pid: 0}
+
+    async def ask(pid: int) -> None:
+        with contextlib.closing(DialerClient(str(dialer.path))) as own:
+            while True:
+                (await own.socket(network_of(pid), socket.AF_INET)).close()
+                reached[pid] += 1
+                await asyncio.sleep(0.01)
+
+    asking = [asyncio.create_task(ask(pid)) for pid in reached]
+    async with asyncio.timeout(DEADLINE_S):
+        while dialer.incarnation < TURNS or not all(reached.values()):
+            if dialer.has_ended():
+                assert dialer.wait_end() == EXIT_BEGIN_ANEW
+                dialer.start()
+            await asyncio.wait(asking, timeout=0.01)
+            assert not any(task.done() for task in asking), "nobody has waited for too long"
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
 
 
 async def test_ipv6(client: DialerClient, dialer: DialerProcess, pod: Pod) -> None:
@@ -203,6 +233,25 @@ async def test_a_client_that_does_not_read_blocks_nobody(client: DialerClient, d
             deaf.send(request)
     (await client.socket(network, socket.AF_INET)).close()
     deaf.close()
+
+
+async def test_a_dialer_without_file_descriptors_fails_nobody(
+    client: DialerClient, dialer: DialerProcess, pod: Pod
+) -> None:
+    """Neither pods nor itself: whoever asks waits until there are some."""
+    network = network_of(pod.pid)
+    (await client.socket(network, socket.AF_INET)).close()
+    limits = resource.prlimit(dialer.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(dialer.pid, resource.RLIMIT_NOFILE, (FEW_FILES, limits[1]))
+    late = DialerClient(str(dialer.path))
+    asking = [asyncio.create_task(each.socket(network, socket.AF_INET)) for each in (client, late)]
+    await asyncio.wait(asking, timeout=SHORT_S)
+    assert not any(task.done() for task in asking)
+    assert not dialer.has_ended()
+    resource.prlimit(dialer.pid, resource.RLIMIT_NOFILE, limits)
+    for sock in await asyncio.gather(*asking):
+        sock.close()
+    late.close()
 
 
 async def test_nonsense_ends_the_connection_alone(client: DialerClient, dialer: DialerProcess, pod: Pod) -> None:

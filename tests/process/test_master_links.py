@@ -26,12 +26,13 @@ from ipc.messages import Observation, Observed, PodChanged, Ready, Relisted, Zyg
 from supervisor.children import Children
 from supervisor.master import run_agent
 from supervisor.settings import PodmanSettings, Settings, WorkersSettings
-from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
+from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
 
 pytestmark = pytest.mark.process
 
 DEADLINE_S = 20.0
+OTHERS = (NODE_SLOT, API_SLOT, DIALER_SLOT)
 MAX_DEATHS = 3
 Life = Callable[[ChildContext], int]
 
@@ -196,11 +197,13 @@ def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
     first, said = BROKEN_LIVES[life]
     agent = start(among_others(first))
     until(lambda: agent.lived_well(FIRST_POD_SLOT, 2))
+    until(lambda: all(agent.lived_well(slot, 1) for slot in OTHERS))
     assert said in agent.log
     os.kill(agent.pid, signal.SIGTERM)
     until(agent.has_ended)
     assert agent.exit_code == 0
-    assert sorted(path.name for path in agent.lives.glob("[0-9]*")) == ["0.1", "1.1", "3.1", f"{FIRST_POD_SLOT}.2"]
+    everybody = [*(f"{slot}.1" for slot in OTHERS), f"{FIRST_POD_SLOT}.2"]
+    assert sorted(path.name for path in agent.lives.glob("[0-9]*")) == everybody
 
 
 def test_a_child_that_dies_again_and_again_ends_the_agent(start: Callable[[WorkerMain], Agent]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from time import sleep
 from typing import Any
 
+import psutil
 import pytest
 
 from ipc.boot import ChildContext
@@ -230,4 +233,45 @@ def test_sync_pods_is_what_these_tests_say(start: Start) -> None:
     agent.state(*PODS)
     agent.until(lambda: min(Counter(u for u, _ in syncs_since(agent, 0).elements()).values(), default=0) >= 2, "twice")
     assert {slot for _, slot in syncs_since(agent, 0)} == {A, B}
+    assert_one_actor_per_pod(agent.journal())
+
+
+# --- without file descriptors --------------------------------------------------------------------------------------
+
+STARVED_S = 3.0
+FEW_TRIES = 8
+"""In STARVED_S: pauses of 0.1, 0.2, 0.4, … seconds."""
+
+
+@contextlib.contextmanager
+def starved(process: psutil.Process, spare: int) -> Iterator[None]:
+    """It may open only so many files more."""
+    before = process.rlimit(psutil.RLIMIT_NOFILE)
+    process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds() + spare, before[1]))
+    yield
+    process.rlimit(psutil.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("spare", [0, 2])
+@pytest.mark.parametrize("role", ["master", "zygote"])
+def test_without_file_descriptors_workers_wait_for_their_successors_and_nothing_spins(
+    start: Start, role: str, spare: int
+) -> None:
+    agent = start(maxDeaths=FEW_TRIES)
+    agent.state(*PODS)
+    agent.until(lambda: syncs_since(agent, 0).keys() >= {(name, A) for name in PODS}, "every pod was synced")
+    master = psutil.Process(agent.pid)
+    process = master if role == "master" else next(c for c in master.children() if c.name() == "rootlet-zygote")
+    limit = psutil.Process(agent.workers()["pods-0"]["pid"]).rlimit(psutil.RLIMIT_NOFILE)
+    with starved(process, spare):
+        os.kill(agent.workers()["pods-0"]["pid"], signal.SIGKILL)
+        used_s = sum(process.cpu_times()[:2])
+        sleep(STARVED_S)
+        assert sum(process.cpu_times()[:2]) - used_s < STARVED_S / 3
+        tries = agent.log.count(f"slot {A} incarnation ")
+        assert tries <= FEW_TRIES, agent.log
+    line = len(agent.journal())
+    agent.until(lambda: syncs_since(agent, line).keys() >= {(name, A) for name in PODS}, "every pod is synced again")
+    assert agent.exit_code is None
+    assert psutil.Process(agent.workers()["pods-0"]["pid"]).rlimit(psutil.RLIMIT_NOFILE) == limit
     assert_one_actor_per_pod(agent.journal())

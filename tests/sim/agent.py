@@ -122,6 +122,8 @@ class Agent:
         self._generations: dict[str, int] = {}
         self._seen_at: dict[str, float] = {}
         self._relisted_at = 0.0
+        self._relisted_before: dict[str, float] = {}
+        """Of those that the newest relist could not look at: when one last did."""
         self._api_up = False
         self._verdicts = dict(verdicts or {})
         self._loop = SyncLoop(
@@ -178,6 +180,7 @@ class Agent:
         """The last of them, too, which has stated nothing."""
         if not self.sources_ready:
             self.sources_ready = True
+            self._given.watch.wanted(self.stated)
             self._feed(SourcesReady())
 
     def _update(self, op: PodOperation, pod: Pod) -> None:
@@ -260,8 +263,8 @@ class Agent:
                 self._feed(PullWish(child.slot, message))
             case Observed(observations=observations):
                 self._feed(Views(views.resolve(self.board, observations)))
-            case Relisted(started_at=started_at, changed=changed):
-                self._feed(Views(views.resolve(self.board, changed), started_at))
+            case Relisted(started_at=started_at, changed=changed, unseen=unseen):
+                self._feed(Views(views.resolve(self.board, changed), started_at, unseen))
             case RuntimeHealth(healthy=healthy):
                 self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
                 self.disturbed_at = self._given.clock.now().mono
@@ -281,7 +284,10 @@ class Agent:
         if not self.alive:
             return
         if isinstance(event, Views):
-            self._relisted_at = max(self._relisted_at, event.relisted_at)
+            if event.relisted_at:
+                before = self._relisted_before
+                self._relisted_before = {uid: before.get(uid, self._relisted_at) for uid in event.unseen}
+                self._relisted_at = event.relisted_at
             for observation in event.observations:
                 if observation.status is not None:
                     self._seen_at[observation.uid] = observation.observed_at
@@ -312,7 +318,7 @@ class Agent:
             self.rows[message.uid] = message.row
         if isinstance(message, Untrack):
             self.probers.pop(message.uid, None)
-            self._given.watch.forgotten(message.uid)
+            self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
         if child is not None and child.alive:
             child.to_child.post(message)
 
@@ -336,16 +342,20 @@ class Agent:
         if command.terminating:
             self._given.watch.probes.goes_down(command.uid)
 
+    def _newest_look(self, uid: str) -> float:
+        """When the look began that says most about that pod, monotonic seconds."""
+        relisted_at = self._relisted_before.get(uid, self._relisted_at)
+        return max(self._seen_at.get(uid, 0.0), relisted_at)
+
     def _tell(self, message: Any) -> None:
         match message:
             case PodChanged():
                 uid = message.pod.metadata.uid
-                seen_at = max(self._seen_at.get(uid, 0.0), self._relisted_at)
-                self._given.watch.told(self.told.get(uid), message, seen_at)
+                self._given.watch.told(self.told.get(uid), message, self._newest_look(uid))
                 self.told[uid] = message
             case PodGone(uid=uid):
                 self._given.trace.note(f"told {uid[:8]} is gone")
-                self._given.watch.forgotten(uid)
+                self._given.watch.forgotten(uid, self._newest_look(uid))
                 self.told.pop(uid, None)
             case FeedSynced():
                 self._given.trace.note("api server knows everything")

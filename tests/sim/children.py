@@ -14,6 +14,7 @@ from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.clock import Clock
 from ipc.messages import CancelSync, SyncPod
 from supervisor.worker_pool import NODE_SLOT
+from tests.fakes.dialer import FakeDialer
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY, OWNER
 from tests.sim.probes import SimProbes
@@ -173,7 +174,7 @@ class Child:
         rng = random.Random(seed)
         if role is Role.NODE_WORKER:
             return run_node_worker(context, channel, runtime, clock, writer, rng)
-        return run_pod_worker(context, channel, runtime, clock, writer, probes.by(self), rng)
+        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer(), probes.by(self), rng)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.alive:

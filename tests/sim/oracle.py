@@ -151,7 +151,15 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
         restarts = is_restartable_init(container) or container_should_restart(container, pod.spec, newest.exit_code)
         if is_same and not restarts:
             return None
+    if newest is not None and newest.state == "created" and _has_failed_for_good(container, pod, newest, told):
+        return None
     return f"{container.name} does not run: {newest.state if newest else 'never made'}, {waiting.get(container.name)}"
+
+
+def _has_failed_for_good(container: Container, pod: Pod, made: FakeContainer, told: PodChanged) -> bool:
+    """Its start failed, which is told as an end, and its policy does not try again."""
+    ends = [c.state.terminated for c in every_status(told) if c.container_id.endswith(made.id)]
+    return any(end and not container_should_restart(container, pod.spec, end.exit_code) for end in ends)
 
 
 def _newest(containers: list[FakeContainer], name: str) -> FakeContainer | None:

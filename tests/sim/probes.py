@@ -111,12 +111,14 @@ def with_probes(rng: random.Random, container: Container) -> Container:
 
 
 def _probe(rng: random.Random, kind: ProbeType, healths: tuple[str, ...]) -> Probe:
+    health = rng.choice(healths)
+    patient = kind is ProbeType.STARTUP and health == SLOW_TO_START
     return Probe(
-        exec=ExecAction(command=(kind.value, rng.choice(healths))),
+        exec=ExecAction(command=(kind.value, health)),
         initial_delay_seconds=rng.choice((0, 0, 2, 15)),
         period_seconds=rng.choice((1, 3, 10)),
         timeout_seconds=rng.choice((1, 1, 5)),
         success_threshold=rng.choice((1, 2)) if kind is ProbeType.READINESS else 1,
-        failure_threshold=rng.choice((1, 3, 3)),
+        failure_threshold=10 if patient else rng.choice((1, 3, 3)),
         termination_grace_period_seconds=None if kind is ProbeType.READINESS else rng.choice((None, 2)),
     )

@@ -47,6 +47,8 @@ DOWN_S: Final = 200.0
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
 CHECKPOINT_LOST: Final = 0.3
+UNREADABLE_S: Final = 30.0
+"""Longest time that a container cannot be inspected."""
 HUNG_S: Final = 10.0
 """After which a worker that hangs is killed (heartbeats)."""
 
@@ -163,6 +165,7 @@ class Simulation:
         self._probes.odds = CALM
         self._podman.pull_fate = lambda reference: None
         self._podman.revive()
+        self._podman.unreadable.clear()
         for child in self._agent.children.values():
             if child is not None:
                 child.go_on()
@@ -214,7 +217,8 @@ class Simulation:
 
     def _check_staleness(self) -> None:
         """Nothing is said to run for long that has ended."""
-        if self._podman.is_down or any(child is None or child.hangs for child in self._agent.children.values()):
+        is_blind = self._podman.is_down or self._podman.unreadable
+        if is_blind or any(child is None or child.hangs for child in self._agent.children.values()):
             self._agent.disturbed_at = self._now
         for uid, message in self._agent.told.items():
             for name, ran in self._watch.false_claims(message):
@@ -267,6 +271,14 @@ class Simulation:
         running = [c for c in self._podman.containers.values() if c.state == "running"]
         if running:
             self._podman.exit(self._rng.choice(running).id, self._rng.choice((0, 1, 42, 137)))
+
+    def hide(self) -> None:
+        """A container that is listed, and every inspect of which fails."""
+        if containers := sorted(self._podman.containers):
+            id = self._rng.choice(containers)
+            self._trace.note(f"{self._podman.containers[id].name} cannot be inspected")
+            self._podman.unreadable.add(id)
+            self._later(self._rng.uniform(0.0, UNREADABLE_S), lambda: self._podman.unreadable.discard(id))
 
     def leave_orphan(self) -> None:
         """Something with our labels that no manifest has ever stated."""
@@ -328,6 +340,7 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.end_a_process: 10,
     Simulation.remove_by_hand: 1,
     Simulation.leave_orphan: 0.5,
+    Simulation.hide: 0.5,
     Simulation.kill_worker: 4,
     Simulation.kill_api_server: 1,
     Simulation.hang_worker: 2,

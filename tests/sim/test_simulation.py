@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -61,4 +62,5 @@ def test_a_seed_that_has_found_something_holds(seed: int) -> None:
 def test_a_broken_rule_is_found(name: str) -> None:
     """A simulation that finds nothing would hold nothing."""
     with MUTATIONS[name]():
-        assert any(simulate_seed(seed, Options()).broken for seed in range(1, MAX_SEEDS + 1))
+        seeds = itertools.product(range(1, MAX_SEEDS + 1), (False, True))
+        assert any(simulate_seed(seed, Options(probes=probes)).broken for seed, probes in seeds)

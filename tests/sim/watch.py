@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -54,11 +54,15 @@ class Watch:
         self._began_at: dict[str, float] = {}
         self._done: set[tuple[str, str]] = set()
         """(sandbox, init container): it came to its end there, or as a sidecar has started."""
+        self._sidecars_ran: set[tuple[str, str]] = set()
+        """(sandbox, sidecar): it ran there."""
         self._planned: dict[str, frozenset[str]] = {}
         """Sandbox -> names of the init containers that its pod has had ever since it was made."""
         self._started_late: set[str] = set()
         """Containers that a call has started which nobody waited for any more: nothing can prevent a twin then, it is
-        only found and stopped."""
+        only found and stopped; nor a second run, when the first is over before the call that is made anew."""
+        self._made_late_at: dict[str, float] = {}
+        """When a call that nobody waited for any more last had an effect on a pod, monotonic seconds."""
         self._sidecars: dict[str, dict[str, Container]] = {}
         """By uid and name, as the newest sync has them."""
         self._initialized: set[str] = set()
@@ -67,6 +71,8 @@ class Watch:
         """(uid, container): the last attempt that was started."""
         self._made: dict[tuple[str, str], int] = {}
         """And the last one that was made: what Podman died over is made again as the same."""
+        self._restarts: dict[str, dict[str, int]] = {}
+        """The restart counts that were told last, by uid and container: whoever has told them may be dead."""
         self._ran: dict[str, Ran] = {}
         self.podman: SimPodman
         self.probes = ProbeWatch(trace)
@@ -94,6 +100,7 @@ class Watch:
                 self._planned[sandbox.id] = self._planned.get(sandbox.id, frozenset()) & names
         if request.remove and request.kind is WorkType.TERMINATED and not self.podman.of_pod(request.uid):
             self._count_anew(request.uid)
+        self._note_started(request.uid)
         self.probes.decided_from(request.uid, request.verdicts)
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
@@ -103,8 +110,13 @@ class Watch:
         if done.error == "Internal":
             self._broke(f"an error of the worker's own: {done.message}")
 
-    def forgotten(self, uid: str) -> None:
-        """The master says that nothing of the pod is left."""
+    def forgotten(self, uid: str, seen_at: float) -> None:
+        """The master says that nothing of the pod is left, as was seen then (monotonic seconds).
+
+        What a call that nobody waits for any more has made since is found as an orphan's."""
+        if self._made_late_at.get(uid, 0.0) >= seen_at:
+            self.began_anew(uid)
+            return
         left = [c.name for c in self.podman.of_pod(uid)]
         left += [pod.name for pod in self.podman.pods.values() if pod.labels.get(labels.POD_UID) == uid]
         if left:
@@ -117,6 +129,7 @@ class Watch:
         self._count_anew(uid)
 
     def _count_anew(self, uid: str) -> None:
+        self._restarts.pop(uid, None)
         for key in [key for key in self._attempts if key[0] == uid]:
             del self._attempts[key]
             self._made.pop(key, None)
@@ -135,6 +148,7 @@ class Watch:
         """One actor per pod, and no pod by another's."""
         self.note(f"{caller.name if caller else 'somebody'}: {what}")
         if caller is None:
+            self._made_late_at[uid] = self._mono
             return None
         request = caller.request
         if request is None:
@@ -206,32 +220,36 @@ class Watch:
             self._broke(f"{twins} run at once")
         self._ran[container.id] = Ran(uid, name)
         last, attempt = self._attempts.get((uid, name), -1), _attempt(container)
-        if attempt <= last and caller is not None:
+        if attempt <= last and caller is not None and container.id not in self._started_late:
             self._broke(f"{container.name} starts as attempt {attempt} after attempt {last}")
         self._attempts[uid, name] = max(attempt, last)
         if request is not None and request.pod is not None:
             self._check_initialized(request.pod, container)
-        sidecar = self._sidecars.get(uid, {}).get(name)
-        if sidecar is not None and sidecar.startup_probe is None:
-            self._done.add((container.pod_id, name))
+        if name in self._sidecars.get(uid, ()):
+            self._sidecars_ran.add((container.pod_id, name))
 
     def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
         """Per sandbox. Once it was, the manifest may have changed."""
         name, sandbox_id = _name(container), container.pod_id
         if any(debug.name == name for debug in pod.spec.ephemeral_containers) or sandbox_id in self._initialized:
             return
+        self._note_started(uid_of(container))
         names = [init.name for init in pod.spec.init_containers]
         ahead = names[: names.index(name)] if name in names else names
         planned = self._planned.get(sandbox_id, frozenset())
-        missing = [other for other in ahead if other in planned and not self._is_done(container, other)]
+        missing = [other for other in ahead if other in planned and (sandbox_id, other) not in self._done]
         if missing:
             self._broke(f"{container.name} before {missing}")
 
-    def _is_done(self, container: FakeContainer, ahead: str) -> bool:
-        """The init container of that name in the same sandbox: it has come to its end, or has started once."""
-        same = (c for c in self.podman.of_pod(uid_of(container)) if c.pod_id == container.pod_id and _name(c) == ahead)
-        started = any(self.probes.has_earned(c.id, ProbeType.STARTUP, ProbeResult.SUCCESS) for c in same)
-        return started or (container.pod_id, ahead) in self._done
+    def _note_started(self, uid: str) -> None:
+        """Sidecars that have started once in their sandbox: whatever an edit or a restart makes of them later, what is
+        behind them may start."""
+        for container in self.podman.of_pod(uid):
+            place = (container.pod_id, _name(container))
+            sidecar = self._sidecars.get(uid, {}).get(_name(container))
+            runs = place in self._sidecars_ran and sidecar is not None and sidecar.startup_probe is None
+            if runs or self.probes.has_earned(container.id, ProbeType.STARTUP, ProbeResult.SUCCESS):
+                self._done.add(place)
 
     def signalled(self, caller: Caller | None, container: FakeContainer, signal: str) -> None:
         """A sidecar is stopped after the regular containers and the sidecar behind it, unless their time is over."""
@@ -276,14 +294,28 @@ class Watch:
             old = before.status.phase
             if old in TERMINAL and status.phase != old:
                 self._broke(f"{uid[:8]} was {old} and is {status.phase}")
-            counts = {c.name: c.restart_count for c in every_status(before)}
-            for c in every_status(message):
-                if c.restart_count < counts.get(c.name, 0):
-                    self._broke(f"{uid[:8]} {c.name}: restart count fell from {counts[c.name]} to {c.restart_count}")
+        self._check_restarts(uid, before, message)
         self.probes.told(message)
         for name, ran in self.false_claims(message):
             if ran.finished_at < seen_at:
                 self._broke(f"{uid[:8]} {name}: said to run, ended at {ran.finished_at:.3f}, seen at {seen_at:.3f}")
+
+    def wanted(self, uids: Collection[str]) -> None:
+        """The sources were read, and state these alone: of all others nothing has to stay."""
+        for uid in [uid for uid in self._restarts if uid not in uids]:
+            del self._restarts[uid]
+
+    def _check_restarts(self, uid: str, before: PodChanged | None, message: PodChanged) -> None:
+        """They never fall, also over a restart of the agent, until the pod goes. Who knows of none may tell none."""
+        known = self._restarts.get(uid, {}) | (_restarts(before) if before is not None else {})
+        counts = _restarts(message)
+        for name, count in counts.items():
+            if count < known.get(name, 0):
+                self._broke(f"{uid[:8]} {name}: restart count fell from {known[name]} to {count}")
+        if message.deletion_timestamp:
+            self._restarts.pop(uid, None)
+        elif counts:
+            self._restarts[uid] = counts
 
     def false_claims(self, message: PodChanged) -> Iterable[tuple[str, Ran]]:
         """Containers that a status says run, and that have ended."""
@@ -308,6 +340,10 @@ class Watch:
 def every_status(message: PodChanged) -> tuple[ContainerStatus, ...]:
     status = message.status
     return (*status.init_container_statuses, *status.container_statuses, *status.ephemeral_container_statuses)
+
+
+def _restarts(message: PodChanged) -> dict[str, int]:
+    return {status.name: status.restart_count for status in every_status(message)}
 
 
 def _word(status: ContainerStatus) -> str:

@@ -19,6 +19,7 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 PODMAN_FILE: Final = "workers/podman.py"
 FORK_FILE: Final = "supervisor/zygote.py"
 CLOCK_FILE: Final = "ipc/clock.py"
+NAMESPACES_FILE: Final = "workers/namespaces.py"
 ENTRY_POINT: Final = "supervisor/__main__.py"
 
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -131,8 +132,8 @@ def test_the_clock_is_read_in_one_file(sources: Sources) -> None:
     assert files_that_use(sources, CLOCKS) == {CLOCK_FILE}
 
 
-def test_setns_is_called_in_one_file_at_most(sources: Sources) -> None:
-    assert len(files_that_name(sources, "setns")) <= 1
+def test_setns_is_called_in_one_file(sources: Sources) -> None:
+    assert files_that_name(sources, "setns") == {NAMESPACES_FILE}
 
 
 # --- what the rules see -----------------------------------------------------------------------------------------

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from workers.api_server.peers import SocketLike, may_speak, peer_uid
 from workers.api_server.query import flag
@@ -17,6 +18,18 @@ MAX_REQUESTS: Final = 64
 """Most short requests under way at once."""
 MAX_STREAMS: Final = 128
 """Most watches and followed logs at once."""
+MAX_SESSIONS: Final = 200
+"""Most commands, attached clients and forwarded connections at once. Each has up to three descriptors, of the usual
+1024, and buffers of at most 1 MiB: what aiohttp reads ahead of its client, and one message each way."""
+
+
+class Load(enum.Enum):
+    """Kinds of request by what they occupy, and how long; the value names them to people."""
+
+    SHORT = "requests"
+    STREAM = "watches and followed logs"
+    SESSION = "exec, attach and port-forward streams"
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _LOG: Final = logging.getLogger(__name__)
@@ -57,20 +70,29 @@ async def own_users_only(request: web.Request, handler: Handler) -> web.StreamRe
 class InFlight:
     """Counts requests under way; long-lived ones apart, so that they cannot crowd out the others."""
 
-    def __init__(self, max_requests: int = MAX_REQUESTS, max_streams: int = MAX_STREAMS) -> None:
-        self._free = {False: max_requests, True: max_streams}
+    def __init__(
+        self, max_requests: int = MAX_REQUESTS, max_streams: int = MAX_STREAMS, max_sessions: int = MAX_SESSIONS
+    ) -> None:
+        self._free = {Load.SHORT: max_requests, Load.STREAM: max_streams, Load.SESSION: max_sessions}
 
     @web.middleware
     async def limited(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Raises ApiError 429 when there are too many already."""
-        streams = flag(request.query, "watch") or flag(request.query, "follow")
-        if self._free[streams] <= 0:
-            raise too_many(f"too many {'watches and followed logs' if streams else 'requests'} at once")
-        self._free[streams] -= 1
+        load = _load(request)
+        if self._free[load] <= 0:
+            raise too_many(f"too many {load.value} at once")
+        self._free[load] -= 1
         try:
             return await handler(request)
         finally:
-            self._free[streams] += 1
+            self._free[load] += 1
+
+
+def _load(request: web.Request) -> Load:
+    if hdrs.UPGRADE in request.headers:
+        return Load.SESSION
+    streams = flag(request.query, "watch") or flag(request.query, "follow")
+    return Load.STREAM if streams else Load.SHORT
 
 
 def _words(request: web.Request, error: web.HTTPException) -> str:

@@ -9,7 +9,9 @@ from aiohttp import web
 
 from workers.api_server.changes import Changes
 from workers.api_server.pod_log import PodLog
+from workers.api_server.port_forward import PortForward
 from workers.api_server.reads import Reads
+from workers.api_server.remote_command import RemoteCommand
 from workers.api_server.site import Site
 
 _POD: Final = "/api/v1/namespaces/{namespace}/pods/{name}"
@@ -19,10 +21,23 @@ def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamRespons
     return web.get(path, handler, allow_head=False)
 
 
+def _stream_routes(site: Site) -> list[web.RouteDef]:
+    """By GET, as WebSockets begin. Clients whose WebSocket is refused ask again by POST, for SPDY: what they are told
+    then is what people see."""
+    commands, ports = RemoteCommand(site), PortForward(site)
+    streams = {"exec": commands.exec, "attach": commands.attach, "portforward": ports.get}
+    return [
+        route
+        for name, handler in streams.items()
+        for route in (_get(f"{_POD}/{name}", handler), web.post(f"{_POD}/{name}", handler))
+    ]
+
+
 def route_table(site: Site) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     return [
+        *_stream_routes(site),
         _get("/healthz", reads.healthz),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),

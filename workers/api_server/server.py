@@ -19,7 +19,11 @@ from workers.api_server.requests import MasterRequests
 from workers.api_server.routes import route_table
 from workers.api_server.site import MAX_BODY_BYTES, Site
 from workers.api_server.store import Store
+from workers.api_server.stream_sockets import StreamSockets
 from workers.api_server.watch import Notifier
+from workers.dialing import DialerClient
+from workers.pod_network import Dialer
+from workers.podman_streams import PodmanStreams
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """How long answers under way may take to finish at the end."""
@@ -32,8 +36,11 @@ async def run_api_server(
     channel: Channel[ApiServerRequest, ApiServerFeed],
     clock: Clock,
     row_writer: WorkerRowWriter,
+    dialer: Dialer | None = None,
 ) -> None:
     """Serve until the master says so or is gone. The listening socket stays the master's: its next child takes over.
+
+    ``dialer`` instead of the agent's own.
 
     Raises ValueError without a socket to listen on, ChannelClosed when the master is gone before it could be told
     that we are here, ProtocolError when it sends what it must not.
@@ -42,6 +49,7 @@ async def run_api_server(
         raise ValueError("the API server needs a listening socket")
     store = Store(epoch=int(clock.now().wall * 1_000_000))
     changed, master = Notifier(), MasterRequests(channel)
+    podman, dialing = PodmanStreams(context.settings.podman_socket), DialerClient(context.settings.dialer_socket)
     site = Site(
         store=store,
         changed=changed,
@@ -49,6 +57,9 @@ async def run_api_server(
         clock=clock,
         board=context.board,
         logs_dir=Path(context.settings.pod_logs_dir),
+        podman=podman,
+        dialer=dialer or dialing,
+        sockets=StreamSockets(),
     )
     runner = web.AppRunner(
         application(site), handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT_S
@@ -62,12 +73,15 @@ async def run_api_server(
     finally:
         master.abandon()
         await runner.cleanup()
+        await podman.close()
+        dialing.close()
 
 
 def application(site: Site) -> web.Application:
     """The whole HTTP side of it, without a socket."""
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
     app.add_routes(route_table(site))
+    app.on_shutdown.append(site.sockets.stop)
     return app
 
 

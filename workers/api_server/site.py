@@ -17,7 +17,10 @@ from workers.api_server.objects import StoredObject
 from workers.api_server.requests import MasterRequests
 from workers.api_server.status_errors import ApiError, Status, not_found, unavailable
 from workers.api_server.store import Store
+from workers.api_server.stream_sockets import StreamSockets
 from workers.api_server.watch import Notifier
+from workers.pod_network import Dialer
+from workers.podman_streams import PodmanStreams
 
 SYNC_TIMEOUT_S: Final = 5.0
 """How long a read waits for the store to be complete after a start."""
@@ -41,6 +44,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     board: Board
     logs_dir: Path
+    podman: PodmanStreams
+    dialer: Dialer
+    sockets: StreamSockets
     sync_timeout_s: float = SYNC_TIMEOUT_S
 
     async def synced(self) -> Store:

@@ -27,11 +27,10 @@ def outcome_event(type: ProbeType, outcome: ProbeOutcome | ProbeError) -> ProbeE
     probe = f"{type.value.capitalize()} probe"
     if isinstance(outcome, ProbeError):
         return ProbeEvent(UNHEALTHY, f"{probe} errored and resulted in unknown state: {_head(str(outcome))}")
-    return {
-        Answer.SUCCESS: None,
-        Answer.WARNING: ProbeEvent(PROBE_WARNING, f"{probe} warning: {_head(outcome.output)}"),
-        Answer.FAILURE: ProbeEvent(UNHEALTHY, f"{probe} failed: {_head(outcome.output)}"),
-    }[outcome.answer]
+    if outcome.answer is Answer.SUCCESS:
+        return None
+    reason, word = {Answer.WARNING: (PROBE_WARNING, "warning"), Answer.FAILURE: (UNHEALTHY, "failed")}[outcome.answer]
+    return ProbeEvent(reason, f"{probe} {word}: {_head(outcome.output)}")
 
 
 def _head(text: str) -> str:

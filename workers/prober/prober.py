@@ -81,6 +81,8 @@ class _ProbedPod:
         self.verdicts: dict[str, ProbeVerdicts] = {}
         """By container id: what was told, and what was found out here."""
         self.probers: dict[Key, _Prober] = {}
+        self.seen: tuple[bytes, RuntimePodStatus] | None = None
+        """Its row as it was read last, and what that says."""
 
     def take(self, command: ProbePod) -> None:
         self.command = command
@@ -172,7 +174,7 @@ class PodProber:
     async def _run(self, pod: _ProbedPod, prober: _Prober) -> None:
         while True:
             prober.wake.clear()
-            view = self._view(pod.command)
+            view = self._view(pod)
             if view is None:
                 await self._sleep(prober, self._clock.now().mono + UNREADABLE_RETRY_S)
                 continue
@@ -182,8 +184,7 @@ class PodProber:
                 return
             if step.attempt:
                 await self._probe(pod, prober, view)
-            else:
-                await self._sleep(prober, step.state.due)
+            await self._sleep(prober, prober.state.due)
 
     def _look(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> Step:
         target = _find_target(view, prober.container.name)
@@ -261,7 +262,7 @@ class PodProber:
 
     async def _say_again(self, pod: _ProbedPod, known: Mapping[str, ProbeVerdicts]) -> None:
         """What the master has lost, or not got yet, of the containers that are there."""
-        view = self._view(pod.command)
+        view = self._view(pod)
         if view is None:
             return
         there = {container.id for container in view.containers}
@@ -290,11 +291,17 @@ class PodProber:
 
     # --- looking ---
 
-    def _view(self, command: ProbePod) -> RuntimePodStatus | None:
+    def _view(self, pod: _ProbedPod) -> RuntimePodStatus | None:
+        """What is observed of it now. Most of the time that is what it was."""
+        command = pod.command
         if command.row < 0:
             return command.status
         row = self._board.read_pod(command.row)
-        return decode_row(row) if row is not None and row.uid == command.uid else None
+        if row is None or row.uid != command.uid:
+            return None
+        if pod.seen is None or pod.seen[0] != row.payload:
+            pod.seen = row.payload, decode_row(row)
+        return pod.seen[1]
 
 
 def _verdict(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeVerdict:

@@ -26,6 +26,10 @@ INITIAL_RESULTS: Final = {
 """What counts of a container until its probe has said something (newWorker, initialValue)."""
 
 
+EARLY_S: Final = 0.002
+"""How much too early a timer of an event loop may come, in seconds: it has to be due then."""
+
+
 class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True):
     """When a probe is due, and how often it has to say the same. Durations in seconds."""
 
@@ -117,7 +121,7 @@ def look(spec: ProbeSpec, state: ProbeState, scene: Scene, now: Instant) -> Step
         return _replace(step, due=math.inf)
     if step.state.due == math.inf:
         step = _replace(step, due=_first_due(spec, step.state, scene.target, now))
-    return msgspec.structs.replace(step, attempt=step.state.due <= now.mono)
+    return msgspec.structs.replace(step, attempt=step.state.due - now.mono <= EARLY_S)
 
 
 def answer(spec: ProbeSpec, state: ProbeState, result: ProbeResult, now: Instant) -> Step:
@@ -182,5 +186,5 @@ def _next_due(spec: ProbeSpec, due: float, mono: float) -> float:
     """The next tick of the same rhythm."""
     if due == math.inf:
         return due
-    missed = max(math.floor((mono - due) / spec.period_s), 0)
+    missed = max(math.floor((mono + EARLY_S - due) / spec.period_s), 0)
     return due + (missed + 1) * spec.period_s

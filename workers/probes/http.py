@@ -34,14 +34,14 @@ async def probe_http(action: HTTPGetAction, target: ProbeTarget, timeout_s: int,
     for _ in range(MAX_REQUESTS):
         try:
             async with exchange(request, dialer, deadline) as answer:
-                following = _following(request, answer)
-                if following is None:
+                onward = following(request, answer)
+                if onward is None:
                     return await _outcome(answer)
         except (ExchangeFailed, RedirectError) as failed:
             return _failure(request, str(failed))
         except BodyBroken as broken:
             raise ProbeError(str(broken)) from broken
-        request = following
+        request = onward
     return _failure(request, f"stopped after {MAX_REQUESTS} redirects")
 
 
@@ -49,7 +49,7 @@ def _failure(request: HttpRequest, text: str) -> ProbeOutcome:
     return ProbeOutcome(Answer.FAILURE, f"Get {quoted(request.url)}: {text}")
 
 
-def _following(request: HttpRequest, answer: http_exchange.Answer) -> HttpRequest | None:
+def following(request: HttpRequest, answer: http_exchange.Answer) -> HttpRequest | None:
     """What the answer redirects to, if that is the same host; raises RedirectError."""
     location = answer.header("location")
     if answer.status not in _REDIRECTS or not location:

@@ -135,6 +135,8 @@ class Talk:
         self.events: list[str] = []
         """``Reason pod``"""
         self.logs: list[str] = []
+        self.levels: list[str] = []
+        """Of the lines of the log."""
         self.collected: list[tuple[str, ...]] = []
         """Whose directories stay, every time that the others are collected."""
         self._up: dict[int, int] = {}
@@ -170,9 +172,11 @@ class Talk:
         """Single pods were looked at, so long ago."""
         return self.say(Views(self._observed(statuses, row, age_s)))
 
-    def relist(self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5) -> list[str]:
-        """Of all pods only these have changed, or nobody tracks them."""
-        return self.say(Views(self._observed(statuses, row, age_s), relisted_at=self.mono + 1.0 - age_s))
+    def relist(
+        self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5, unseen: tuple[str, ...] = ()
+    ) -> list[str]:
+        """Of all pods only these have changed, or nobody tracks them; the unseen could not be looked at."""
+        return self.say(Views(self._observed(statuses, row, age_s), self.mono + 1.0 - age_s, unseen))
 
     def unreadable(self, uid: str) -> list[str]:
         return self.say(Views((Observation(uid=uid, observed_at=self.mono + 0.5, changed=True, row=0),)))
@@ -269,8 +273,9 @@ class Talk:
 
     def _words(self, command: LoopCommand) -> list[str]:
         match command:
-            case Log(text=text):
+            case Log(level=level, text=text):
                 self.logs.append(text)
+                self.levels.append(level)
                 return []
             case PodsStopped():
                 return ["pods stopped"]

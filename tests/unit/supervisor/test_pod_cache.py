@@ -69,3 +69,17 @@ def test_orphans_are_what_runs_and_nobody_knows() -> None:
     cache.set(view("b", 1.0), NO_ROW)
     assert cache.orphans(()) == ["a"]
     assert cache.orphans({"a"}) == []
+
+
+def test_a_relist_says_nothing_of_those_that_it_could_not_look_at() -> None:
+    cache = PodCache()
+    cache.set(view("a", 1.0, "web"), 0)
+    cache.relisted(7.0, unseen=["a", "b"])
+    assert cache.newer_than("a", 0.5) is None
+    assert cache.newer_than("b", 0.5) is None
+    assert cache.get("b").observed_at == 0.0
+    assert cache.newer_than("c", 0.5) is not None
+    cache.set(view("a", 8.0, "web"), 0)
+    assert (cache.newer_than("a", 0.5) is not None, set(cache.unseen)) == (True, {"b"})
+    cache.relisted(9.0)
+    assert cache.newer_than("b", 0.5) is not None

@@ -9,6 +9,7 @@ import pytest
 from ipc.api import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from ipc.pod_containers import ContainerKind
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from supervisor.status.container_states import ended_unseen
 from supervisor.status.containers import Surroundings, container_statuses
 
 POD = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(containers=(Container(name="main"),)))
@@ -56,3 +57,55 @@ def test_attempts_that_begin_anew_go_on_from_what_was_told() -> None:
     many = [[life("e", 5, RUNNING)], [life("e", 5, EXITED)]]
     assert count_after([*many, [life("f", 0, RUNNING)]]) == 6
     assert count_after([*many, [life("f", 0, RUNNING)], [life("f", 0, RUNNING)]]) == 6
+
+
+def first_count(seen: View, lost: dict[str, int], *, terminating: bool = False) -> int:
+    observed = RuntimePodStatus(uid="u", containers=tuple(seen), lost_attempts=lost)
+    given = Surroundings(pod=POD, observed=observed, terminating=terminating)
+    return container_statuses(given, ContainerKind.REGULAR, POD.spec.containers, ())[0].restart_count
+
+
+def test_a_new_agent_counts_what_its_logs_tell() -> None:
+    assert first_count([], {"main": 3}) == 4, "it starts again"
+    assert first_count([], {"main": 3}, terminating=True) == 4, "as it was told before it was to go"
+    assert first_count([life("c", 2, EXITED)], {"main": 3}) == 4
+    assert first_count([life("c", 2, EXITED)], {"other": 3}) == 2
+
+
+def test_one_that_was_only_made_is_no_restart_yet() -> None:
+    made = life("c", 2, ContainerState.CREATED)
+    assert count_after([[made, life("b", 1, EXITED)]]) == 1
+    assert count_after([[made, life("b", 1, EXITED)], [life("b", 1, EXITED)], [life("d", 2, RUNNING)]]) == 2
+    assert count_after([[made]]) == 2, "the end of the one before it counts already"
+
+
+def test_an_init_container_that_never_ran_is_not_restarted_with_the_others() -> None:
+    pod = Pod(
+        metadata=ObjectMeta(name="web", uid="u"),
+        spec=PodSpec(init_containers=(Container(name="late"),), containers=POD.spec.containers),
+    )
+    statuses: tuple[ContainerStatus, ...] = ()
+    for seen, restarting in (([life("a", 0, RUNNING)], False), ([], True)):
+        observed = RuntimePodStatus(uid="u", containers=tuple(seen))
+        given = Surroundings(pod=pod, observed=observed, restarting_all=restarting)
+        statuses = container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, statuses)
+    assert statuses[0].restart_count == 0
+
+
+def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again() -> None:
+    pod = Pod(
+        metadata=ObjectMeta(name="web", uid="u"),
+        spec=PodSpec(init_containers=(Container(name="late"),), containers=POD.spec.containers),
+    )
+    observed = RuntimePodStatus(uid="u", containers=(life("a", 0, RUNNING),), lost_attempts={"late": 3})
+    given = Surroundings(pod=pod, observed=observed)
+    assert container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, ())[0].restart_count == 3
+
+
+def test_a_pod_that_goes_down_in_the_middle_of_a_restart_of_all_counts_no_more() -> None:
+    statuses: tuple[ContainerStatus, ...]
+    statuses = (ContainerStatus(name="main", state=ended_unseen("Error", "", exit_code=1), restart_count=1),)
+    for _ in range(3):
+        given = Surroundings(pod=POD, observed=RuntimePodStatus(uid="u"), terminating=True, restarting_all=True)
+        statuses = container_statuses(given, ContainerKind.REGULAR, POD.spec.containers, statuses)
+    assert statuses[0].restart_count == 1

@@ -359,11 +359,13 @@ def test_a_heartbeat_comes_several_times_within_the_timeout_and_no_oftener_than_
 
 def test_workers_get_their_part() -> None:
     settings = resolve(
-        "nodeName: node\nrelistPeriod: 3s\nruntimeRequestTimeout: 9s\nimagePullTimeout: 8s\npodLogsDir: /l\n"
+        "nodeName: node\nrelistPeriod: 3s\nquietRelistPeriod: 1m\nruntimeRequestTimeout: 9s\nimagePullTimeout: 8s\n"
+        "podLogsDir: /l\n"
         "crashLoopBackOff: {maxContainerRestartPeriod: 7s}\nlogging: {format: json, verbosity: debug}"
     )
     workers = worker_settings(settings, "/p.sock")
     assert (workers.instance, workers.node_name, workers.podman_socket) == ("rootlet", "node", "/p.sock")
+    assert workers.quiet_relist_period_s == 60
     assert (workers.relist_period_s, workers.runtime_request_timeout_s, workers.image_pull_timeout_s) == (3, 9, 8)
     assert (workers.pod_logs_dir, workers.max_container_restart_period_s) == ("/l", 7)
     assert (workers.log_format, workers.log_level) == ("json", "debug")

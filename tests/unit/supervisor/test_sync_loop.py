@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
+from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
 from ipc.messages import LookFailed, SyncAction, SyncResult
+from ipc.runtime import RuntimePodStatus
 from supervisor.sources.types import PodOperation
 from tests.unit.supervisor.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 
@@ -507,6 +510,62 @@ def test_a_manifest_for_an_orphan_on_its_way_out_waits_for_its_end() -> None:
     assert wanted.spec.containers[0].image == "v2"
 
 
+# --- pods that cannot be looked at -------------------------------------------------------------------------------
+
+
+def test_a_pod_that_cannot_be_looked_at_keeps_nobody_else_from_going() -> None:
+    talk = Talk()
+    talk.add("bad", "old")
+    talk.ready()
+    assert talk.remove("old") == []
+    assert talk.relist(running("x"), running("old"), unseen=("bad",), row=-1) == ["terminating old"]
+    assert talk.keep_house() == ["track x", "observe x"]
+    assert talk.see(running("x")) == ["terminating x"]
+
+
+def test_nothing_is_done_to_a_pod_that_cannot_be_looked_at_until_it_can() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.add("bad")
+    talk.relist(unseen=("bad",))
+    assert (talk.phase("bad"), talk.told["bad"].status.container_statuses) == ("Pending", ()), "it is not known"
+    assert talk.remove("bad") == []
+    assert talk.relist(unseen=("bad",)) == []
+    assert talk.tick(100.0) == []
+    assert talk.see(running("bad")) == ["terminating bad"]
+    talk.done("bad", changed=True)
+    assert talk.relist(unseen=("bad",)) == [], "what it was before says nothing"
+    assert talk.relist(exited("bad")) == ["terminated bad"]
+
+
+def test_a_relist_that_passes_over_a_pod_tells_its_watchers_nothing_new() -> None:
+    talk = Talk()
+    talk.start("a")
+    before = talk.told["a"]
+    talk.tick(200.0)
+    assert talk.relist(unseen=("a",)) == []
+    assert talk.told["a"] == before
+
+
+def test_an_orphan_that_cannot_be_looked_at_stays_and_its_directories_too() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.relist(running("x"), row=-1)
+    talk.relist(unseen=("x", "y"))
+    assert talk.keep_house() == ["track x", "observe x"]
+    assert talk.relist(unseen=("x", "y")) == [], "not taken for gone"
+    talk.tick(100.0)
+    assert talk.collected[-1] == ("x", "y")
+    assert talk.see(running("x")) == ["terminating x"]
+
+
+def test_stop_pods_waits_for_what_cannot_be_looked_at() -> None:
+    talk = Talk()
+    talk.stop_pods()
+    assert talk.relist(unseen=("x",)) == []
+    assert talk.relist() == ["pods stopped"]
+
+
 # --- everything stops --------------------------------------------------------------------------------------------
 
 
@@ -552,9 +611,9 @@ PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="ErrIm
 
 
 def due_in_s(talk: Talk, uid: str) -> int:
-    """After how many ticks of a second the pod is looked at again."""
+    """After how many ticks of a second the pod is synced again, or looked at first."""
     for seconds in range(1, 200):
-        if talk.tick() == [f"observe {uid}"]:
+        if talk.tick() in ([f"observe {uid}"], [f"sync {uid}"]):
             return seconds
     raise AssertionError("never")
 
@@ -575,6 +634,32 @@ def test_the_next_sync_comes_in_time(error: str, results: tuple[SyncResult, ...]
     talk.see(running("a"))
     talk.done("a", error=error, results=results)
     assert between_s[0] <= due_in_s(talk, "a") <= between_s[1]
+
+
+def test_after_a_sync_that_found_nothing_to_do_the_next_one_needs_no_look() -> None:
+    talk = Talk()
+    talk.start("a")
+    assert talk.tick(after_s=100.0) == ["sync a"]
+    again = talk.syncs["a"]
+    talk.done("a")
+    assert talk.tick(after_s=100.0) == ["sync a"]
+    assert talk.syncs["a"].min_observed_at == again.min_observed_at, "the worker believes that view too"
+    talk.done("a")
+    assert talk.update(pod("a", image="v2")) == ["observe a"], "an edit has one of its own"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"error": "Timeout"}, {"cancelled": True}, {"results": (PULL,)}, {"changed": True}],
+    ids=["failed", "cancelled", "failed in part", "did something"],
+)
+def test_after_any_other_sync_the_next_one_needs_a_look(answer: dict[str, Any]) -> None:
+    talk = Talk()
+    talk.start("a")
+    talk.tick(after_s=100.0)
+    asked = talk.done("a", **answer) + talk.tick(after_s=100.0)
+    assert asked == ["observe a"]
+    assert talk.see(running("a")) == ["sync a"]
 
 
 @pytest.mark.parametrize(("wait_s", "due_s"), [(3, 3), (40, 40), (300, 60)])
@@ -703,3 +788,81 @@ def test_the_worker_is_told_that_all_containers_restart_until_everything_is_remo
     assert main.state.waiting is not None
     assert (main.state.waiting.reason, main.restart_count) == ("RestartingAllContainers", 1)
     assert talk.phase("a") == "Running"
+
+
+# --- pods of which nothing but logs is left ----------------------------------------------------------------------
+
+
+def test_a_pod_that_was_removed_by_hand_goes_on_counting_however_late_its_manifest_comes() -> None:
+    talk = Talk()
+    talk.ready()
+    only_logs = RuntimePodStatus(uid="x", lost_attempts={"main": 4})
+    talk.relist(only_logs, row=-1)
+    assert talk.keep_house() == [], "it is no orphan"
+    assert talk.add("x") == ["track x", "sync x"]
+    assert talk.told["x"].status.container_statuses[0].restart_count == 5
+
+
+def test_logs_that_are_gone_count_nothing() -> None:
+    talk = Talk()
+    talk.ready()
+    talk.relist(RuntimePodStatus(uid="x", lost_attempts={"main": 4}), row=-1)
+    talk.relist()
+    talk.add("x")
+    assert talk.told["x"].status.container_statuses[0].restart_count == 0
+
+
+# --- what the log says of Podman's absence -------------------------------------------------------------------------
+
+
+def test_a_sync_that_fails_again_for_the_same_reason_is_no_news() -> None:
+    talk = Talk()
+    talk.start("a")
+    before = len(talk.logs)
+    for _ in range(5):
+        talk.tick(100.0)
+        talk.relist()
+        talk.done("a", error="Timeout", message="no answer within 15 s")
+    assert len(talk.logs) == before + 1
+    talk.tick(100.0)
+    talk.relist()
+    talk.done("a")
+    talk.tick(100.0)
+    talk.relist()
+    talk.done("a", error="Timeout", message="no answer within 15 s")
+    assert len(talk.logs) == before + 3, "that it went well is news, too"
+
+
+def test_that_podman_is_away_is_no_line_for_every_pod() -> None:
+    talk = Talk()
+    pods = ("a", "b", "c")
+    talk.start(*pods)
+    talk.levels.clear()
+    talk.tick(200.0)
+    talk.relist()
+    for uid in pods:
+        talk.done(uid, error="Unavailable", message="Podman does not answer")
+    assert talk.levels == ["debug"] * len(pods)
+    talk.tick(200.0)
+    talk.relist()
+    talk.done("a", error="Unavailable", message="it went away over it", changed=True)
+    assert talk.levels[-1] == "warning", "it has done something"
+
+
+# --- a sandbox that is lost too early ------------------------------------------------------------------------------
+
+
+def test_a_never_pod_that_loses_its_sandbox_before_all_have_run_stays_pending() -> None:
+    """computePodActions makes no other sandbox for it, and getPhase waits for a container that never comes."""
+    talk = Talk()
+    talk.ready()
+    one = pod("a", policy="Never")
+    spec = msgspec.structs.replace(one.spec, containers=(*one.spec.containers, Container(name="second", image="v1")))
+    talk.add(msgspec.structs.replace(one, spec=spec))
+    talk.relist()
+    talk.done("a", changed=True)
+    assert talk.see(exited("a", 137)) == ["sync a"]
+    talk.done("a")
+    talk.tick(100.0)
+    talk.relist()
+    assert talk.phase("a") == "Pending"

@@ -8,14 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.boot import EXIT_BOOT_ERROR, Role
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, Role
 from ipc.messages import Exited
 from supervisor.worker_pool import (
     ABORT_WINDOW_S,
+    PAUSE_INITIAL_S,
+    PAUSE_MAX_S,
+    STEADY_S,
     ChildSpec,
     GiveUp,
     KillChild,
     PoolCommand,
+    RespawnLater,
     ShutDownChild,
     SlotState,
     SpawnChild,
@@ -40,6 +44,14 @@ def exited(slot: int, incarnation: int, code: int = -9) -> Exited:
 
 def kills(commands: list[PoolCommand]) -> list[KillChild]:
     return [command for command in commands if isinstance(command, KillChild)]
+
+
+def died(pool: WorkerPool, slot: int, incarnation: int, now: float) -> PoolCommand:
+    """What follows its death, the pause before it over."""
+    (answer,) = pool.exited(exited(slot, incarnation), now)
+    if isinstance(answer, RespawnLater):
+        (answer,) = pool.respawn(slot, now + answer.after_s)
+    return answer
 
 
 def started_pool(max_deaths: int = 3) -> WorkerPool:
@@ -69,13 +81,19 @@ def test_a_child_that_cannot_boot_ends_the_agent_at_once() -> None:
     assert "pods-0" in command.reason
 
 
+def test_a_child_that_begins_anew_has_not_died() -> None:
+    pool = started_pool(max_deaths=2)
+    for incarnation in range(1, 9):
+        after = pool.exited(exited(3, incarnation, EXIT_BEGIN_ANEW), float(incarnation))
+        assert after == [SpawnChild(SPECS[2], incarnation + 1)]
+    assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 0
+
+
 def test_more_deaths_than_the_intensity_allows_end_the_agent() -> None:
     pool = started_pool(max_deaths=2)
     for incarnation in (1, 2):
-        [command] = pool.exited(exited(3, incarnation), float(incarnation))
-        assert isinstance(command, SpawnChild)
-    [command] = pool.exited(exited(3, 3), 3.0)
-    assert isinstance(command, GiveUp)
+        assert isinstance(died(pool, 3, incarnation, float(incarnation)), SpawnChild)
+    assert isinstance(died(pool, 3, 3, 3.0), GiveUp)
 
 
 def test_deaths_far_apart_are_forgiven() -> None:
@@ -183,10 +201,9 @@ def test_a_death_that_is_explained_does_not_count_against_the_agent_but_is_told(
     pool = started_pool(max_deaths=1)
     for incarnation in range(1, 6):
         pool.explain(3)
-        assert pool.exited(exited(3, incarnation), 1.0) == [SpawnChild(SPECS[2], incarnation + 1)]
-    assert [command for command in pool.exited(exited(3, 6), 1.0) if isinstance(command, GiveUp)] == []
-    [last] = pool.exited(exited(3, 7), 1.0)
-    assert isinstance(last, GiveUp)
+        assert died(pool, 3, incarnation, 1.0) == SpawnChild(SPECS[2], incarnation + 1)
+    assert isinstance(died(pool, 3, 6, 1.0), SpawnChild)
+    assert isinstance(died(pool, 3, 7, 1.0), GiveUp)
     assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 7
 
 
@@ -236,3 +253,48 @@ def test_a_child_that_is_asked_to_leave_and_then_left_out_is_not_followed_once_i
     pool.declare(SPECS[:2], 10.5)
     assert pool.retire(3, 11.0, GRACE_S) == []
     assert pool.exited(exited(3, 1, 0), 12.0) == []
+
+
+# --- what does not live for long ---------------------------------------------------------------------------------
+
+
+def test_children_that_die_young_come_after_a_pause_that_doubles_and_is_bounded() -> None:
+    pool, now, pauses = started_pool(max_deaths=1000), 0.0, []
+    for incarnation in range(1, 12):
+        (answer,) = pool.exited(exited(3, incarnation), now)
+        if isinstance(answer, RespawnLater):
+            pauses.append(answer.after_s)
+            now += answer.after_s
+            (answer,) = pool.respawn(3, now)
+        assert answer == SpawnChild(SPECS[2], incarnation + 1)
+    assert pauses[:3] == [PAUSE_INITIAL_S, 2 * PAUSE_INITIAL_S, 4 * PAUSE_INITIAL_S], "but for the first"
+    assert pauses[-1] == PAUSE_MAX_S
+    assert pool.exited(exited(3, 12), now + PAUSE_MAX_S + STEADY_S) == [SpawnChild(SPECS[2], 13)], "it has lived"
+
+
+def test_one_that_cannot_be_made_is_tried_again_for_ever_and_ends_no_agent() -> None:
+    pool, now = started_pool(max_deaths=1), 100.0
+    assert pool.exited(exited(3, 1), now) == [SpawnChild(SPECS[2], 2)]
+    for incarnation in range(2, 100):
+        (later,) = pool.not_born(3, incarnation)
+        assert isinstance(later, RespawnLater)
+        assert PAUSE_INITIAL_S <= later.after_s <= PAUSE_MAX_S
+        now += later.after_s
+        assert pool.respawn(3, now) == [SpawnChild(SPECS[2], incarnation + 1)]
+    assert pool.not_born(3, 7) == [], "long ago"
+    pool.spawned(3, 100, 7)
+    assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 1
+
+
+def test_nobody_comes_after_a_pause_that_is_not_wanted_any_more() -> None:
+    pool = started_pool()
+    pool.not_born(3, 1)
+    pool.declare(SPECS[:2], 1.0)
+    pool.retire(3, 1.0, 1.0)
+    assert pool.respawn(3, 2.0) == []
+    assert pool.declare(SPECS, 3.0) == [SpawnChild(SPECS[2], 2)]
+    assert pool.respawn(3, 4.0) == [], "somebody is there"
+    pool.not_born(3, 2)
+    pool.stop(signal.SIGTERM)
+    assert pool.respawn(3, 5.0) == []
+    assert pool.not_born(3, 2) == []

@@ -22,7 +22,7 @@ from workers.node_worker import run_node_worker
 from workers.runtime import Runtime
 
 SLOT = 0
-DEADLINE_S = 120.0
+DEADLINE_S = 600.0
 
 T = TypeVar("T")
 
@@ -97,9 +97,11 @@ async def node_worker(
     *,
     instance: str = "one",
     relist_period_s: float = 10.0,
+    quiet_relist_period_s: float = 300.0,
     pod_rows: int = 64,
     pod_row_bytes: int = 16 * 1024,
     pod_logs_dir: Path = Path("/nonexistent"),
+    answers: asyncio.Event | None = None,
 ) -> AsyncIterator[Master]:
     """The worker's whole life; leaving the block shuts it down in order and hands on what it raised."""
     near, far = socket.socketpair()
@@ -110,6 +112,7 @@ async def node_worker(
         podman_socket="",
         pod_logs_dir=str(pod_logs_dir),
         relist_period_s=relist_period_s,
+        quiet_relist_period_s=quiet_relist_period_s,
     )
     context = ChildContext(
         slot=SLOT, incarnation=1, role=Role.NODE_WORKER, settings=settings, link=far, listen=None, board=board
@@ -119,7 +122,7 @@ async def node_worker(
     theirs: Channel[NodeWorkerReport, NodeWorkerCommand] = await Channel.open(far, NodeWorkerReport, NodeWorkerCommand)
     ours: Channel[NodeWorkerCommand, NodeWorkerReport] = await Channel.open(near, NodeWorkerCommand, NodeWorkerReport)
     master = Master(ours, board)
-    worker = asyncio.create_task(run_node_worker(context, theirs, runtime, clock, writer, random.Random(1)))
+    worker = asyncio.create_task(run_node_worker(context, theirs, runtime, clock, writer, random.Random(1), answers))
     keeping = asyncio.create_task(master.keep())
     try:
         yield master

@@ -15,6 +15,7 @@ from ipc.clock import Clock
 from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
 from ipc.runtime import ContainerState, RuntimePodStatus
 from tests.fakes.clock import SimClock
+from tests.fakes.dialer import FakeDialer
 from tests.fakes.pulls import LocalPulls
 from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE
@@ -22,6 +23,7 @@ from workers import labels
 from workers.images import ImageManager
 from workers.observe import container_state, pod_status
 from workers.pod_actions import ContainerStart
+from workers.pod_network import Dialer
 from workers.pod_worker import answer
 from workers.restart import crash_loop_limits
 from workers.runtime import Runtime, SpecDict
@@ -40,13 +42,23 @@ ROUND_S = 301.0
 class Host:
     """One pod's world."""
 
-    def __init__(self, logs_dir: Path, clock: Clock, new_runtime: Callable[[], Runtime], instance: str) -> None:
+    def __init__(
+        self,
+        logs_dir: Path,
+        clock: Clock,
+        new_runtime: Callable[[], Runtime],
+        instance: str,
+        dialer: Dialer | None = None,
+        host_ip: str = "",
+    ) -> None:
         self.clock = clock
         self.logs_dir = logs_dir
         self.pods_dir = logs_dir.with_name(f"{logs_dir.name}.pods")
         self.events: list[EventReport] = []
         self._new_runtime = new_runtime
         self._instance = instance
+        self._dialer = dialer or FakeDialer()
+        self._host_ip = host_ip
         self._eyes = new_runtime()
         self._board = Board.create(worker_slots=1, pod_rows=1)
         self._generations = itertools.count(1)
@@ -63,6 +75,8 @@ class Host:
             instance=self._instance,
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
+            dialer=self._dialer,
+            host_ip=self._host_ip,
             mutations=Turns(OwnSlots(4)),
             order=itertools.count(),
             report=self._take_event,

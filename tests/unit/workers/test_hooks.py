@@ -454,7 +454,7 @@ def test_a_start_waits_for_the_post_start_hook(
         (exec_hook("no-such-command"), "exec hook of container a did not run: Command"),
         (
             LifecycleHandler(http_get=HTTPGetAction(port=80)),
-            "httpGet hook of container a: no HTTP request can be made into a pod yet",
+            "httpGet hook of container a: nobody dials into pods here",
         ),
         (LifecycleHandler(tcp_socket=TCPSocketAction(port=80)), "hook of container a: invalid handler"),
     ],

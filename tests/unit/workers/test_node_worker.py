@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from ipc.messages import (
     Relist,
     Relisted,
     RuntimeHealth,
+    ServiceSilent,
     StartPull,
     Track,
     Untrack,
@@ -33,11 +35,14 @@ from tests.fakes.clock import SimClock, simulate
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from tests.unit.workers.node_worker_harness import SLOT, Master, node_worker
 from workers import labels, pod_logs, start_error
-from workers.node_worker import HINTS, KNOWN_END_S, RETRY_MAX_S, ROUND_S, retry_delay_s
-from workers.runtime import InspectedContainer, RuntimeEvent
+from workers.doubts import STUCK_SLACK_S
+from workers.node_worker import HINTS, KNOWN_END_S, LIVENESS_PERIOD_S, RETRY_MAX_S, ROUND_S, retry_delay_s
+from workers.runtime import ErrorKind, InspectedContainer, ListedContainer, RuntimeCallError, RuntimeEvent
 
 IMAGE = "localhost/x:latest"
 NEVER_S = 1e9
+GROWN = 6
+"""After so many quiet relists they are as rare as they get."""
 FOREVER = ("sleep", "1000000")
 
 
@@ -315,10 +320,10 @@ async def test_lost_hints_only_delay() -> None:
 async def test_the_relist_period_grows_while_nothing_is_new_and_varies_by_a_fifth() -> None:
     host = Host()
     async with host.worker() as master:
-        gaps = await _gaps_between_relists(master, 30)
-        assert all(16.0 <= gap <= 24.01 for gap in gaps[:1])
-        assert all(24.0 <= gap <= 36.01 for gap in gaps[1:])
-        assert max(gaps[1:]) - min(gaps[1:]) > 6.0
+        gaps = await _gaps_between_relists(master, 40)
+        for gap, period_s in zip(gaps, (10, 20, 40, 80, 160, *[300] * 35), strict=True):
+            assert 0.8 * period_s <= gap <= 1.2 * period_s + 0.01
+        assert max(gaps[5:]) - min(gaps[5:]) > 60.0
 
 
 async def _gaps_between_relists(master: Master, count: int) -> list[float]:
@@ -337,16 +342,78 @@ async def test_what_was_missed_makes_the_next_relist_come_sooner() -> None:
     host.running("u2")
     async with host.worker() as master:
         master.send(Track(uid="u1", row=0), Track(uid="u2", row=1))
-        await _gaps_between_relists(master, 5)
+        await _gaps_between_relists(master, GROWN)
         host.podman.mute = True
         host.running("u1", 1)
-        missed, sooner, *later = await _gaps_between_relists(master, 4)
-        assert missed >= 24.0
+        missed, sooner, *later = await _gaps_between_relists(master, GROWN + 2)
+        assert missed >= 240.0
         assert sooner <= 12.01
         assert 16.0 <= later[0] <= 24.01
         host.podman.mute = False
         host.podman.exit(container)  # told by its pidfd: no reason for doubt
-        assert min(await _gaps_between_relists(master, 4)) >= 24.0
+        assert min(await _gaps_between_relists(master, 4)) >= 240.0
+
+
+@simulated
+async def test_relists_that_somebody_asks_for_say_nothing_of_quiet() -> None:
+    host = Host()
+    async with host.worker() as master:
+        for _ in range(10):
+            before = len(master.reports)
+            master.send(Relist())
+            await master.first(Relisted, after=before)
+        assert (await _gaps_between_relists(master, 1))[0] <= 12.01
+
+
+@simulated
+async def test_what_stops_for_ever_is_looked_at_alone_until_its_time_is_over() -> None:
+    host = Host()
+    container = host.container(host.pod("u1"), "u1", **{labels.GRACE_PERIOD_S: "20"})
+    host.podman.start_container(container)
+    for number in range(9):
+        host.running(f"other{number}")
+    async with host.worker() as master:
+        master.send(Track(uid="u1", row=0))
+        await _gaps_between_relists(master, GROWN)
+        host.podman.abandon(container, "stopping")
+        before, began, relists = len(master.reports), host.now(), host.calls("list_containers")
+        master.send(Observe(uids=("u1",)))  # as after a sync that could not end it
+        await master.observation("u1", lambda s: s.containers[0].state is ContainerState.UNKNOWN, before)
+        assert host.now() < began + 20 + STUCK_SLACK_S + 10.1
+        assert host.calls("list_containers") == relists
+
+
+@simulated
+async def test_a_podman_that_hangs_while_nothing_happens_is_missed_soon() -> None:
+    host = Host()
+    host.running("u1")
+    async with host.worker() as master:
+        await _gaps_between_relists(master, GROWN)
+        before, began = len(master.reports), host.now()
+        host.runtime.fail(1, Flavour.TIMED_OUT, "version")
+        sick = await master.first(RuntimeHealth, after=before)
+        assert not sick.healthy
+        assert host.now() <= began + LIVENESS_PERIOD_S + 1.0
+        await master.first(RuntimeHealth, lambda health: health.healthy, after=before)
+        assert (await _gaps_between_relists(master, 1))[0] <= 24.01
+
+
+@simulated
+async def test_a_container_that_cannot_be_watched_any_more_brings_the_next_relist_forward() -> None:
+    host = Host()
+    host.running("u1")
+    async with host.worker() as master:
+        await _gaps_between_relists(master, GROWN)
+
+        def fail(container: InspectedContainer) -> int | None:
+            raise OSError("too many open files")
+
+        host.runtime.open_process = fail  # type: ignore[method-assign]
+        before, began = len(master.reports), host.now()
+        host.running("u2")
+        master.send(Observe(uids=("u2",)))
+        relisted = await master.first(Relisted, after=before)
+        assert relisted.started_at <= began + 10.1
 
 
 @simulated
@@ -354,7 +421,7 @@ async def test_a_state_that_does_not_last_is_looked_at_often() -> None:
     host = Host()
     container = host.running("u1")
     async with host.worker() as master:
-        await _gaps_between_relists(master, 5)
+        await _gaps_between_relists(master, GROWN)
         host.podman.abandon(container, "removing")
         await _gaps_between_relists(master, 1)
         assert max(await _gaps_between_relists(master, 5)) <= 12.01
@@ -377,7 +444,7 @@ async def test_what_cannot_be_watched_is_found_by_relists_that_stay_frequent() -
         host.podman.exit(container)
         host.runtime.open_process = open_process  # type: ignore[method-assign]
         await master.observation("u1", lambda s: s.containers[0].state is ContainerState.EXITED, len(master.reports))
-        assert min((await _gaps_between_relists(master, 6))[3:]) >= 24.0
+        assert min((await _gaps_between_relists(master, GROWN + 3))[GROWN:]) >= 240.0
 
 
 async def _quiet_calls(pods: int, minutes: int) -> dict[str, int]:
@@ -387,19 +454,20 @@ async def _quiet_calls(pods: int, minutes: int) -> dict[str, int]:
         host.running(f"u{number}")
     async with host.worker(pod_rows=pods) as master:
         master.send(*(Track(uid=f"u{number}", row=number) for number in range(pods)))
-        await _gaps_between_relists(master, 3)
+        await _gaps_between_relists(master, GROWN)
         before = Counter(host.runtime.calls)
         await asyncio.sleep(60 * minutes)
         return dict(Counter(host.runtime.calls) - before)
 
 
 def test_when_nothing_happens_the_number_of_calls_does_not_depend_on_the_number_of_pods() -> None:
-    minutes = 10
+    minutes = 60
     few, many = (simulate(partial(_quiet_calls, pods, minutes)) for pods in (60, 300))
-    assert few.keys() == many.keys() == {"list_containers", "list_empty_pods"}
+    assert few.keys() == many.keys() == {"list_containers", "list_empty_pods", "version"}
     for calls in (few, many):
-        # A relist every 24 to 36 seconds.
-        assert all(1.6 * minutes <= count <= 2.6 * minutes for count in calls.values())
+        assert 1.8 * minutes <= calls.pop("version") <= 2.0 * minutes
+        # A relist every 4 to 6 minutes.
+        assert all(minutes / 6 - 1 <= count <= minutes / 4 + 1 for count in calls.values())
 
 
 @simulated
@@ -569,7 +637,7 @@ async def test_a_service_that_goes_and_comes_back_is_told_once_each() -> None:
 
 
 @simulated
-async def test_a_relist_that_misses_a_pod_is_none() -> None:
+async def test_a_relist_names_the_pod_that_it_could_not_look_at_and_is_soon_repeated() -> None:
     host = Host()
     host.running("u1")
     async with host.worker(relist_period_s=NEVER_S) as master:
@@ -580,12 +648,137 @@ async def test_a_relist_that_misses_a_pod_is_none() -> None:
         host.runtime.fail(1, Flavour.TIMED_OUT, "inspect_container")
         before, asked_at = len(master.reports), host.now()
         master.send(Relist())
-        await master.observation("u3", after=before)
-        assert master.count(Relisted) == 1
-        await master.observation("u2", lambda status: bool(status.containers), after=before)
         relisted = await master.first(Relisted, after=before)
-        assert relisted.started_at > asked_at + retry_delay_s(1) / 2
+        assert (relisted.unseen, {seen.uid for seen in relisted.changed}) == (("u2",), {"u1", "u3"})
+        await master.observation("u2", lambda status: bool(status.containers), after=before)
+        relisted = await master.first(Relisted, lambda report: not report.unseen, after=before)
+        assert asked_at + retry_delay_s(1) / 2 < relisted.started_at < asked_at + 1.0
         assert "u1" in {seen.uid for seen in relisted.changed}
+
+
+@pytest.mark.parametrize("is_infra_gone", [False, True])
+def test_a_pod_that_can_never_be_looked_at_keeps_no_relist_from_succeeding(is_infra_gone: bool) -> None:
+    async def main() -> None:
+        host = Host()
+        bad = host.podman.container(host.running("bad"))
+        if is_infra_gone:
+            del host.podman.containers[host.podman.pods[bad.pod_id].infra_id]
+        host.podman.unreadable.add(bad.pod_id if is_infra_gone else bad.id)
+        host.running("good")
+        async with host.worker() as master:
+            relisted = await master.first(Relisted, after=len(master.reports) - 1)
+            for _ in range(3):
+                assert (relisted.unseen, [seen.uid for seen in relisted.changed]) == (("bad",), ["good"])
+                relisted = await master.first(Relisted, after=len(master.reports))
+            assert master.count(RuntimeHealth) == 1, "it is no matter of Podman's as a whole"
+            await asyncio.sleep(100)
+            before = master.count(Relisted)
+            await asyncio.sleep(100)
+            assert master.count(Relisted) - before <= 100 / RETRY_MAX_S + 2
+            host.podman.unreadable.clear()
+            await master.observation("bad", after=len(master.reports))
+            relisted = await master.first(Relisted, lambda report: not report.unseen, after=len(master.reports))
+            assert {seen.uid for seen in relisted.changed} == {"bad", "good"}
+
+    simulate(main)
+
+
+@simulated
+async def test_a_podman_that_goes_away_during_a_relist_is_no_pod_s_fault() -> None:
+    host = Host(latency_s=0.1)
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        host.podman.mute = True
+        host.running("u1")
+        before = len(master.reports)
+        master.send(Relist())
+        await asyncio.sleep(0.15)
+        assert host.calls("inspect_container") == 2, "under way"
+        host.runtime.down = True
+        assert not (await master.first(RuntimeHealth, after=before)).healthy
+        host.runtime.down = False
+        relisted = await master.first(Relisted, after=before)
+        assert ([seen.uid for seen in relisted.changed], relisted.unseen) == (["u1"], ())
+        assert master.count(LookFailed) == 0
+
+
+@simulated
+async def test_when_the_breaker_closes_nobody_waits_for_the_next_try() -> None:
+    host = Host()
+    host.running("u1")
+    answers = asyncio.Event()
+    async with host.worker(answers=answers) as master:
+        host.runtime.down = True
+        master.send(Observe(uids=("u1",)))
+        await master.first(RuntimeHealth, lambda health: not health.healthy)
+        await asyncio.sleep(100)
+        tries = host.calls("version")
+        async with asyncio.timeout(RETRY_MAX_S + 1):
+            while host.calls("version") == tries:  # noqa: ASYNC110 - simulated time
+                await asyncio.sleep(0.1)
+        host.runtime.down = False
+        came_back_at, before = host.now(), len(master.reports)
+        answers.set()
+        await master.first(Relisted, after=before)
+        assert host.now() < came_back_at + 0.5
+        calls = len(host.runtime.calls)
+        answers.set()
+        await asyncio.sleep(1.0)
+        assert len(host.runtime.calls) == calls, "only who was away comes back"
+
+
+def test_a_stream_of_events_that_breaks_before_podman_has_ever_answered_is_no_news(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def told() -> int:
+        return sum("stream of events" in record.getMessage() for record in caplog.records)
+
+    caplog.set_level(logging.INFO)
+
+    async def main() -> None:
+        host = Host()
+        host.runtime.down = True
+        async with node_worker(host.runtime, host.clock) as master:
+            await asyncio.sleep(60.0)
+            assert told() == 0
+            host.runtime.down = False
+            await master.first(Relisted)
+            await asyncio.sleep(RETRY_MAX_S)
+            host.runtime.down = True
+            host.podman.break_events()
+            await asyncio.sleep(60.0)
+            assert told() == 1, "once, however often it is tried"
+        await host.runtime.close()
+
+    simulate(main)
+
+
+@simulated
+async def test_a_podman_that_lists_nothing_for_ever_is_told_of_now_and_then() -> None:
+    """It answers `version`, so that the breaker stays closed, and pings. One that is only slow is left alone."""
+    host = Host()
+    host.running("u1")
+    slow_s = 0.0
+
+    async def list_containers() -> tuple[ListedContainer, ...]:
+        await asyncio.sleep(min(slow_s, 30.0))
+        if slow_s >= 30.0:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, "list_containers", "no answer within 30 s")
+        return await FakeRuntime.list_containers(host.runtime)
+
+    host.runtime.list_containers = list_containers  # type: ignore[method-assign]
+    async with host.worker() as master:
+        slow_s = 25.0
+        await asyncio.sleep(1000)
+        assert master.count(ServiceSilent) == 0
+        slow_s = 60.0
+        await asyncio.sleep(80)
+        assert master.count(ServiceSilent) == 0
+        await asyncio.sleep(1000)
+        assert 1080 / 200 - 1 <= master.count(ServiceSilent) <= 1080 / 150
+        slow_s, told = 0.0, master.count(ServiceSilent)
+        await master.first(Relisted, after=len(master.reports))
+        await asyncio.sleep(1000)
+        assert master.count(ServiceSilent) == told
 
 
 @simulated

@@ -92,6 +92,12 @@ def test_a_sandbox_is_ready_only_while_its_infra_container_runs(state: str) -> N
     assert sandbox.state is SandboxState.NOT_READY
 
 
+@pytest.mark.parametrize(("ticks", "told"), [(99, (77, 99)), (0, (0, 0))], ids=["its own process", "a stranger's pid"])
+def test_a_sandbox_tells_which_process_it_is(ticks: int, told: tuple[int, int]) -> None:
+    [sandbox] = pod_status(UID, [listed_pod()], [infra(start_ticks=ticks)], 5.0).sandboxes
+    assert (sandbox.infra_pid, sandbox.infra_start_ticks) == told
+
+
 def test_a_sandbox_without_its_infra_container_is_not_ready() -> None:
     (sandbox,) = pod_status(UID, [listed_pod()], [inspected("c1")], 5.0).sandboxes
     assert (sandbox.state, sandbox.created_at) == (SandboxState.NOT_READY, 100.0)

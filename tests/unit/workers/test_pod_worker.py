@@ -41,6 +41,7 @@ from ipc.messages import (
 )
 from ipc.probe_results import ProbeResult, ProbeType
 from ipc.runtime import RuntimePodStatus
+from tests.fakes.dialer import FakeDialer
 from tests.fakes.runtime import FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers.observe import pod_status
@@ -108,7 +109,9 @@ async def master(tmp_path: Path) -> AsyncIterator[Master]:
     channel = await Channel.open(ours, PodWorkerCommand, PodWorkerReport)
     row_writer = board.worker_writer(SLOT)
     row_writer.begin(os.getpid(), 7)
-    worker = asyncio.create_task(run_pod_worker(context, link, runtime, clock, row_writer, attempt, random.Random(0)))
+    worker = asyncio.create_task(
+        run_pod_worker(context, link, runtime, clock, row_writer, FakeDialer(), attempt, random.Random(0))
+    )
     made = Master(channel, board, runtime)
     assert await made.hear() == Ready(pid=os.getpid())
     yield made

@@ -49,6 +49,22 @@ def test_the_monitors_child_is_the_container(monitored: tuple[int, int]) -> None
     os.close(pidfd)
 
 
+def test_when_a_process_was_started(monitored: tuple[int, int]) -> None:
+    conmon, pid = monitored
+    ticks = processes.start_ticks(pid)
+    assert 0 < processes.start_ticks(conmon) <= ticks
+    assert processes.start_ticks_of(inspected(ID, pid=pid, conmon_pid=conmon)) == ticks
+    stranger = inspected(ID.replace("5", "6"), pid=pid, conmon_pid=conmon, started_at=1.0)
+    assert processes.start_ticks_of(stranger) == 0
+
+
+def test_a_process_that_is_gone_was_never_started() -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    assert processes.start_ticks(process.pid) == 0
+    assert processes.start_ticks_of(inspected(ID, pid=0)) == 0
+
+
 def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> None:
     conmon, pid = monitored
     other = inspected(ID.replace("5", "6"), pid=pid, conmon_pid=conmon, started_at=wall() - 10_000)

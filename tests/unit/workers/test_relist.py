@@ -11,6 +11,7 @@ from workers.relist import (
     is_list_cheaper,
     is_same_run,
     members_by_uid,
+    relist_period_s,
     to_inspect,
     unlisted_pods,
 )
@@ -102,3 +103,27 @@ def test_pods_whose_infra_container_is_missing_must_be_asked_for() -> None:
 )
 def test_one_list_is_cheaper_than_many_single_looks(asked: int, containers: int, cheaper: bool) -> None:
     assert is_list_cheaper(asked, containers) is cheaper
+
+
+@pytest.mark.parametrize(
+    ("quiet_relists", "list_s", "period_s"),
+    [
+        (0, 0.06, 10.0),
+        (1, 0.06, 20.0),
+        (4, 0.06, 160.0),
+        (5, 0.06, 300.0),
+        (10_000, 0.06, 300.0),
+        (0, 12.0, 48.0),
+        (1, 12.0, 240.0),
+        (5, 12.0, 300.0),
+        (5, 30.0, 600.0),
+    ],
+)
+def test_relists_become_rare_and_never_take_more_than_a_part_of_the_time(
+    quiet_relists: int, list_s: float, period_s: float
+) -> None:
+    assert relist_period_s(10.0, 300.0, quiet_relists, list_s) == pytest.approx(period_s)
+
+
+def test_a_longest_period_below_the_shortest_does_not_count() -> None:
+    assert {relist_period_s(60.0, 30.0, quiet, 0.0) for quiet in range(5)} == {60.0}

@@ -235,9 +235,9 @@ async def test_an_exec_whose_start_hangs_ends_its_thread_with_its_time(path: Pat
     hang = threading.Event()
 
     def answer(connection: socket.socket, number: int) -> bool:
-        if number == 1:
-            body = b'{"Id":"e1"}'
-            connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        bodies = {1: b'{"Id":"c","State":{"Status":"running"}}', 2: b'{"Id":"e1"}'}
+        if body := bodies.get(number):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             return True
         return hang.wait(DEADLINE_S) and False
 

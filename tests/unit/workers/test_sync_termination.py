@@ -179,6 +179,20 @@ def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
     on_host(tmp_path, scenario)
 
 
+def test_a_container_of_a_pod_that_stays_and_does_not_die_ends_its_sync_and_is_told_of(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a"))
+        host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]
+        for tries in (1, 2):
+            done = await host.sync(pod("b"))
+            assert done.error == "KillContainerError"
+            told = [e for e in host.events if (e.type, e.reason) == ("Warning", "FailedKillContainer")]
+            assert len(told) == tries
+            assert told[-1].message.startswith("error killing container a: still runs")
+
+    on_host(tmp_path, scenario)
+
+
 def test_what_does_not_die_is_reported(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a")

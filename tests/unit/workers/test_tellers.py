@@ -27,6 +27,9 @@ async def test_the_state_is_on_the_board_and_a_silence_reaches_the_master() -> N
     teller = NodeTeller(writer, channel)
     teller.breaker_changed(BreakerState.OPEN)
     assert worker_view(INFO, board.read_worker(0), 1.0).breaker == "Open"
+    assert not teller.answers.is_set()
+    teller.breaker_changed(BreakerState.CLOSED)
+    assert teller.answers.is_set()
     teller.silent("no answer within 3.0 s")
     async with asyncio.timeout(5):
         assert await master.receive() == ServiceSilent(message="no answer within 3.0 s")

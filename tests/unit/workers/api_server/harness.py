@@ -33,9 +33,12 @@ from ipc.messages import (
     WorkerInfo,
 )
 from workers.api_server import run_api_server
+from workers.pod_network import Dialer
 
 DEADLINE_S: Final = 10.0
 SLOT: Final = 1
+PODMAN_SOCKET: Final = "podman.sock"
+"""In the server's directory; nobody listens there unless a test does."""
 STARTED: Final = 1_700_000_000.0
 """When everything in these tests began, in epoch seconds."""
 DONE: Final = {"terminated": {"exitCode": 0, "reason": "Completed", "containerID": "podman://done"}}
@@ -219,7 +222,9 @@ async def watching(master: Master, path: str = "/api/v1/pods", **query: str) -> 
 
 
 @contextlib.asynccontextmanager
-async def api_server(directory: Path, listen: socket.socket | None = None) -> AsyncIterator[Master]:
+async def api_server(
+    directory: Path, listen: socket.socket | None = None, dialer: Dialer | None = None
+) -> AsyncIterator[Master]:
     """Start it, hand out its master, and see it end properly."""
     board = Board.create(worker_slots=4, pod_rows=4)
     ours, theirs = socket.socketpair()
@@ -232,7 +237,10 @@ async def api_server(directory: Path, listen: socket.socket | None = None) -> As
         incarnation=1,
         role=Role.API_SERVER,
         settings=WorkerSettings(
-            instance="test", node_name="node-1", podman_socket="/nowhere", pod_logs_dir=str(master.logs_dir)
+            instance="test",
+            node_name="node-1",
+            podman_socket=str(directory / PODMAN_SOCKET),
+            pod_logs_dir=str(master.logs_dir),
         ),
         link=theirs,
         listen=listening,
@@ -242,7 +250,7 @@ async def api_server(directory: Path, listen: socket.socket | None = None) -> As
     writer.begin(1234, 1)
     writer.beat(monotonic())
     link = await Channel.open(theirs, ApiServerRequest, ApiServerFeed)
-    server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer))
+    server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer, dialer))
     served = asyncio.create_task(master.serve())
     try:
         yield master

@@ -1,0 +1,40 @@
+"""Which container of a pod a command means that names none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+_NAMED: Final = (("containers", ""), ("ephemeralContainers", " (ephem)"), ("initContainers", " (init)"))
+"""In which order they are named to somebody who can choose (podcmd.go, AllContainerNames)."""
+
+Json = Mapping[str, Any]
+
+
+def container_names(pod: Json, *kinds: str) -> list[str]:
+    """Of these lists of the spec, in their order."""
+    return [container["name"] for kind in kinds for container in pod["spec"].get(kind, ())]
+
+
+def find_container(pod: Json, name: str) -> Json | None:
+    """Of whatever kind."""
+    every = (container for kind, _ in _NAMED for container in pod["spec"].get(kind, ()))
+    return next((container for container in every if container["name"] == name), None)
+
+
+def default_container(pod: Json, *, quiet: bool = False) -> str:
+    """The annotated one, of whatever kind, else the first, which is said on stderr unless ``quiet`` (podcmd.go,
+    FindOrDefaultContainerByName)."""
+    annotated = str(pod["metadata"].get("annotations", {}).get(_DEFAULT_CONTAINER, ""))
+    if annotated and find_container(pod, annotated) is not None:
+        return annotated
+    if annotated and not quiet:
+        click.echo(f'Default container name "{annotated}" not found in pod {pod["metadata"]["name"]}', err=True)
+    first = container_names(pod, "containers")[0]
+    shown = [f"{name}{mark}" for kind, mark in _NAMED for name in container_names(pod, kind)]
+    if len(shown) > 1 and not quiet:
+        click.echo(f'Defaulted container "{first}" out of: {", ".join(shown)}', err=True)
+    return first

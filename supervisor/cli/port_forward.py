@@ -1,0 +1,304 @@
+"""`rootlet port-forward`: local sockets, each connection to which is one stream to the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from ipc.duplex import Duplex
+from ipc.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
+from supervisor.cli.forwarded_ports import (
+    LOCALHOST,
+    ForwardedPort,
+    Json,
+    ListenAddress,
+    forwarded_port,
+    listen_addresses,
+)
+from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, namespace_option, split_pod_name
+from supervisor.client import AgentClient, AgentError, pod_path, pods_path
+from supervisor.reflector import Reflector
+from supervisor.stream_client import StreamClient
+
+MAX_CONNECTIONS: Final = 200
+"""Most at once; the next ones wait to be accepted. The agent has as many for everybody."""
+BACKLOG: Final = 128
+PORT_BYTES: Final = 2
+"""Each channel begins with the port's number."""
+LOST: Final = "error: lost connection to pod"
+ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_OVER: Final = frozenset(("Succeeded", "Failed"))
+
+
+class Listener(msgspec.Struct, frozen=True):
+    """A socket that listens, and what it stands for."""
+
+    sock: socket.socket
+    port: ForwardedPort
+    """With the port that was really taken."""
+
+
+@click.command("port-forward")
+@click.argument("pod", metavar="POD")
+@click.argument("ports", nargs=-1, required=True, metavar="[LOCAL:]REMOTE...")
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    default=(LOCALHOST,),
+    help="Addresses to listen on, separated by commas: IP addresses, or localhost for 127.0.0.1 and ::1.",
+)
+@namespace_option
+@agent_options
+@click.pass_context
+def port_forward(
+    ctx: click.Context, pod: str, ports: tuple[str, ...], addresses: tuple[str, ...], namespace: str
+) -> None:
+    """Forward local ports to ports of a pod, whatever network that has, until it goes.
+
+    \b
+    rootlet port-forward web 8080:80          localhost:8080 to the pod's port 80
+    rootlet port-forward web 5000 :http       5000 to 5000, and any free port to the one that is named http
+    rootlet port-forward --address 0.0.0.0 pod/web 8080:80
+    """
+    name = split_pod_name(pod)
+    with agent(ctx) as client, contextlib.ExitStack() as stack:
+        found = client.get(pod_path(namespace, name))
+        phase = found["status"].get("phase", "")
+        if phase != "Running":
+            raise Failure(
+                f"unable to forward port because pod is not running. Current status={phase}", prefix="error: "
+            )
+        wanted = [forwarded_port(text, found) for text in ports]
+        places = listen_addresses(addresses)
+        listeners = [each for port in wanted for each in _listen(port, places, stack)]
+        if not listeners:
+            raise Failure(f"unable to listen on any of the requested ports: {' '.join(ports)}", prefix="error: ")
+        forwarding = _Forwarding(chosen_socket(ctx), f"{pod_path(namespace, name)}/portforward", listeners)
+        watch = _Watch(client, namespace, found)
+        asyncio.run(_until_over(forwarding, watch))
+
+
+def _listen(port: ForwardedPort, places: list[ListenAddress], stack: contextlib.ExitStack) -> list[Listener]:
+    """On every address, with one number on all. Tells of those that cannot be had (portforward.go, listenOnPort)."""
+    made: list[Listener] = []
+    problems: list[tuple[ListenAddress, str]] = []
+    for place in places:
+        try:
+            sock = stack.enter_context(_bound(place, port.local))
+        except OSError as error:
+            problems.append((place, f"{_shown(place.host, port.local)}: {error.strerror}"))
+            continue
+        port = ForwardedPort(sock.getsockname()[1], port.remote)
+        made.append(Listener(sock, port))
+        click.echo(f"Forwarding from {_shown(place.host, port.local)} -> {port.remote}")
+    if any(not place.optional for place, _ in problems) or (problems and not made):
+        words = ", ".join(text for _, text in problems)
+        click.echo(f"Unable to listen on port {port.local}: {words}", err=True)
+    return made
+
+
+def _bound(place: ListenAddress, port: int) -> socket.socket:
+    sock = socket.socket(place.family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if place.family is socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind((place.host, port))
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# --- until when --------------------------------------------------------------------------------------------------
+
+
+class _Watch:
+    """Looks, in a thread of its own, whether the pod is still there."""
+
+    def __init__(self, client: AgentClient, namespace: str, pod: Json) -> None:
+        self._uid = pod["metadata"]["uid"]
+        selector = f"metadata.name={pod['metadata']['name']}"
+        self._pods = Reflector(client, pods_path(namespace), {"fieldSelector": selector})
+
+    def start(self, over: Callable[[str], None]) -> None:
+        """``over`` is called, in that thread, with why, when the pod has gone or nobody can tell any more."""
+        threading.Thread(target=lambda: over(self._why()), daemon=True).start()
+
+    def _why(self) -> str:
+        try:
+            self._pods.list()
+            if not self._is_there():
+                return LOST
+            for _ in self._pods.events():
+                if not self._is_there():
+                    return LOST
+        except AgentError as error:
+            return f"{LOST}: {error}"
+        return LOST
+
+    def _is_there(self) -> bool:
+        pod = self._pods.objects.get(self._uid)
+        return pod is not None and pod["status"].get("phase") not in _OVER
+
+
+async def _until_over(forwarding: _Forwarding, watch: _Watch) -> None:
+    """Raises Failure when the pod goes. An interrupt is how this command usually ends: exit code 0, as kubectl's."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[str | int] = loop.create_future()
+
+    def settle(why: str | int) -> None:
+        if not over.done():
+            over.set_result(why)
+
+    def told(why: str) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: it was over already
+            loop.call_soon_threadsafe(settle, why)
+
+    for signum in ENDING_SIGNALS:
+        loop.add_signal_handler(signum, settle, int(signum))
+    watch.start(told)
+    running = asyncio.ensure_future(forwarding.run())
+    try:
+        await asyncio.wait((over, running), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        running.cancel()
+        (outcome,) = await asyncio.gather(running, return_exceptions=True)
+    if not over.done():
+        raise _failure(outcome)
+    why = over.result()
+    if isinstance(why, str):
+        raise Failure(why, prefix="")
+    if why != signal.SIGINT:
+        raise click.exceptions.Exit(128 + why)
+
+
+def _failure(outcome: BaseException | None) -> BaseException:
+    """Of what has ended the forwarding itself. A broken pipe ends every command without a word."""
+    if isinstance(outcome, OSError) and not isinstance(outcome, BrokenPipeError):
+        return Failure(f"no connection can be taken any more: {outcome.strerror}")
+    return outcome or Failure(LOST, prefix="")
+
+
+# --- connections -------------------------------------------------------------------------------------------------
+
+
+class _Forwarding:
+    """All connections of one command."""
+
+    def __init__(self, socket_path: Path, path: str, listeners: list[Listener]) -> None:
+        self._socket_path = socket_path
+        self._path = path
+        self._listeners = listeners
+        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
+
+    async def run(self) -> None:
+        """For ever. Raises OSError when nothing can be accepted or told any more."""
+        try:
+            async with StreamClient(self._socket_path) as client, asyncio.TaskGroup() as tasks:
+                for listener in self._listeners:
+                    tasks.create_task(self._accept(listener, client, tasks))
+        except* OSError as group:
+            raise _first(group) from None
+
+    async def _accept(self, listener: Listener, client: StreamClient, tasks: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._turns.acquire()
+            sock, _ = await loop.sock_accept(listener.sock)
+            tasks.create_task(self._serve(sock, listener.port, client))
+
+    async def _serve(self, sock: socket.socket, port: ForwardedPort, client: StreamClient) -> None:
+        try:
+            with contextlib.closing(sock):
+                click.echo(f"Handling connection for {port.local}")
+                problem = await self._forward(sock, port, client)
+                if problem:
+                    click.echo(
+                        f"error: an error occurred forwarding {port.local} -> {port.remote}: {problem}", err=True
+                    )
+        finally:
+            self._turns.release()
+
+    async def _forward(self, sock: socket.socket, port: ForwardedPort, client: StreamClient) -> str:
+        """What went wrong, for people. Then the connection is reset, as if the pod had done so."""
+        connection = Duplex(sock)
+        try:
+            async with client.opened(self._path, [("ports", str(port.remote))]) as channels:
+                problem = await _copy(channels, connection)
+        except AgentError as error:
+            problem = str(error)
+        if problem:
+            connection.reset()
+        return problem
+
+
+async def _copy(channels: ChannelSocket, connection: Duplex) -> str:
+    sending = asyncio.ensure_future(_to_pod(channels, connection))
+    receiving = asyncio.ensure_future(_from_pod(channels, connection))
+    try:
+        await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
+        return receiving.result() if receiving.done() else ""
+    finally:
+        sending.cancel()
+        receiving.cancel()
+        await asyncio.gather(sending, receiving, return_exceptions=True)
+
+
+async def _to_pod(channels: ChannelSocket, connection: Duplex) -> None:
+    """What comes here, and its end; back only when it broke off."""
+    try:
+        while data := await connection.read(CHUNK_BYTES):
+            await channels.send(PortChannel.DATA, data)
+        await channels.end(PortChannel.DATA)
+    except ConnectionError:
+        return
+    await asyncio.Event().wait()
+
+
+async def _from_pod(channels: ChannelSocket, connection: Duplex) -> str:
+    """What comes from there, to the end of both ways; what the agent says went wrong."""
+    headers = {int(channel): PORT_BYTES for channel in PortChannel}
+    ended = False
+    while (message := await channels.receive()) is not None:
+        data = message.data[headers.get(message.channel, 0) :]
+        headers[message.channel] = max(0, headers.get(message.channel, 0) - len(message.data))
+        if message.channel == PortChannel.ERROR and data:
+            return data.decode(errors="replace")
+        if message.channel == PortChannel.DATA:
+            ended = ended or message.ends
+            try:
+                await _pass_on(connection, data, ends=message.ends)
+            except OSError:
+                return ""  # whoever connected has gone
+    return "" if ended else "lost connection to the agent's API server"
+
+
+async def _pass_on(connection: Duplex, data: bytes, *, ends: bool) -> None:
+    if ends:
+        connection.end()
+    elif data:
+        await connection.write(data)
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

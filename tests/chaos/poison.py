@@ -1,0 +1,89 @@
+"""A pod that kills its worker every time: whenever a pod worker says that it is at this pod, it is killed.
+
+So that there is something to do for it its container is killed, too, every few seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from ipc.clock import monotonic
+from supervisor.suspects import POISON_DEATHS
+from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from tests.chaos import procs
+from tests.e2e.agent import Agent
+
+POISON: Final = "poison-000"
+PERIOD_S: Final = 0.02
+RESTARTED_EVERY_S: Final = 4.0
+ENOUGH: Final = 2 * POISON_DEATHS
+"""So many kills in one life of the agent have to isolate it. A sync that the killer was too slow for clears it."""
+
+
+class Poison:
+    """Counts its kills."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.kills = 0
+        self._kills_in_life: Counter[int] = Counter()
+        """By the agent's pid."""
+        self.error: Exception | None = None
+
+    @contextlib.contextmanager
+    def on(self) -> Iterator[None]:
+        """Until the end of the block."""
+        end = threading.Event()
+        thread = threading.Thread(target=self._kill_until, args=(end,), name="poison")
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+        if self.error is not None:
+            raise self.error
+
+    def findings(self) -> list[str]:
+        """What is wrong, in sentences. An innocent pod may be isolated beside it, for a moment."""
+        isolated = self._agent.log_text().count(f"default/{POISON}: {SYNC_CRASH_LOOP_BACK_OFF}")
+        most = max(self._kills_in_life.values(), default=0)
+        if not self.kills:
+            return ["it has killed nobody"]
+        return (
+            [f"it has killed {most} workers of one agent and was never isolated"]
+            if most >= ENOUGH and not isolated
+            else []
+        )
+
+    def _kill_until(self, end: threading.Event) -> None:
+        restart_at = monotonic()
+        try:
+            while not end.wait(PERIOD_S):
+                if monotonic() > restart_at:
+                    restart_at = monotonic() + RESTARTED_EVERY_S
+                    self._kill_container()
+                with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
+                    self._kill_whoever_is_at_it()
+        except Exception as error:  # of this thread: told by the one that waits
+            self.error = error
+
+    def _kill_container(self) -> None:
+        for found in procs.running(self._agent.instance):
+            if found.pod == POISON:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(found.pid, signal.SIGKILL)
+
+    def _kill_whoever_is_at_it(self) -> None:
+        for name, worker in self._agent.workers().items():
+            if name.startswith("pods-") and worker["step"].startswith(f"default/{POISON}:"):
+                os.kill(worker["pid"], signal.SIGKILL)
+                self.kills += 1
+                self._kills_in_life[self._agent.process.pid] += 1

@@ -1,0 +1,336 @@
+"""`rootlet exec` and `rootlet attach` against real containers: streams, exit codes, terminals, ends."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+from tests.e2e.agent import CLI_DEADLINE_S, Agent
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import container, pod
+from tests.e2e.terminal import SIZE, terminal
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+LARGE_BYTES: Final = 100 * 1024 * 1024
+MANY: Final = 20
+GROWTH_BYTES: Final = 40 * 1024 * 1024
+"""What an API server may grow by while a client reads nothing of 100 MB."""
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+
+
+@pytest.fixture(scope="module")
+def agent(new_shared_agent: NewAgent) -> Agent:
+    """An agent with one pod of two containers."""
+    shared = new_shared_agent()
+    shared.start()
+    shared.run(pod("web", container(), container("side")))
+    return shared
+
+
+def run(agent: Agent, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """For what is no text."""
+    command = agent.command("exec", "-c", "main", *arguments)
+    return subprocess.run(command, input=data, capture_output=True, timeout=CLI_DEADLINE_S, check=False)
+
+
+def api_server(agent: Agent) -> psutil.Process:
+    return psutil.Process(agent.processes()["api"])
+
+
+# --- exec --------------------------------------------------------------------------------------------------------
+
+
+def test_exit_codes_are_the_commands(agent: Agent) -> None:
+    done = agent.cli("exec", "web", "-c", "main", "--", "sh", "-c", "echo out; echo err >&2; exit 42")
+    assert (done.code, done.out) == (42, "out\n")
+    assert done.err == "err\ncommand terminated with exit code 42\n"
+    assert agent.cli("exec", "web", "-c", "main", "--", "true") == (0, "", "")
+    assert agent.cli("exec", "web", "-c", "main", "--", "sh", "-c", "kill -9 $$").code == 137
+
+
+def test_a_command_that_is_not_there(agent: Agent) -> None:
+    done = agent.cli("exec", "web", "-c", "main", "--", "nonsense", "-x")
+    assert done.code == 127
+    assert "nonsense" in done.err
+
+
+def test_words_reach_the_command_as_they_are(agent: Agent) -> None:
+    words = ["-i", "--", "a b", "", "$HOME", "ü&?=+%"]
+    done = agent.cli("exec", "web", "-c", "main", "--", "sh", "-c", 'for w; do echo "<$w>"; done', "sh", *words)
+    assert done.out.splitlines() == [f"<{word}>" for word in words]
+
+
+def test_input_ends_and_output_goes_on(agent: Agent) -> None:
+    done = agent.cli("exec", "-i", "pod/web", "-c", "main", "--", "sh", "-c", "cat; echo end >&2", stdin="hello\n")
+    assert done == (0, "hello\n", "end\n")
+
+
+def test_without_i_there_is_no_input(agent: Agent) -> None:
+    assert agent.cli("exec", "web", "-c", "main", "--", "cat", stdin="hello\n") == (0, "", "")
+
+
+def test_an_input_that_was_closed_before(agent: Agent) -> None:
+    command = agent.command("exec", "-i", "web", "-c", "main", "--", "cat")
+    done = subprocess.run(
+        ["sh", "-c", '"$@" <&-', "sh", *command], capture_output=True, timeout=CLI_DEADLINE_S, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_large_transfers_are_exact(agent: Agent) -> None:
+    data = os.urandom(LARGE_BYTES)
+    done = run(agent, "-i", "web", "--", "cat", data=data)
+    assert done.returncode == 0
+    assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest()
+
+
+def test_input_that_nobody_reads_is_no_error(agent: Agent) -> None:
+    done = run(agent, "-i", "web", "--", "sh", "-c", "exit 3", data=bytes(LARGE_BYTES // 10))
+    assert done.returncode == 3
+
+
+def test_a_slow_reader_holds_the_command_and_not_its_output(agent: Agent) -> None:
+    script = f"head -c {LARGE_BYTES} /dev/zero; echo done >&2"
+    before = api_server(agent).memory_info().rss
+    with subprocess.Popen(
+        agent.command("exec", "web", "-c", "main", "--", "sh", "-c", script), stdout=subprocess.PIPE
+    ) as command:
+        assert command.stdout is not None
+        first = command.stdout.read(1)
+        agent.until(lambda: api_server(agent).cpu_percent(0.5) < 2, "all buffers are full")
+        assert api_server(agent).memory_info().rss - before < GROWTH_BYTES
+        assert psutil.Process(command.pid).memory_info().rss < 3 * GROWTH_BYTES
+        rest = 0
+        while data := command.stdout.read(1 << 20):
+            rest += len(data)
+    assert len(first) + rest == LARGE_BYTES
+    assert command.returncode == 0
+
+
+def test_many_at_once_leave_nothing(agent: Agent) -> None:
+    server = api_server(agent)
+    agent.cli("exec", "web", "-c", "main", "--", "true")
+    before = server.num_fds(), server.num_threads()
+
+    def one(number: int) -> tuple[int, bytes]:
+        done = run(agent, "-i", "web", "--", "sh", "-c", f"cat; exit {number}", data=b"%d" % number)
+        return done.returncode, done.stdout
+
+    with ThreadPoolExecutor(MANY) as threads:
+        assert list(threads.map(one, range(MANY))) == [(number, b"%d" % number) for number in range(MANY)]
+    agent.until(lambda: server.num_fds() <= before[0] and server.num_threads() <= before[1], "nothing is left")
+
+
+def test_which_container_is_said(agent: Agent) -> None:
+    done = agent.cli("exec", "web", "--", "true")
+    assert done == (0, "", 'Defaulted container "main" out of: main, side\n')
+    assert agent.cli("exec", "-q", "web", "--", "true") == (0, "", "")
+
+
+def test_what_cannot_be(agent: Agent) -> None:
+    none = agent.cli("exec", "nobody", "--", "true")
+    assert (none.code, none.err) == (1, 'Error from server (NotFound): pods "nobody" not found\n')
+    wrong = agent.cli("exec", "web", "-c", "nobody", "--", "true")
+    assert (wrong.code, wrong.err) == (1, "error: container nobody not found in pod web\n")
+    empty = agent.cli("exec", "web")
+    assert (empty.code, empty.err) == (1, "error: you must specify at least one command for the container\n")
+    agent.write(pod("once", container(script="exit 0"), restartPolicy="Never"))
+    agent.until(lambda: agent.pods().get("once", {}).get("status", {}).get("phase") == "Succeeded", "it has completed")
+    done = agent.cli("exec", "once", "--", "true")
+    assert done.code == 1
+    assert done.err == "error: cannot exec into a container in a completed pod; current phase is Succeeded\n"
+    joined = agent.cli("attach", "once")
+    assert joined.err == "error: cannot attach a container in a completed pod; current phase is Succeeded\n"
+
+
+def test_a_container_that_does_not_run(agent: Agent) -> None:
+    agent.write(pod("half", container(), container("gone", "exit 1"), restartPolicy="Never"))
+    agent.until(lambda: agent.row("half")[1:2] == ["1/2"], "one of two has ended")
+    done = agent.cli("exec", "half", "-c", "gone", "--", "true")
+    assert done.code == 1
+    assert 'unable to upgrade connection: container not found ("gone")' in done.err
+
+
+def test_no_terminal_without_one(agent: Agent) -> None:
+    done = agent.cli("exec", "-it", "web", "-c", "main", "--", "sh", "-c", "test -t 0 || echo none")
+    assert done == (0, "none\n", "Unable to use a TTY - input is not a terminal or the right kind of file\n")
+
+
+# --- exec in a terminal ------------------------------------------------------------------------------------------
+
+
+def test_a_terminal_with_its_size(agent: Agent) -> None:
+    with terminal(agent.command("exec", "-it", "web", "-c", "main", "--", "sh")) as screen:
+        before = screen.modes()
+        screen.until(b"# ")
+        assert screen.is_raw()
+        screen.type(b"busybox stty size\n")
+        screen.until(b"%d %d\r\n" % SIZE)
+        screen.type(b"while sleep 0.1; do busybox stty size; done\n")
+        screen.until(b"%d %d\r\n" % SIZE)
+        screen.resize(50, 132)
+        screen.until(b"50 132\r\n")
+        screen.type(CTRL_C)
+        screen.until(b"# ")
+        screen.type(b"echo $TERM; exit 7\n")
+        screen.until(b"xterm\r\n")
+        assert screen.wait() == 7
+        assert screen.modes() == before
+
+
+def test_keys_go_through_as_they_are(agent: Agent) -> None:
+    with terminal(agent.command("exec", "-it", "web", "-c", "main", "--", "sh")) as screen:
+        screen.until(b"# ")
+        screen.type(b"echo begin''s; sleep 1000\n")
+        screen.until(b"begins\r\n")
+        screen.type(CTRL_C)
+        screen.until(b"# ")
+        screen.type(b"echo code $?\n")
+        screen.until(b"code 130\r\n")
+        screen.type(b"busybox stty raw -echo; echo read''y; head -c 9 | busybox hexdump -C; busybox stty sane\n")
+        screen.until(b"ready\n")
+        screen.type(b"\x1b[A" + CTRL_C + CTRL_D + b"\x7f\x10\x11\xff")
+        screen.until(b"1b 5b 41 03 04 7f 10 11  ff")
+        screen.type(b"\n")
+        screen.until(b"# ")
+        screen.type(CTRL_D)
+        assert screen.wait() == 0
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_and_restores_the_terminal(agent: Agent, signum: signal.Signals) -> None:
+    with terminal(agent.command("exec", "-it", "web", "-c", "main", "--", "cat")) as screen:
+        before = screen.modes()
+        agent.until(screen.is_raw, "the terminal is raw")
+        screen.type(b"x")
+        screen.until(b"x")
+        screen.process.send_signal(signum)
+        assert screen.wait() == 128 + signum
+        assert screen.modes() == before
+
+
+def test_an_interrupt_without_a_terminal(agent: Agent) -> None:
+    with agent.following("exec", "web", "-c", "main", "--", "sh", "-c", "echo there; exec sleep 5") as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "there\n"
+        command.send_signal(signal.SIGINT)
+        assert command.wait(CLI_DEADLINE_S) == 128 + signal.SIGINT
+
+
+# --- what ends it early ------------------------------------------------------------------------------------------
+
+
+def test_a_client_that_is_killed(agent: Agent, tmp_path: Path) -> None:
+    """Its command's input ends; the command itself goes on."""
+    server = api_server(agent)
+    before = server.num_fds()
+    script = "echo there; cat >/dev/null; mkdir -p /tmp; touch /tmp/went-on; sleep 1"
+    with subprocess.Popen(
+        agent.command("exec", "-i", "web", "-c", "main", "--", "sh", "-c", script),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"there\n"
+        command.kill()
+    agent.until(lambda: run(agent, "web", "--", "ls", "/tmp/went-on").returncode == 0, "the command went on")
+    agent.until(lambda: server.num_fds() <= before, "no descriptor is left")
+
+
+def test_a_container_that_ends_takes_its_commands_along(agent: Agent) -> None:
+    agent.run(pod("dies", container(script="while [ ! -e /end ]; do sleep 0.1; done; exit 1"), restartPolicy="Never"))
+    with agent.following("exec", "dies", "--", "sh", "-c", "echo there; touch /end; sleep 1000") as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "there\n"
+        assert command.wait(CLI_DEADLINE_S) == 137
+
+
+def test_a_pod_that_is_deleted_in_the_middle(agent: Agent) -> None:
+    agent.run(pod("leaves"))
+    with agent.following("exec", "leaves", "--", "sh", "-c", "echo there; sleep 1000") as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == "there\n"
+        agent.remove("leaves")
+        assert command.wait(CLI_DEADLINE_S) in (1, 137)
+    agent.until_gone(["leaves"])
+
+
+def test_the_api_servers_death_is_told(agent: Agent) -> None:
+    command = agent.command("exec", "web", "-c", "main", "--", "sh", "-c", "echo there; sleep 1000")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == "there\n"
+        agent.kill_and_recover("api")
+        assert running.wait(CLI_DEADLINE_S) == 1
+        assert running.stderr.read() == "error: lost connection to the agent's API server; the command may go on\n"
+    assert agent.cli("exec", "web", "-c", "main", "--", "echo", "again").out == "again\n"
+
+
+def test_a_restart_of_the_api_server_is_told(agent: Agent) -> None:
+    command = agent.command("exec", "web", "-c", "main", "--", "sh", "-c", "echo there; sleep 1000")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.readline() == "there\n"
+        assert agent.cli("workers", "restart", "api").code == 0
+        assert running.wait(CLI_DEADLINE_S) == 1
+        assert running.stderr.read() == "error: Internal error occurred: the agent's API server stops\n"
+
+
+# --- attach ------------------------------------------------------------------------------------------------------
+
+
+def test_attach_shows_what_comes_until_the_end(agent: Agent) -> None:
+    script = "while [ ! -e /go ]; do sleep 0.1; done; echo out; echo err >&2; exit 5"
+    agent.run(pod("talks", container(script=script), restartPolicy="Never"))
+    with subprocess.Popen(
+        agent.command("attach", "talks"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stderr is not None
+        assert command.stderr.readline() == "If you don't see a command prompt, try pressing enter.\n"
+        agent.until(lambda: bool(psutil.Process(command.pid).net_connections("unix")), "it is connected")
+        assert agent.cli("exec", "talks", "--", "touch", "/go").code == 0
+        out, err = command.communicate(timeout=CLI_DEADLINE_S)
+    assert (command.returncode, out, err) == (0, "out\n", "err\n")
+
+
+def test_attach_feeds_a_container_with_an_input(agent: Agent) -> None:
+    agent.run(pod("eats", container(script="cat; echo end; sleep 1; exit 5", stdin=True), restartPolicy="Never"))
+    done = agent.cli("attach", "-q", "-i", "eats", stdin="hello\n")
+    assert done == (0, "hello\nend\n", "")
+    agent.until(lambda: agent.row("eats")[2:3] == ["Error"], "it has ended")
+
+
+def test_attach_to_a_terminal_and_again(agent: Agent) -> None:
+    agent.run(pod("shell", container(script="exec sh", stdin=True, tty=True)))
+    for _ in range(2):
+        with terminal(agent.command("attach", "-it", "shell", "--detach-keys", "ctrl-p,ctrl-q")) as screen:
+            screen.until(b"try pressing enter.")
+            agent.until(screen.is_raw, "the terminal is raw")
+            screen.type(b"\nbusybox stty size\n")
+            screen.until(b"%d %d\r\n" % SIZE)
+            screen.type(b"\x10\x11")
+            assert screen.wait() == 0
+    with terminal(agent.command("attach", "-it", "shell")) as screen:
+        screen.until(b"try pressing enter.")
+        agent.until(screen.is_raw, "the terminal is raw")
+        screen.type(b"\nexit\n")
+        assert screen.wait() == 0
+        assert b"Session ended, resume using 'rootlet attach shell -c main -n default -i -t' command" in screen.screen
+
+
+def test_attach_without_a_terminal_in_the_container(agent: Agent) -> None:
+    agent.run(pod("plain", container(script="cat; echo end", stdin=True), restartPolicy="Never"))
+    done = agent.cli("attach", "-it", "plain")
+    assert (done.code, done.out) == (0, "end\n")
+    assert done.err.splitlines()[0] == "error: Unable to use a TTY - container main did not allocate one"

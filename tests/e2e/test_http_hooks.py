@@ -1,0 +1,169 @@
+"""httpGet hooks reach servers in pods without a published port, through the agent's dialer."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import psutil
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.e2e.manifests import Json, container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+PORT: Final = 8080
+LISTENS: Final = f"until wget -q -O /dev/null http://127.0.0.1:{PORT}/etc/passwd; do sleep 0.05; done"
+
+
+def server() -> Json:
+    """A web server that ignores SIGTERM, as the first process of a container does, and tells what it is asked."""
+    made = container("server", lifecycle={"postStart": {"exec": {"command": ["sh", "-c", LISTENS]}}})
+    ports = [{"name": "web", "containerPort": PORT}]
+    return {**made, "command": ["httpd", "-f", "-vv", "-p", str(PORT)], "ports": ports}
+
+
+def get(path: str, **more: Any) -> Json:
+    return {"httpGet": {"path": path, "port": PORT, **more}}
+
+
+def asked(agent: Agent, name: str) -> list[str]:
+    """The paths that the pod's server was asked for by hooks, in order."""
+    logs = sorted(Path(agent.settings["podLogsDir"]).glob(f"*_{name}_*/server/*.log"))
+    words = [word for log in logs for word in log.read_text().split()]
+    return [word.removeprefix("url:") for word in words if word.startswith("url:/hook")]
+
+
+def reasons(agent: Agent, name: str) -> dict[str, str]:
+    return {event["reason"]: event["message"] for event in agent.events(name)}
+
+
+def test_hooks_are_requests_to_the_pod(agent: Agent) -> None:
+    hooks = {"postStart": get("/hook/started"), "preStop": get("/hook/stopping")}
+    # Whatever it answers, here 404, the hook has succeeded.
+    agent.run(pod("asks", server(), container(lifecycle=hooks), terminationGracePeriodSeconds=3))
+    agent.until(lambda: asked(agent, "asks") == ["/hook/started"], "the postStart hook was run")
+    seen: list[str] = []
+
+    def is_asked() -> bool:
+        seen[:] = asked(agent, "asks") or seen
+        return seen == ["/hook/started", "/hook/stopping"]
+
+    agent.remove("asks")
+    agent.until(is_asked, "the preStop hook was run")
+    agent.until_gone(["asks"])
+    assert "FailedPreStopHook" not in reasons(agent, "asks")
+
+
+def test_a_port_by_its_name_also_without_the_manifest(agent: Agent) -> None:
+    """The agent that stops the pod has never seen its manifest: the label says where the hook goes."""
+    main = {**server(), "name": "server"}
+    main["lifecycle"] = {**main["lifecycle"], "preStop": get("/hook/named", port="web")}
+    agent.run(pod("named", main, terminationGracePeriodSeconds=3))
+    agent.stop()
+    (agent.manifests / "named.yaml").unlink()
+    (agent.state / "checkpoint.json").unlink(missing_ok=True)
+    seen: list[str] = []
+
+    def is_asked() -> bool:
+        seen[:] = asked(agent, "named") or seen
+        return bool(seen)
+
+    agent.start()
+    agent.until(is_asked, "the preStop hook was run")
+    assert seen == ["/hook/named"]
+    agent.until_gone(["named"])
+
+
+def test_a_hook_that_nobody_answers_takes_the_container_down(agent: Agent) -> None:
+    main = container(lifecycle={"postStart": {"httpGet": {"port": 9}}})
+    agent.write(pod("nobody", main))
+    agent.until(lambda: "FailedPostStartHook" in reasons(agent, "nobody"), "the hook has failed")
+    agent.until(lambda: "connection refused" in agent.cli("describe", "pod", "nobody").out, "that is told")
+    agent.remove("nobody")
+    agent.until_gone(["nobody"])
+
+
+def test_https_answered_by_http_falls_back(agent: Agent) -> None:
+    hooks = {"postStart": get("/hook/plain", scheme="HTTPS")}
+    agent.run(pod("plain", server(), container(lifecycle=hooks), terminationGracePeriodSeconds=1))
+    agent.until(lambda: asked(agent, "plain") == ["/hook/plain"], "the hook was run")
+    agent.until(lambda: "LifecycleHTTPFallback" in reasons(agent, "plain"), "that is told")
+    agent.remove("plain")
+    agent.until_gone(["plain"])
+
+
+class Site(BaseHTTPRequestHandler):
+    """A server on the host."""
+
+    paths: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.paths.append(f"{self.path} {self.headers['User-Agent']}")
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Silent."""
+
+
+@pytest.fixture
+def site() -> Iterator[int]:
+    """Its port."""
+    Site.paths.clear()
+    with ThreadingHTTPServer(("0.0.0.0", 0), Site) as running:
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        yield running.server_address[1]
+        running.shutdown()
+        thread.join()
+
+
+def test_a_pod_in_the_hosts_network_and_another_host(agent: Agent, site: int) -> None:
+    """Such a pod's address is the host's; a host that is named is reached from the host, as upstream."""
+    own = container(lifecycle={"postStart": {"httpGet": {"path": "/own", "port": site}}})
+    named = container(lifecycle={"postStart": {"httpGet": {"path": "/named", "port": site, "host": "127.0.0.1"}}})
+    agent.run(pod("in-host", own, hostNetwork=True), pod("to-host", named))
+    agent.until(lambda: len(Site.paths) == 2, "both hooks were run")
+    assert sorted(Site.paths) == ["/named kube-lifecycle/1.36", "/own kube-lifecycle/1.36"]
+    agent.remove("in-host", "to-host")
+    agent.until_gone(["in-host", "to-host"])
+
+
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "hangs"])
+def test_a_dialer_that_goes_delays_hooks_and_fails_none(new_agent: Any, signum: signal.Signals) -> None:
+    agent = new_agent(workers={"heartbeatTimeout": "3s"})
+    agent.start()
+    agent.run(pod("first", server(), container(lifecycle={"postStart": get("/hook/1")})))
+    before = agent.workers()["dialer"]
+    agent.kill("dialer", signum)
+    agent.run(pod("second", server(), container(lifecycle={"postStart": get("/hook/2")})))
+    agent.until(lambda: asked(agent, "second") == ["/hook/2"], "the hook was run, once there is a dialer")
+    agent.until(lambda: agent.workers()["dialer"]["state"] == "Running", "the dialer is replaced")
+    now = agent.workers()["dialer"]
+    assert (now["incarnation"], now["deaths"]) == (before["incarnation"] + 1, before["deaths"] + 1)
+    assert "FailedPostStartHook" not in reasons(agent, "second")
+
+
+def test_nothing_is_kept_of_pods_that_were_dialled(agent: Agent) -> None:
+    def files() -> int:
+        return sum(psutil.Process(pid).num_fds() for role, pid in agent.processes().items() if role != "podman")
+
+    def visit(name: str) -> None:
+        agent.run(
+            pod(name, server(), container(lifecycle={"postStart": get("/hook")}), terminationGracePeriodSeconds=1)
+        )
+        agent.remove(name)
+        agent.until_gone([name])
+
+    visit("warm-up")
+    house, before = agent.house(), files()
+    for number in range(3):
+        visit(f"visit-{number}")
+    agent.until(lambda: files() <= before, f"no more files are open than before: {before}")
+    agent.until(lambda: agent.house() == house, "nothing else is there")

@@ -1,0 +1,104 @@
+"""Which processes a command in a container has started: by a mark that all of them inherit and none can take off.
+
+A container's process table does not tell: who forks twice and calls setsid has another parent, session and group. Nor
+do cgroups: rootless Podman without systemd gives a container none of its own. What every child has from its parent,
+over fork, exec and setsid, are its resource limits, and one of them, RLIMIT_LOCKS, has had no effect since Linux 2.4.25
+(getrlimit(2)). Its two numbers say here whose command a process belongs to and until when that may run; nobody can
+raise them again without being root on the host. They are read in /proc/PID/limits, which is open to everybody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Collection, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from workers import processes
+from workers.pidfd import kill_if
+
+OVERDUE_S: Final = 60
+"""So long after its deadline nobody is left who would end a command, in seconds."""
+RUNTIMES: Final = frozenset({"crun", "runc"})
+"""OCI runtimes that are known to take ``exec --process``, by the name of their program."""
+MARKED: Final = "RLIMIT_LOCKS"
+"""OCI name of the limit that is a mark."""
+PROC: Final = Path("/proc")
+
+_MAGIC: Final = 0x526F6F74
+_LOW: Final = 0xFFFFFFFF
+_LIMIT: Final = re.compile(rb"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
+_MAX_LIMITS_BYTES: Final = 8192
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """One command."""
+
+    owner: int
+    """Pid of the process that began it."""
+    number: int
+    """Which of that process's commands, modulo 2**32."""
+    deadline: int
+    """When it is ended at the latest, in whole epoch seconds."""
+
+    def rlimit(self) -> dict[str, Any]:
+        """As the OCI runtime specification has it (POSIXRlimit)."""
+        hard = _MAGIC << 32 | self.deadline & _LOW
+        return {"type": MARKED, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
+
+
+def parse_limits(limits: bytes) -> Mark | None:
+    """The mark in a file /proc/PID/limits; None for a process that no command has started."""
+    found = _LIMIT.search(limits)
+    if found is None:
+        return None
+    soft, hard = map(int, found.groups())
+    return Mark(soft >> 32, soft & _LOW, hard & _LOW) if hard >> 32 == _MAGIC else None
+
+
+def kill(marks: Collection[Mark], spared: Collection[int], now: float) -> frozenset[Mark]:
+    """SIGKILL to every process with one of these marks but the spared ones; of which marks there were any.
+
+    Also to commands that are long overdue, whose owner has died over them. ``now`` is in epoch seconds. Reads all of
+    /proc: for a thread.
+    """
+    found = [(pid, mark) for pid, mark in _marked() if pid not in spared]
+    overdue = {mark for pid, mark in found if mark.deadline + OVERDUE_S < now and _name(pid) in RUNTIMES}
+    return frozenset(
+        mark for pid, mark in found if mark in overdue.union(marks) and kill_if(pid, partial(_is_alive, pid, mark))
+    )
+
+
+def _marked() -> Iterator[tuple[int, Mark]]:
+    for pid in processes.pids():
+        if (mark := _mark(pid)) is not None:
+            yield pid, mark
+
+
+def _mark(pid: int) -> Mark | None:
+    try:
+        fd = os.open(f"{PROC}/{pid}/limits", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    try:
+        return parse_limits(os.read(fd, _MAX_LIMITS_BYTES))
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return (PROC / str(pid) / "comm").read_text().strip()
+    return ""
+
+
+def _is_alive(pid: int, mark: Mark) -> bool:
+    """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
+    return _mark(pid) == mark and processes.state_of(pid) not in ("", "Z", "X")
