@@ -101,7 +101,8 @@ async def handling(handler: Handler, **where: Any) -> AsyncIterator[asyncio.Serv
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for transport in transports:
-            transport.abort()
+            if transport.get_extra_info("ssl_object") is None:  # TLS takes no abort after a close
+                transport.abort()
         await _turns()
 
 
