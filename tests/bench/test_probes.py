@@ -285,13 +285,15 @@ async def _observed(dialer_path: str, networks: Sequence[PodNetwork], pids: Mapp
 
 
 def _told(arrivals: Arrivals, used: Mapping[str, float], began: float, ended: float) -> str:
-    late = arrivals.lateness(PERIOD_S, began, ended)
-    rate = arrivals.count(began, ended) / (ended - began)
     shares = ", ".join(f"{name} {share:.1f}" for name, share in used.items())
+    cpu = f"CPU {sum(used.values()):.1f} % of one ({shares})"
+    late = arrivals.lateness(PERIOD_S, began, ended)
+    if not late:
+        return cpu
+    rate = arrivals.count(began, ended) / (ended - began)
     return (
-        f"{rate:.0f} probes a second; CPU {sum(used.values()):.1f} % of one ({shares}); later than a period after the "
-        f"one before: p50 {1000 * quantile(late, 0.5):.1f}, p99 {1000 * quantile(late, 0.99):.1f}, "
-        f"worst {1000 * max(late):.1f} ms"
+        f"{rate:.0f} probes a second; {cpu}; later than a period after the one before: "
+        f"p50 {1000 * quantile(late, 0.5):.1f}, p99 {1000 * quantile(late, 0.99):.1f}, worst {1000 * max(late):.1f} ms"
     )
 
 

@@ -81,7 +81,8 @@ async def handling(handler: Handler, **where: Any) -> AsyncIterator[asyncio.Serv
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
-        transports.add(writer.transport)
+        if writer.get_extra_info("ssl_object") is None:  # TLS takes no abort after a close
+            transports.add(writer.transport)
         try:
             await handler(reader, writer)
             await writer.drain()
@@ -101,8 +102,7 @@ async def handling(handler: Handler, **where: Any) -> AsyncIterator[asyncio.Serv
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for transport in transports:
-            if transport.get_extra_info("ssl_object") is None:  # TLS takes no abort after a close
-                transport.abort()
+            transport.abort()
         await _turns()
 
 
