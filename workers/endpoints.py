@@ -124,13 +124,29 @@ async def _connect(
     with contextlib.ExitStack() as stack:
         made = await _socket(dialer, network, family, deadline)
         stack.callback(made.close)
-        async with asyncio.timeout_at(deadline):
-            await asyncio.get_running_loop().sock_connect(made, address)
+        if not _is_connected_at_once(made, address):
+            async with asyncio.timeout_at(deadline):
+                await asyncio.get_running_loop().sock_connect(made, address)
         if made.getsockname() == made.getpeername():
             # Nobody listens, and the port that the kernel chose for our end is the very one (net.selfConnect).
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         stack.pop_all()
         return made
+
+
+def _is_connected_at_once(made: socket.socket, address: Address) -> bool:
+    """Whether that was all, as with every server in the same network: then no turn of the loop is needed.
+
+    The kernel says EINPROGRESS even so. Raises OSError.
+    """
+    error = made.connect_ex(address)
+    if error not in (0, errno.EINPROGRESS):
+        raise OSError(error, os.strerror(error))
+    try:
+        made.getpeername()
+    except OSError:
+        return False
+    return True
 
 
 async def _socket(dialer: Dialer, network: PodNetwork, family: socket.AddressFamily, deadline: float) -> socket.socket:

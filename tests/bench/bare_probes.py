@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 import h2.config
 import h2.connection
@@ -94,8 +94,7 @@ class HttpServer(asyncio.Protocol):
         self._note = note
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own type
         self._note()
 
     def data_received(self, data: bytes) -> None:
@@ -107,11 +106,10 @@ class GrpcServer(asyncio.Protocol):
     """SERVING, whatever is asked."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's own type
         self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
         self._h2.initiate_connection()
-        transport.write(self._h2.data_to_send())
+        self._transport.write(self._h2.data_to_send())
 
     def data_received(self, data: bytes) -> None:
         for event in self._h2.receive_data(data):
@@ -153,12 +151,19 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.times: dict[int, list[float]] = {}
+        self._servers: list[asyncio.Server] = []
+
+    def close(self) -> None:
+        """uvloop waits for servers when it is closed."""
+        for server in self._servers:
+            server.close()
 
     async def listen(self, number: int, listening: socket.socket) -> None:
         """Serve there; its probes are noted under that number."""
         times = self.times.setdefault(number, [])
         loop = asyncio.get_running_loop()
-        await loop.create_server(lambda: HttpServer(lambda: times.append(monotonic())), sock=listening)
+        server = await loop.create_server(lambda: HttpServer(lambda: times.append(monotonic())), sock=listening)
+        self._servers.append(server)
 
     def count(self, begin: float, end: float) -> int:
         """Of all probes between the two moments."""

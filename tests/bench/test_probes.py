@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import resource
 import signal
@@ -30,6 +29,7 @@ from ipc.clock import monotonic
 from tests.bench.bare_probes import BARE, Address, Arrivals, serving_apart
 from tests.bench.sleepers import load, quantile
 from tests.e2e.agent import Agent
+from tests.e2e.eye import INFRA
 from tests.e2e.manifests import pod
 from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
 from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of, network_of_pod
@@ -39,7 +39,7 @@ from workers.labels import INSTANCE
 from workers.pod_network import Dialer, PodNetwork
 from workers.podman import PodmanRuntime
 from workers.probes.attempt import attempt
-from workers.probes.outcome import Answer, ProbeTarget
+from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
 from workers.runtime import Runtime
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(7200)]
@@ -51,6 +51,8 @@ PODS = int(os.environ.get("ROOTLET_BENCH_PODS", "30"))
 """Real pods with one HTTP probe a second each."""
 NETWORKS = int(os.environ.get("ROOTLET_BENCH_NETWORKS", "300"))
 """Networks without pods with the same."""
+NETWORKS_S: Final = 600
+"""How long such a network lives, in seconds, whatever becomes of the test."""
 RATE_S = float(os.environ.get("ROOTLET_BENCH_RATE_S", "20"))
 """How long these are measured, in seconds."""
 SETTLE_S: Final = 3.0
@@ -85,12 +87,16 @@ class Prober:
     """Makes attempts as a pod worker does."""
 
     def __init__(self, dialer: Dialer, runtime: Runtime) -> None:
-        self.dialer = dialer
-        self.runtime = runtime
+        self._dialer = dialer
+        self._runtime = runtime
+
+    async def attempt(self, probe: Probe, network: PodNetwork, id: str = "") -> ProbeOutcome:
+        target = ProbeTarget(container=Container(name="main"), container_id=id, network=network)
+        return await attempt(probe, target, self._dialer, self._runtime)
 
     async def probe(self, probe: Probe, network: PodNetwork, id: str = "") -> None:
-        target = ProbeTarget(container=Container(name="main"), container_id=id, network=network)
-        outcome = await attempt(probe, target, self.dialer, self.runtime)
+        """It must succeed."""
+        outcome = await self.attempt(probe, network, id)
         assert outcome.answer is Answer.SUCCESS, outcome
 
 
@@ -101,10 +107,10 @@ def dialer() -> Iterator[DialerProcess]:
 
 
 @contextlib.asynccontextmanager
-async def probing(dialer: DialerProcess, podman_socket: str) -> AsyncIterator[tuple[DialerClient, Prober]]:
+async def probing(dialer: DialerProcess, podman_socket: str) -> AsyncIterator[Prober]:
     client, runtime = DialerClient(str(dialer.path)), PodmanRuntime(podman_socket, "bench")
     try:
-        yield client, Prober(client, runtime)
+        yield Prober(client, runtime)
     finally:
         client.close()
         await runtime.close()
@@ -123,7 +129,13 @@ PROBE_OF: Final[Mapping[str, Callable[[int], Probe]]] = {
 def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys: pytest.CaptureFixture[str]) -> None:
     id = podman("pod", "create", "--label", f"{INSTANCE}={podman_service.new_instance()}").strip()
     podman("pod", "start", id)
-    costs = uvloop.run(_one_probe(podman_service.socket, dialer, network_of_pod(id)))
+    network = network_of_pod(id)
+    near = Servers(_listening(), _listening())
+    far = uvloop.run(_listening_in_pod(dialer, network))
+    with serving_apart([far.http, near.http], [far.grpc, near.grpc]):
+        costs = uvloop.run(_one_probe(podman_service.socket, dialer, network, near, far))
+    for listening in (*near, *far):
+        listening.close()
     with capsys.disabled():
         print(f"\n{PROBES} probes of each kind one after the other, {ROUNDS} rounds in turns; {load()}; median")
         print(f"  {'':6}{'bare, us':>10}{'probe, us':>12}{'of bare':>10}{'dialer, us':>12}{'with it':>10}")
@@ -135,21 +147,35 @@ def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys:
             print(f"  {kind:6}{figures[0]:10.0f}{figures[1]:12.0f}{alone:10.2f}{dialing:12.0f}{whole:10.2f}")
 
 
+class Servers(NamedTuple):
+    """Their listening sockets."""
+
+    http: socket.socket
+    grpc: socket.socket
+
+    def port(self, kind: str) -> int:
+        listening = self.grpc if kind == "grpc" else self.http
+        port: int = listening.getsockname()[1]
+        return port
+
+
+async def _listening_in_pod(dialer: DialerProcess, network: PodNetwork) -> Servers:
+    client = DialerClient(str(dialer.path))
+    try:
+        return Servers(await listen_in_pod(client, network), await listen_in_pod(client, network))
+    finally:
+        client.close()
+
+
 async def _one_probe(
-    podman_socket: str, dialer: DialerProcess, network: PodNetwork
+    podman_socket: str, dialer: DialerProcess, network: PodNetwork, near: Servers, far: Servers
 ) -> dict[str, tuple[list[Cost], list[Cost]]]:
     costs: dict[str, tuple[list[Cost], list[Cost]]] = {kind: ([], []) for kind in BARE}
-    async with probing(dialer, podman_socket) as (client, prober):
-        http, grpc = [await listen_in_pod(client, network) for _ in range(2)]
-        near_http, near_grpc = _listening(), _listening()
-        ports = {"http": http, "tcp": http, "grpc": grpc}
-        near = {"http": near_http, "tcp": near_http, "grpc": near_grpc}
-        with serving_apart([http, near_http], [grpc, near_grpc]):
-            for _ in range(ROUNDS):
-                for kind, (bare, ours) in costs.items():
-                    bare.append(await _cost(_bare(kind, near[kind].getsockname()), dialer))
-                    probe = PROBE_OF[kind](ports[kind].getsockname()[1])
-                    ours.append(await _cost(_ours(prober, probe, network), dialer))
+    async with probing(dialer, podman_socket) as prober:
+        for _ in range(ROUNDS):
+            for kind, (bare, ours) in costs.items():
+                bare.append(await _cost(_bare(kind, ("127.0.0.1", near.port(kind))), dialer))
+                ours.append(await _cost(_ours(prober, PROBE_OF[kind](far.port(kind)), network), dialer))
     return costs
 
 
@@ -198,7 +224,7 @@ def test_many_networks(dialer: DialerProcess, capsys: pytest.CaptureFixture[str]
 @contextlib.contextmanager
 def _networks(count: int) -> Iterator[list[int]]:
     """Processes with a network of their own each, all in one user namespace, as Podman's pods are."""
-    one = "ip link set lo up; echo $$; exec sleep 100000"
+    one = f"ip link set lo up; echo $$; exec sleep {NETWORKS_S}"
     script = f"for i in $(seq {count}); do unshare --net sh -c '{one}' & done; wait"
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as parent:
@@ -234,12 +260,11 @@ async def _probe_all(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> N
         due = began + PERIOD_S * number / len(networks)
         while True:
             await asyncio.sleep(due - loop.time())
-            target = ProbeTarget(container=Container(name="main"), container_id="", network=network)
-            await attempt(probe, target, client, runtime)
+            await prober.attempt(probe, network)
             due += PERIOD_S
 
-    async with probing(dialer, "/nonexistent") as (client, prober):
-        runtime, began = prober.runtime, loop.time()
+    async with probing(dialer, "/nonexistent") as prober:
+        began = loop.time()
         await asyncio.gather(*(probe_one(number, network) for number, network in enumerate(networks)))
 
 
@@ -255,17 +280,20 @@ async def _observed(dialer_path: str, networks: Sequence[PodNetwork], pids: Mapp
     ended = monotonic()
     used = {name: 100 * (_cpu_s(pid) - before[name]) / (ended - began) for name, pid in pids.items()}
     client.close()
+    arrivals.close()
     return _told(arrivals, used, began, ended)
 
 
 def _told(arrivals: Arrivals, used: Mapping[str, float], began: float, ended: float) -> str:
-    late = arrivals.lateness(PERIOD_S, began, ended)
-    rate = arrivals.count(began, ended) / (ended - began)
     shares = ", ".join(f"{name} {share:.1f}" for name, share in used.items())
+    cpu = f"CPU {sum(used.values()):.1f} % of one ({shares})"
+    late = arrivals.lateness(PERIOD_S, began, ended)
+    if not late:
+        return cpu
+    rate = arrivals.count(began, ended) / (ended - began)
     return (
-        f"{rate:.0f} probes a second; CPU {sum(used.values()):.1f} % of one ({shares}); later than a period after the "
-        f"one before: p50 {1000 * quantile(late, 0.5):.1f}, p99 {1000 * quantile(late, 0.99):.1f}, "
-        f"worst {1000 * max(late):.1f} ms"
+        f"{rate:.0f} probes a second; {cpu}; later than a period after the one before: "
+        f"p50 {1000 * quantile(late, 0.5):.1f}, p99 {1000 * quantile(late, 0.99):.1f}, worst {1000 * max(late):.1f} ms"
     )
 
 
@@ -299,9 +327,8 @@ def _all_run(agent: Agent, names: Sequence[str]) -> bool:
 
 
 async def _agent_observed(agent: Agent, names: Sequence[str]) -> str:
-    shown = json.loads(podman("ps", "--format", "json", "--filter", f"label={INSTANCE}={agent.instance}"))
-    infras = {container["PodName"]: container["Pid"] for container in shown if container["IsInfra"]}
-    networks = [network_of(pid) for pid in infras.values()]
+    infras = [seen for (_, name), seen in agent.eye.running().items() if name == INFRA]
+    networks = [network_of(infra.pid) for infra in infras]
     assert len(networks) == len(names)
     dialer_path = str(agent.socket.with_suffix(".dial.sock"))
     return await _observed(dialer_path, networks, agent.processes())

@@ -117,7 +117,6 @@ class Connection:
     async def open(self) -> None:
         """Return when the server has said its settings: then it speaks HTTP/2. Raises OSError, H2Error."""
         self._h2.initiate_connection()
-        await self._send()
         while not any(isinstance(event, h2.events.RemoteSettingsChanged) for event in await self._receive()):
             pass
 
@@ -128,7 +127,6 @@ class Connection:
             stream = self._h2.get_next_available_stream_id()
             self._h2.send_headers(stream, call.headers())
             self._h2.send_data(stream, _prefixed(call.request), end_stream=True)
-            await self._send()
             while not answer.complete:
                 for event in await self._receive():
                     answer.hear(event)
@@ -136,16 +134,15 @@ class Connection:
             raise RpcError("Unavailable", f"error reading from server: {error_text(error)}") from error
         return answer.message()
 
-    async def _send(self) -> None:
-        await asyncio.get_running_loop().sock_sendall(self._socket, self._h2.data_to_send())
-
     async def _receive(self) -> list[h2.events.Event]:
-        received = await asyncio.get_running_loop().sock_recv(self._socket, _CHUNK_BYTES)
+        """Send what there is to send, and wait."""
+        loop = asyncio.get_running_loop()
+        if unsent := self._h2.data_to_send():
+            await loop.sock_sendall(self._socket, unsent)
+        received = await loop.sock_recv(self._socket, _CHUNK_BYTES)
         if not received:
             raise ConnectionResetError("EOF")
-        events = self._h2.receive_data(received)
-        await self._send()
-        return events
+        return self._h2.receive_data(received)
 
 
 class _Answer:

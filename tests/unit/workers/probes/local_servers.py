@@ -75,11 +75,14 @@ async def serving(handler: Handler, host: str = LOOPBACK, tls: bool | ssl.SSLCon
 async def handling(handler: Handler, **where: Any) -> AsyncIterator[asyncio.Server]:
     """A server with what asyncio.start_server takes."""
     tasks: set[asyncio.Task[None]] = set()
+    transports: set[asyncio.WriteTransport] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
+        if writer.get_extra_info("ssl_object") is None:  # TLS takes no abort after a close
+            transports.add(writer.transport)
         try:
             await handler(reader, writer)
             await writer.drain()
@@ -93,10 +96,20 @@ async def handling(handler: Handler, **where: Any) -> AsyncIterator[asyncio.Serv
     try:
         yield server
     finally:
+        await _turns()
         server.close()
         for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for transport in transports:
+            transport.abort()
+        await _turns()
+
+
+async def _turns() -> None:
+    """What is begun begins, what is closed closes: an accepted connection takes four."""
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 def server_context() -> ssl.SSLContext:

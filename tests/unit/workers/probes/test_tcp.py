@@ -27,6 +27,7 @@ from workers.pod_network import PodNetwork
 from workers.probes.outcome import Answer, ProbeError, ProbeOutcome
 
 SUCCESS = ProbeOutcome(Answer.SUCCESS)
+DEADLINE_S = 10.0
 
 
 async def test_a_server_that_accepts_is_enough() -> None:
@@ -36,13 +37,19 @@ async def test_a_server_that_accepts_is_enough() -> None:
 
 def test_it_sees_an_end_and_no_reset(run: Run) -> None:
     seen: list[object] = []
+    ended = asyncio.Event()
 
     async def watch(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        seen.append(await reader.read())
+        try:
+            seen.append(await reader.read())
+        finally:
+            ended.set()
 
     async def scenario() -> None:
         async with serving(watch) as port, nothing_left():
             assert await probed(tcp(port)) == SUCCESS
+            async with asyncio.timeout(DEADLINE_S):
+                await ended.wait()
         assert seen == [b""]
 
     run(scenario())

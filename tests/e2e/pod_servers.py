@@ -1,0 +1,70 @@
+"""Servers in an agent's pods that run in the test: a loop of their own in a thread, sockets from the agent's dialer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import threading
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+from tests.e2e.agent import Agent
+from tests.e2e.eye import INFRA
+from tests.pod_server import listen_in_pod, network_of
+from tests.unit.workers.probes.local_servers import Handler, handling, request_of, response, server_context
+from workers.dialing import DialerClient
+from workers.pod_network import PodNetwork
+
+DEADLINE_S: Final = 20.0
+
+T = TypeVar("T")
+
+
+class Web:
+    """An HTTP server whose answers a test decides, and what it was asked."""
+
+    def __init__(self, status: str = "200 OK", delay_s: float = 0.0) -> None:
+        self.status = status
+        self.headers: tuple[str, ...] = ()
+        self.delay_s = delay_s
+        self.heads: list[str] = []
+        self.times: list[float] = []
+        """In the loop's time: CLOCK_MONOTONIC seconds."""
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.times.append(asyncio.get_running_loop().time())
+        self.heads.append((await request_of(reader)).decode())
+        await asyncio.sleep(self.delay_s)
+        writer.write(response(b"body", self.status, self.headers))
+
+
+class PodServers:
+    """All servers of one agent's pods. They live as long as this, and as their pods' networks."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="pod servers")
+        self._thread.start()
+        self._client = DialerClient(str(agent.socket.with_suffix(".dial.sock")))
+        self._stack = contextlib.AsyncExitStack()
+
+    def serve(self, pod: str, port: int, handler: Handler, *, tls: bool = False, own_network: bool = True) -> None:
+        """From now on, in that pod, which must run."""
+        network = network_of(self._agent.eye.running()[pod, INFRA].pid) if own_network else PodNetwork()
+        self._run(self._serve(network, port, handler, server_context() if tls else None))
+
+    def close(self) -> None:
+        self._run(self._stack.aclose())
+        self._loop.call_soon_threadsafe(self._client.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(DEADLINE_S)
+        self._loop.close()
+
+    async def _serve(self, network: PodNetwork, port: int, handler: Handler, tls: ssl.SSLContext | None) -> None:
+        listening = await listen_in_pod(self._client, network, port)
+        await self._stack.enter_async_context(handling(handler, sock=listening, ssl=tls))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(DEADLINE_S)
