@@ -90,9 +90,12 @@ class DialerProcess:
         self._link.shutdown(socket.SHUT_RDWR)
 
     def open_files(self) -> dict[str, str]:
-        """File descriptor -> what it is."""
-        directory = Path("/proc", str(self.pid), "fd")
-        return {fd.name: os.readlink(fd) for fd in directory.iterdir()}
+        """File descriptor -> what it is; one that is closed meanwhile is none."""
+        found = {}
+        for fd in Path("/proc", str(self.pid), "fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found[fd.name] = os.readlink(fd)
+        return found
 
     def close(self) -> None:
         if self.exit_code is None:

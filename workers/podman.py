@@ -125,8 +125,6 @@ class PodmanRuntime:
     async def inspect_container(self, id: str) -> InspectedContainer:
         path = f"containers/{_name(id)}/json"
         found = await self._inspect("inspect container", path, libpod.decode_container)
-        if not found.is_infra:
-            return found
         return msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:

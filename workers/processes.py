@@ -91,9 +91,12 @@ def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
 def is_process_of(container: InspectedContainer) -> bool:
     """Whether the process that has the container's pid is the container's.
 
-    Its cgroup carries the id, or its parent is the container's monitor. When neither says so (no cgroups, and the
-    monitor is dead) it must not be younger than the container's start, which Podman notes after the process is there.
+    It was started at the tick that was seen when the container was looked at. If it had ended by then: its cgroup
+    carries the id, or its parent is the container's monitor. When neither says so (no cgroups, and the monitor is dead)
+    it must not be younger than the container's start, which Podman notes after the process is there.
     """
+    if container.start_ticks:
+        return start_ticks(container.pid) == container.start_ticks
     if container.id in _read(container.pid, "cgroup"):
         return True
     fields = _stat(container.pid)

@@ -109,7 +109,7 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     image_digest: str = ""
     """Of the image's manifest, ``sha256:...``."""
     start_ticks: int = 0
-    """Of an infra container that runs: when its process was started, in clock ticks since boot. Otherwise 0."""
+    """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the look."""
 
 
 class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):

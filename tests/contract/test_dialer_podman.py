@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import tempfile
@@ -29,6 +30,7 @@ DEADLINE_S: Final = 20.0
 HTTPD: Final = ("httpd", "-f", "-p", str(PORT), "-h", "/etc")
 REQUEST: Final = b"GET /passwd HTTP/1.0\r\n\r\n"
 ANSWER: Final = b"root:x:0:0:root:/:/bin/sh\n"
+CARRIERS: Final = {"slirp4netns", "pasta", "pasta.avx2"}
 SERVED: Final = ("the default", "a bridge", "keep-id")
 """Podman 4.3 cannot start a container beside an infra container whose user namespace it has chosen itself."""
 NETWORKS: Final[dict[str, dict[str, Any]]] = {
@@ -166,32 +168,32 @@ async def test_nothing_keeps_a_pods_network(target: PodmanTarget, dialer: Dialer
     """Neither processes nor file descriptors: what helps a pod with its network ends with the pod."""
     client = DialerClient(str(dialer.path))
     try:
-        await serving(target, "warm-up")
-        before = await removed(target, client, "warm-up")
+        await removed(target, client, "warm-up")
         files = dialer.open_files()
         for number in range(3):
-            await serving(target, f"u{number}")
             await removed(target, client, f"u{number}")
-        wait_until(lambda: len(helpers()) <= len(before), DEADLINE_S)
         wait_until(lambda: dialer.open_files() == files, DEADLINE_S)
     finally:
         client.close()
         await target.clean()
 
 
-async def removed(target: PodmanTarget, client: DialerClient, uid: str) -> set[int]:
-    """Dialled, and gone. The helpers that are left."""
+async def removed(target: PodmanTarget, client: DialerClient, uid: str) -> None:
+    """Made, dialled, and gone, and who carried its packets too."""
+    await serving(target, uid)
     status = await observed(target, uid)
-    await hello(client, pod_network(status), "127.0.0.1")
+    network = pod_network(status)
+    await hello(client, network, "127.0.0.1")
+    namespace = os.stat(f"/proc/{network.infra_pid}/ns/net").st_ino
+    carriers = [process for process in psutil.process_iter() if carries_packets_of(process, namespace)]
+    assert len(carriers) == 1
     await target.runtime.remove_pod(status.sandboxes[0].id)
-    return helpers()
+    wait_until(lambda: not carriers[0].is_running(), DEADLINE_S)
 
 
-def helpers() -> set[int]:
-    """Processes of this user that carry pods' packets."""
-    names = {"slirp4netns", "pasta", "pasta.avx2"}
-    return {p.pid for p in psutil.process_iter(["name", "uids"]) if p.info["name"] in names and _is_ours(p)}
-
-
-def _is_ours(process: psutil.Process) -> bool:
-    return bool(process.info["uids"] and process.info["uids"].real == os.getuid())
+def carries_packets_of(process: psutil.Process, namespace: int) -> bool:
+    """slirp4netns and pasta get the path of the network namespace, as it is in Podman's mount namespace."""
+    with contextlib.suppress(psutil.Error, OSError):
+        paths = [word for word in process.cmdline() if "/netns/" in word] if process.name() in CARRIERS else []
+        return any(os.stat(f"/proc/{process.pid}/root{path}").st_ino == namespace for path in paths)
+    return False

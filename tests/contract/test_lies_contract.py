@@ -143,9 +143,7 @@ async def test_what_runs_without_a_monitor_can_be_removed(target: LyingTarget) -
 
 
 async def test_a_pid_that_passed_to_a_stranger_is_no_process_of_the_container(target: LyingTarget) -> None:
-    container = await running(target)
-    await asyncio.sleep(2.5)
-    other = await running(target)
+    container, other = await running(target), await running(target)
     stale = msgspec.structs.replace(container, pid=other.pid)
     assert target.runtime.open_process(stale) is None
     pidfd = target.runtime.open_process(container)

@@ -709,7 +709,7 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
         log_path="",
         stop_signal=container.stop_signal,
         image_digest=f"sha256:{container.image_id}",
-        start_ticks=int(container.started_at * TICKS_PER_S) if container.is_infra and container.pid else 0,
+        start_ticks=int(container.started_at * TICKS_PER_S) if container.pid else 0,
     )
 
 

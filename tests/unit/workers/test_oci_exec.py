@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.podman_service import wait_until
 from tests.unit.workers.runtime_values import inspected
 from workers.exec_child import last_error
 from workers.exec_marks import MARKED, Mark
@@ -26,6 +27,7 @@ from workers.oci_exec import (
 MARK = Mark(1, 2, 3)
 UNLIMITED = 2**64 - 1
 ID = "c" * 64
+DEADLINE_S = 20.0
 
 
 def wanted(own: dict[str, Any], **limits: Rlimit) -> dict[str, Any]:
@@ -141,6 +143,8 @@ def test_an_oci_runtime_that_is_not_known(tmp_path: Path, runtime: str) -> None:
     words = ["conmon", str(script), "-c", ID, "-b", "/b", *(["-r", runtime] if runtime else [])]
     monitor = subprocess.Popen(words, executable="/bin/sh", stdin=subprocess.PIPE)
     try:
+        # The kernel lets its parent go on a moment before the words are there.
+        wait_until(lambda: bool(Path(f"/proc/{monitor.pid}/cmdline").read_bytes()), DEADLINE_S)
         with pytest.raises(NotDirect, match=f"its OCI runtime is {runtime or 'unknown'}"):
             find_target(inspected(ID, conmon_pid=monitor.pid))
         with pytest.raises(NotDirect, match="no monitor"):
