@@ -140,8 +140,8 @@ def describe_probe(probe: Json) -> str:
     """One line (describe.go, DescribeProbe). Absent numbers are Kubernetes' defaults."""
     numbers = (
         f"delay={probe.get('initialDelaySeconds', 0)}s timeout={probe.get('timeoutSeconds', 1)}s"
-        f" period={probe.get('periodSeconds', 10)}s successThreshold={probe.get('successThreshold', 1)}"
-        f" failureThreshold={probe.get('failureThreshold', 3)}"
+        f" period={probe.get('periodSeconds', 10)}s #success={probe.get('successThreshold', 1)}"
+        f" #failure={probe.get('failureThreshold', 3)}"
     )
     return f"{_action(probe)} {numbers}"
 
