@@ -55,6 +55,7 @@ from ipc.messages import (
 from ipc.prctl import set_process_name
 from supervisor import admin_socket, directory_owner, instance_lock, sd_notify, views
 from supervisor.children import Children
+from supervisor.config_file import load_settings
 from supervisor.desired import Desired
 from supervisor.dialogue import (
     DeathExplained,
@@ -81,7 +82,8 @@ from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
 from supervisor.podman_service import PodmanService, choose_service
 from supervisor.probe_memory import ProbeMemory
-from supervisor.settings import Settings, SettingsError, diff_reload, load_settings, worker_settings
+from supervisor.settings import Settings, SettingsError, worker_settings
+from supervisor.settings_reload import diff_reload
 from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.sources.types import ManifestError
 from supervisor.sync_loop import SyncLoop

@@ -42,7 +42,8 @@ def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) ->
 
 
 def _load(path: Path | None) -> Settings:
-    from supervisor.settings import SettingsError, default_settings, load_settings
+    from supervisor.config_file import default_settings, load_settings
+    from supervisor.settings import SettingsError
 
     try:
         return default_settings() if path is None else load_settings(path)

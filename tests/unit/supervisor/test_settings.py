@@ -15,19 +15,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervisor.config_file import default_settings, load_settings, parse_settings
 from supervisor.durations import format_duration, parse_duration
-from supervisor.settings import (
-    RELOADABLE,
-    Host,
-    Settings,
-    SettingsError,
-    default_settings,
-    diff_reload,
-    load_settings,
-    parse_settings,
-    resolve_settings,
-    worker_settings,
-)
+from supervisor.resolved_settings import Host, resolve_settings
+from supervisor.settings import Settings, SettingsError, worker_settings
+from supervisor.settings_reload import RELOADABLE, diff_reload
 
 EXAMPLE = Path(__file__).parents[3] / "configs" / "rootlet.yaml"
 HEAD = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"
