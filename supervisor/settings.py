@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from ipc.boot import WorkerSettings
+from ipc.container_gc import GcPolicy
 from supervisor.durations import format_duration, parse_duration
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
@@ -108,6 +109,15 @@ class ContainerGarbageCollectionSettings(_Section, frozen=True, kw_only=True):
     max_containers: Annotated[int, Range(-1, 100_000)] = -1
     min_age_s: Annotated[Seconds, _between("0s", "720h")] = seconds("0s")
 
+    @property
+    def policy(self) -> GcPolicy:
+        """What is decided by."""
+        return GcPolicy(
+            max_per_pod_container=self.max_per_pod_container,
+            max_containers=self.max_containers,
+            min_age_s=float(self.min_age_s),
+        )
+
 
 class EventHistorySettings(_Section, frozen=True, kw_only=True):
     max_events: Annotated[int, Range(1, MAX_EVENTS)] = 1000
@@ -176,8 +186,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         quiet_relist_period_s=float(settings.quiet_relist_period_s),
         heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
-        max_dead_per_container=settings.container_garbage_collection.max_per_pod_container,
-        dead_min_age_s=float(settings.container_garbage_collection.min_age_s),
+        gc=settings.container_garbage_collection.policy,
         log_level=settings.logging.verbosity,
         log_format=settings.logging.format,
     )
