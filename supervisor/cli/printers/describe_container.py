@@ -155,8 +155,9 @@ def _action(handler: Json) -> str:
     if handler.get("httpGet"):
         get = handler["httpGet"]
         path = get.get("path", "")
-        scheme = get.get("scheme", "HTTP").lower()
-        return f"http-get {scheme}://{get.get('host', '')}:{get['port']}{path if path[:1] == '/' else '/' + path}"
+        scheme, host = get.get("scheme", "HTTP").lower(), get.get("host", "")
+        place = f"[{host}]:{get['port']}" if ":" in host else f"{host}:{get['port']}"
+        return f"http-get {scheme}://{place}{path if path[:1] == '/' else '/' + path}"
     if handler.get("tcpSocket"):
         return f"tcp-socket {handler['tcpSocket'].get('host', '')}:{handler['tcpSocket']['port']}"
     if handler.get("grpc"):
