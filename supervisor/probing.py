@@ -47,6 +47,17 @@ class Probing:
     def restore(self, verdicts: Mapping[str, ProbeVerdicts]) -> None:
         self._restored = dict(verdicts)
 
+    @property
+    def unclaimed(self) -> Mapping[str, ProbeVerdicts]:
+        """What was restored and belongs to no pod yet: while Podman does not answer it is all that is known."""
+        return self._restored
+
+    def relisted(self, views: Iterable[RuntimePodStatus]) -> None:
+        """These are all that exist: what was restored of other containers is of no use any more."""
+        if self._restored:
+            there = {container.id for view in views for container in view.containers}
+            self._restored = {id: said for id, said in self._restored.items() if id in there}
+
     def recall(self, life: PodLifecycle, view: RuntimePodStatus) -> None:
         """Note what is known of the pod's containers, and forget those that are gone."""
         there = {container.id for container in view.containers}

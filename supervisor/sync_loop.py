@@ -116,8 +116,9 @@ class SyncLoop:
         return self._parts.reporter.event_history
 
     def probe_verdicts(self) -> dict[str, ProbeVerdicts]:
-        """What the probes of all containers say, by container id."""
-        return {id: said for life in self._lives for id, said in life.verdicts.items()}
+        """What the probes of all containers say, by container id, also of those that nobody could look at yet."""
+        found = {id: said for life in self._lives for id, said in life.verdicts.items()}
+        return {**self._parts.probing.unclaimed, **found}
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
@@ -132,6 +133,8 @@ class SyncLoop:
         if views.relisted_at:
             acted_at = {life.uid: life.acted_at for life in self._lives}
             self._lives.touch(self._looks.relisted(views.relisted_at, views.unseen, acted_at.get))
+            if not views.unseen:
+                self._parts.probing.relisted(self._cache.statuses().values())
             self._updates.carry_out_removals(now)
 
     def _absent(self, views: Views) -> list[Observation]:
