@@ -10,6 +10,7 @@ import msgspec
 
 from ipc.board import Board
 from ipc.call_slots import CallSlots
+from ipc.container_gc import GcPolicy
 
 
 class Role(enum.StrEnum):
@@ -47,10 +48,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """While relists find nothing that was not known already."""
     heartbeat_period_s: float = 2.0
     max_container_restart_period_s: float = 300.0
-    max_dead_per_container: int = 1
-    """Dead containers kept of each container name of a pod; negative: all."""
-    dead_min_age_s: float = 0.0
-    """A dead container younger than this is kept in any case."""
+    gc: GcPolicy = GcPolicy()
+    """Of dead containers; ``max_containers`` is the master's business."""
     log_level: str = "info"
     log_format: str = "text"
 

@@ -13,7 +13,6 @@ from typing import Final
 from ipc.container_gc import CONTAINER_GC_FAILED, GcPolicy, PodStates, evict_containers, newest_ids
 from ipc.messages import CollectLogs, EventReport, SyncAction, SyncDone
 from ipc.runtime import RuntimePodStatus
-from supervisor.settings import Settings
 
 CONTAINER_GC_PERIOD_S: Final = 60.0
 """pkg/kubelet/kubelet.go, ContainerGCPeriod."""
@@ -33,15 +32,6 @@ class NodeGarbage:
             return False
         self._due_at = now_mono + CONTAINER_GC_PERIOD_S
         return True
-
-
-def gc_policy(settings: Settings) -> GcPolicy:
-    configured = settings.container_garbage_collection
-    return GcPolicy(
-        max_per_pod_container=configured.max_per_pod_container,
-        max_containers=configured.max_containers,
-        min_age_s=configured.min_age_s,
-    )
 
 
 def dead_beyond_maximum(

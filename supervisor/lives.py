@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ipc.api import Pod
 from supervisor.pod_lifecycle import PodLifecycle
@@ -17,6 +17,8 @@ class Lives:
         self._lives: dict[str, PodLifecycle] = {}
         self._shards = Shards(workers)
         self._rows = RowAllocator(rows)
+        self._touched: set[str] = set()
+        """Pods that this event may have made ready for dispatch."""
 
     def __iter__(self) -> Iterator[PodLifecycle]:
         return iter(self._lives.values())
@@ -36,6 +38,15 @@ class Lives:
     @property
     def pods_per_slot(self) -> Mapping[int, int]:
         return self._shards.pods_per_slot()
+
+    def touch(self, uids: Iterable[str]) -> None:
+        """This event concerns these pods; those that are not known do no harm."""
+        self._touched.update(uids)
+
+    def take_touched(self) -> list[str]:
+        """Those that were touched since this was asked last, in the order of their UIDs."""
+        touched, self._touched = sorted(self._touched), set()
+        return touched
 
     def begin(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
         """A pod that was not known. Without a ``pod`` it is an orphan."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ipc.messages import CollectLogs, Observe, Relist, Track, Untrack
+from ipc.messages import CancelSync, CollectLogs, Observe, Relist, Track, Untrack
 from supervisor.dialogue import LoopCommand, Send
 from supervisor.feed import FeedMessage
+from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.rows import NO_ROW
 from supervisor.worker_pool import API_SLOT, NODE_SLOT
 
 
@@ -41,6 +43,20 @@ class Outbox:
     def send(self, slot: int, message: object) -> None:
         if slot in self._up:
             self._commands.append(Send(slot, message))  # type: ignore[arg-type]
+
+    def send_all(self, commands: Iterable[Send]) -> None:
+        for command in commands:
+            self.send(command.slot, command.message)
+
+    def cancel_sync(self, life: PodLifecycle) -> None:
+        """The one in flight, if there is one, ends at its next step."""
+        if flight := life.in_flight:
+            self.send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
+
+    def track(self, life: PodLifecycle) -> None:
+        """Its observations go to its row, if it has one."""
+        if life.row != NO_ROW:
+            self.to_node(Track(uid=life.uid, row=life.row))
 
     def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
         self.send(NODE_SLOT, message)

@@ -17,16 +17,10 @@ from ipc.messages import ContainersChanged, ProbePod, ProbeVerdict, StopProbing,
 from ipc.pod_containers import find_container
 from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeType, ProbeVerdicts, probes_of
 from ipc.runtime import ContainerState, RuntimePodStatus
+from supervisor.dialogue import Send
 from supervisor.pod_cache import CacheEntry
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.status import TERMINAL_PHASES
-
-
-class ProbingCommand(msgspec.Struct, frozen=True):
-    """For the pod worker in that slot."""
-
-    slot: int
-    message: ProbePod | ContainersChanged | StopProbing
 
 
 class _Prober:
@@ -53,15 +47,24 @@ class Probing:
     def restore(self, verdicts: Mapping[str, ProbeVerdicts]) -> None:
         self._restored = dict(verdicts)
 
+    @property
+    def unclaimed(self) -> Mapping[str, ProbeVerdicts]:
+        """What was restored and belongs to no pod yet: while Podman does not answer it is all that is known."""
+        return self._restored
+
+    def relisted(self, views: Iterable[RuntimePodStatus]) -> None:
+        """These are all that exist: what was restored of other containers is of no use any more."""
+        if self._restored:
+            there = {container.id for view in views for container in view.containers}
+            self._restored = {id: said for id, said in self._restored.items() if id in there}
+
     def recall(self, life: PodLifecycle, view: RuntimePodStatus) -> None:
         """Note what is known of the pod's containers, and forget those that are gone."""
         there = {container.id for container in view.containers}
         known = {id: self._restored.pop(id) for id in there & self._restored.keys()} if self._restored else {}
         life.verdicts = retain_verdicts({**known, **life.verdicts}, life.pod, view)
 
-    def tell(
-        self, life: PodLifecycle, entry: CacheEntry | None, is_up: Callable[[int], bool]
-    ) -> tuple[ProbingCommand, ...]:
+    def tell(self, life: PodLifecycle, entry: CacheEntry | None, is_up: Callable[[int], bool]) -> tuple[Send, ...]:
         """What has to be said so that the pod is probed as it is now; nothing for most. ``entry``: its newest view."""
         wanted = _wanted(life, entry)
         prober = self._probers.get(life.uid)
@@ -90,7 +93,7 @@ class Probing:
                 waited.append(uid)
         return waited
 
-    def forget(self, uid: str) -> tuple[ProbingCommand, ...]:
+    def forget(self, uid: str) -> tuple[Send, ...]:
         """Nothing of the pod is left."""
         prober = self._probers.pop(uid, None)
         return _leave(uid, prober) if prober is not None else ()
@@ -164,21 +167,19 @@ def _running(entry: CacheEntry | None) -> tuple[str, ...]:
     return tuple(container.id for container in containers if container.state is ContainerState.RUNNING)
 
 
-def _go_on(
-    life: PodLifecycle, prober: _Prober, wanted: ProbePod, running: tuple[str, ...]
-) -> tuple[ProbingCommand, ...]:
+def _go_on(life: PodLifecycle, prober: _Prober, wanted: ProbePod, running: tuple[str, ...]) -> tuple[Send, ...]:
     before, prober.running = prober.running, running
     verdicts = dict(life.verdicts)
     if prober.told != wanted:
         prober.slot, prober.told = life.slot, wanted
-        return (ProbingCommand(life.slot, msgspec.structs.replace(wanted, verdicts=verdicts)),)
+        return (Send(life.slot, msgspec.structs.replace(wanted, verdicts=verdicts)),)
     if running != before:
-        return (ProbingCommand(life.slot, ContainersChanged(uid=life.uid, verdicts=verdicts)),)
+        return (Send(life.slot, ContainersChanged(uid=life.uid, verdicts=verdicts)),)
     return ()
 
 
-def _leave(uid: str, prober: _Prober) -> tuple[ProbingCommand, ...]:
+def _leave(uid: str, prober: _Prober) -> tuple[Send, ...]:
     if prober.slot is None:
         return ()
     prober.leaving, prober.slot, prober.told = prober.slot, None, None
-    return (ProbingCommand(prober.leaving, StopProbing(uid=uid)),)
+    return (Send(prober.leaving, StopProbing(uid=uid)),)

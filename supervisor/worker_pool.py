@@ -25,9 +25,7 @@ MAX_POD_WORKERS = 64
 SLOTS = FIRST_POD_SLOT + MAX_POD_WORKERS
 
 ABORT_WINDOW_S = 2.0
-"""Between SIGABRT (the hung child writes its stack) and SIGKILL."""
-
-
+"""Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""
 STEADY_S = 10.0
 """A child that lived for so long, in seconds, is replaced at once; of others the first in a row."""
 PAUSE_INITIAL_S = 0.1
@@ -176,19 +174,23 @@ class WorkerPool:
             return []
         if was_asked or report.exit_code == EXIT_BEGIN_ANEW:
             return [] if entry.retired else [self._spawn(entry, now)]
-        name = entry.spec.name
         if report.exit_code == EXIT_BOOT_ERROR:
-            return [GiveUp(f"{name} could not start; its own message says why")]
+            return [GiveUp(f"{entry.spec.name} could not start; its own message says why")]
+        return [self._died(entry, now)]
+
+    def _died(self, entry: _Slot, now: float) -> PoolCommand:
+        """Nobody had asked it to leave."""
+        slot, name = entry.spec.slot, entry.spec.name
         entry.deaths += 1
-        new = [] if report.slot in self._explained else [now]
-        self._explained.discard(report.slot)
+        new = [] if slot in self._explained else [now]
+        self._explained.discard(slot)
         self._deaths = [death for death in self._deaths if now - death <= self._period_s] + new
         if too_many_deaths(self._deaths, now, self._max_deaths, self._period_s):
-            return [GiveUp(f"more than {self._max_deaths} child deaths in {self._period_s:g} s, the last {name}")]
+            return GiveUp(f"more than {self._max_deaths} child deaths in {self._period_s:g} s, the last {name}")
         entry.early_deaths = entry.early_deaths + 1 if now - entry.born_at < STEADY_S else 0
         if entry.early_deaths <= 1:
-            return [self._spawn(entry, now)]
-        return [RespawnLater(report.slot, respawn_pause_s(entry.early_deaths - 1))]
+            return self._spawn(entry, now)
+        return RespawnLater(slot, respawn_pause_s(entry.early_deaths - 1))
 
     def not_born(self, slot: int, incarnation: int) -> list[PoolCommand]:
         """It could not be made. Nobody has died of that: it counts for no restart intensity, and is tried again."""
@@ -241,23 +243,24 @@ class WorkerPool:
         """``beats``: slot -> (incarnation, monotonic time) read from the board. Ends those that hang, and those that
         were asked to leave and do not.
         """
-        commands: list[PoolCommand] = []
-        for slot, entry in self._slots.items():
-            if entry.state is SlotState.STOPPING and now > entry.kill_at:
-                commands.append(self._kill(entry, signal.SIGKILL, "still there after it was asked to leave"))
-            if not entry.spec.heartbeat or entry.state in (SlotState.GONE, SlotState.STOPPING):
-                continue
-            incarnation, beat = beats.get(slot, (0, 0.0))  # unreadable while it is being written: the last one counts
-            if incarnation == entry.incarnation:
-                entry.beat = max(entry.beat, beat)
-            last = max(entry.since, entry.beat)
-            if entry.state is SlotState.HUNG:
-                if now - entry.since > ABORT_WINDOW_S:
-                    commands.append(self._kill(entry, signal.SIGKILL, "still there after SIGABRT"))
-            elif now - last > self._heartbeat_timeout_s:
-                entry.state, entry.since = SlotState.HUNG, now
-                commands.append(self._kill(entry, signal.SIGABRT, f"no heartbeat for {now - last:.1f} s"))
-        return commands
+        # Unreadable while it is being written: the last one counts.
+        checked = (self._check(entry, *beats.get(slot, (0, 0.0)), now) for slot, entry in self._slots.items())
+        return [kill for kill in checked if kill is not None]
+
+    def _check(self, entry: _Slot, incarnation: int, beat: float, now: float) -> KillChild | None:
+        if entry.state is SlotState.STOPPING and now > entry.kill_at:
+            return self._kill(entry, signal.SIGKILL, "still there after it was asked to leave")
+        if not entry.spec.heartbeat or entry.state in (SlotState.GONE, SlotState.STOPPING):
+            return None
+        if incarnation == entry.incarnation:
+            entry.beat = max(entry.beat, beat)
+        last = max(entry.since, entry.beat)
+        if entry.state is SlotState.HUNG and now - entry.since > ABORT_WINDOW_S:
+            return self._kill(entry, signal.SIGKILL, "still there after SIGABRT")
+        if entry.state is not SlotState.HUNG and now - last > self._heartbeat_timeout_s:
+            entry.state, entry.since = SlotState.HUNG, now
+            return self._kill(entry, signal.SIGABRT, f"no heartbeat for {now - last:.1f} s")
+        return None
 
     def replace(self, slot: int, why: str) -> list[PoolCommand]:
         """End an incarnation that broke its protocol; the next one follows its exit."""
@@ -298,7 +301,7 @@ class WorkerPool:
     def age_s(self, slot: int, now: float) -> float:
         """How long ago its living incarnation was asked for, in seconds; 0.0 when none lives."""
         entry = self._slots.get(slot)
-        return 0.0 if entry is None or entry.state is SlotState.GONE else now - entry.since
+        return 0.0 if entry is None or entry.state is SlotState.GONE else now - entry.born_at
 
     def is_leaving(self, slot: int) -> bool:
         """It was asked to."""

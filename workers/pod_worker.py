@@ -17,7 +17,6 @@ from ipc.board import Board, WorkerRowWriter
 from ipc.boot import ChildContext
 from ipc.channel import Channel, ChannelClosed
 from ipc.clock import Clock
-from ipc.container_gc import GcPolicy
 from ipc.messages import (
     AbandonPull,
     CancelSync,
@@ -126,9 +125,7 @@ class PodWorker:
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
-            gc=GcPolicy(
-                max_per_pod_container=context.settings.max_dead_per_container, min_age_s=context.settings.dead_min_age_s
-            ),
+            gc=context.settings.gc,
         )
 
     async def obey(

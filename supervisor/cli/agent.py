@@ -29,9 +29,9 @@ _config_argument: Final = click.Path(exists=False, dir_okay=False, path_type=Pat
 def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) -> int:
     """Run the agent in the foreground until SIGTERM or `rootlet stop`; containers keep running after it."""
     from ipc import logs
+    from supervisor.agent import run_agent
     from supervisor.directory_owner import DirectoryTaken
     from supervisor.instance_lock import InstanceBusy
-    from supervisor.master import run_agent
 
     settings = _load(config_path)
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
@@ -42,7 +42,8 @@ def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) ->
 
 
 def _load(path: Path | None) -> Settings:
-    from supervisor.settings import SettingsError, default_settings, load_settings
+    from supervisor.config_file import default_settings, load_settings
+    from supervisor.settings import SettingsError
 
     try:
         return default_settings() if path is None else load_settings(path)

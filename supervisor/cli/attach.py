@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.containers import default_container, find_container
+from supervisor.cli.containers import default_container, find_container, require_not_completed
 from supervisor.cli.detach_keys import parse_detach_keys
-from supervisor.cli.exec import COMPLETED
 from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, namespace_option, split_pod_name
 from supervisor.cli.remote_command import Remote, run_remote, stream_query, usable_terminal
 from supervisor.client import pod_path
@@ -54,9 +53,7 @@ def attach(
     name = split_pod_name(pod)
     with agent(ctx) as client:
         found = client.get(pod_path(namespace, name))
-        phase = found["status"].get("phase", "")
-        if phase in COMPLETED:
-            raise Failure(f"cannot attach a container in a completed pod; current phase is {phase}", prefix="error: ")
+        require_not_completed(found, "attach")
         chosen = container or default_container(found, quiet=quiet)
         target = find_container(found, chosen)
         if target is None:

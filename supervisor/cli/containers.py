@@ -1,4 +1,4 @@
-"""Which container of a pod a command means that names none."""
+"""Whether a pod has containers that run, and which of them a command means that names none."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ from typing import Any, Final
 
 import click
 
+from supervisor.cli.options import Failure
+
 _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 _NAMED: Final = (("containers", ""), ("ephemeralContainers", " (ephem)"), ("initContainers", " (init)"))
 """In which order they are named to somebody who can choose (podcmd.go, AllContainerNames)."""
 
+COMPLETED: Final = frozenset(("Succeeded", "Failed"))
+"""Phases of pods in which nothing runs any more."""
+
 Json = Mapping[str, Any]
+
+
+def require_not_completed(pod: Json, doing: str) -> None:
+    """Raises Failure with kubectl's words; ``doing`` is e.g. "attach"."""
+    phase = pod["status"].get("phase", "")
+    if phase in COMPLETED:
+        raise Failure(f"cannot {doing} a container in a completed pod; current phase is {phase}", prefix="error: ")
 
 
 def container_names(pod: Json, *kinds: str) -> list[str]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import click
 
-from supervisor.cli.containers import default_container, find_container
+from supervisor.cli.containers import default_container, find_container, require_not_completed
 from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, namespace_option, split_pod_name
 from supervisor.cli.remote_command import Remote, run_remote, stream_query, usable_terminal
 from supervisor.client import pod_path
-
-COMPLETED = frozenset(("Succeeded", "Failed"))
-"""Phases of pods in which nothing runs any more."""
 
 
 @click.command()
@@ -45,11 +42,7 @@ def exec(
     name = split_pod_name(pod)
     with agent(ctx) as client:
         found = client.get(pod_path(namespace, name))
-        phase = found["status"].get("phase", "")
-        if phase in COMPLETED:
-            raise Failure(
-                f"cannot exec into a container in a completed pod; current phase is {phase}", prefix="error: "
-            )
+        require_not_completed(found, "exec into")
         if container and find_container(found, container) is None:
             raise Failure(f"container {container} not found in pod {name}", prefix="error: ")
         chosen = container or default_container(found, quiet=quiet)

@@ -1,4 +1,4 @@
-"""`rootlet port-forward`: local sockets, each connection to which is one stream to the agent."""
+"""`rootlet port-forward`: on which local sockets, and until when."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-import msgspec
 
-from ipc.duplex import Duplex
-from ipc.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
+from supervisor.cli.containers import COMPLETED
 from supervisor.cli.forwarded_ports import (
     LOCALHOST,
     ForwardedPort,
@@ -24,27 +21,14 @@ from supervisor.cli.forwarded_ports import (
     forwarded_port,
     listen_addresses,
 )
+from supervisor.cli.forwarding import Forwarding, Listener
 from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, namespace_option, split_pod_name
 from supervisor.client import AgentClient, AgentError, pod_path, pods_path
 from supervisor.reflector import Reflector
-from supervisor.stream_client import StreamClient
 
-MAX_CONNECTIONS: Final = 200
-"""Most at once; the next ones wait to be accepted. The agent has as many for everybody."""
 BACKLOG: Final = 128
-PORT_BYTES: Final = 2
-"""Each channel begins with the port's number."""
 LOST: Final = "error: lost connection to pod"
 ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-_OVER: Final = frozenset(("Succeeded", "Failed"))
-
-
-class Listener(msgspec.Struct, frozen=True):
-    """A socket that listens, and what it stands for."""
-
-    sock: socket.socket
-    port: ForwardedPort
-    """With the port that was really taken."""
 
 
 @click.command("port-forward")
@@ -83,7 +67,7 @@ def port_forward(
         listeners = [each for port in wanted for each in _listen(port, places, stack)]
         if not listeners:
             raise Failure(f"unable to listen on any of the requested ports: {' '.join(ports)}", prefix="error: ")
-        forwarding = _Forwarding(chosen_socket(ctx), f"{pod_path(namespace, name)}/portforward", listeners)
+        forwarding = Forwarding(chosen_socket(ctx), f"{pod_path(namespace, name)}/portforward", listeners)
         watch = _Watch(client, namespace, found)
         asyncio.run(_until_over(forwarding, watch))
 
@@ -155,10 +139,10 @@ class _Watch:
 
     def _is_there(self) -> bool:
         pod = self._pods.objects.get(self._uid)
-        return pod is not None and pod["status"].get("phase") not in _OVER
+        return pod is not None and pod["status"].get("phase") not in COMPLETED
 
 
-async def _until_over(forwarding: _Forwarding, watch: _Watch) -> None:
+async def _until_over(forwarding: Forwarding, watch: _Watch) -> None:
     """Raises Failure when the pod goes. An interrupt is how this command usually ends: exit code 0, as kubectl's."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[str | int] = loop.create_future()
@@ -194,111 +178,3 @@ def _failure(outcome: BaseException | None) -> BaseException:
     if isinstance(outcome, OSError) and not isinstance(outcome, BrokenPipeError):
         return Failure(f"no connection can be taken any more: {outcome.strerror}")
     return outcome or Failure(LOST, prefix="")
-
-
-# --- connections -------------------------------------------------------------------------------------------------
-
-
-class _Forwarding:
-    """All connections of one command."""
-
-    def __init__(self, socket_path: Path, path: str, listeners: list[Listener]) -> None:
-        self._socket_path = socket_path
-        self._path = path
-        self._listeners = listeners
-        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
-
-    async def run(self) -> None:
-        """For ever. Raises OSError when nothing can be accepted or told any more."""
-        try:
-            async with StreamClient(self._socket_path) as client, asyncio.TaskGroup() as tasks:
-                for listener in self._listeners:
-                    tasks.create_task(self._accept(listener, client, tasks))
-        except* OSError as group:
-            raise _first(group) from None
-
-    async def _accept(self, listener: Listener, client: StreamClient, tasks: asyncio.TaskGroup) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._turns.acquire()
-            sock, _ = await loop.sock_accept(listener.sock)
-            tasks.create_task(self._serve(sock, listener.port, client))
-
-    async def _serve(self, sock: socket.socket, port: ForwardedPort, client: StreamClient) -> None:
-        try:
-            with contextlib.closing(sock):
-                click.echo(f"Handling connection for {port.local}")
-                problem = await self._forward(sock, port, client)
-                if problem:
-                    click.echo(
-                        f"error: an error occurred forwarding {port.local} -> {port.remote}: {problem}", err=True
-                    )
-        finally:
-            self._turns.release()
-
-    async def _forward(self, sock: socket.socket, port: ForwardedPort, client: StreamClient) -> str:
-        """What went wrong, for people. Then the connection is reset, as if the pod had done so."""
-        connection = Duplex(sock)
-        try:
-            async with client.opened(self._path, [("ports", str(port.remote))]) as channels:
-                problem = await _copy(channels, connection)
-        except AgentError as error:
-            problem = str(error)
-        if problem:
-            connection.reset()
-        return problem
-
-
-async def _copy(channels: ChannelSocket, connection: Duplex) -> str:
-    sending = asyncio.ensure_future(_to_pod(channels, connection))
-    receiving = asyncio.ensure_future(_from_pod(channels, connection))
-    try:
-        await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
-        return receiving.result() if receiving.done() else ""
-    finally:
-        sending.cancel()
-        receiving.cancel()
-        await asyncio.gather(sending, receiving, return_exceptions=True)
-
-
-async def _to_pod(channels: ChannelSocket, connection: Duplex) -> None:
-    """What comes here, and its end; back only when it broke off."""
-    try:
-        while data := await connection.read(CHUNK_BYTES):
-            await channels.send(PortChannel.DATA, data)
-        await channels.end(PortChannel.DATA)
-    except ConnectionError:
-        return
-    await asyncio.Event().wait()
-
-
-async def _from_pod(channels: ChannelSocket, connection: Duplex) -> str:
-    """What comes from there, to the end of both ways; what the agent says went wrong."""
-    headers = {int(channel): PORT_BYTES for channel in PortChannel}
-    ended = False
-    while (message := await channels.receive()) is not None:
-        data = message.data[headers.get(message.channel, 0) :]
-        headers[message.channel] = max(0, headers.get(message.channel, 0) - len(message.data))
-        if message.channel == PortChannel.ERROR and data:
-            return data.decode(errors="replace")
-        if message.channel == PortChannel.DATA:
-            ended = ended or message.ends
-            try:
-                await _pass_on(connection, data, ends=message.ends)
-            except OSError:
-                return ""  # whoever connected has gone
-    return "" if ended else "lost connection to the agent's API server"
-
-
-async def _pass_on(connection: Duplex, data: bytes, *, ends: bool) -> None:
-    if ends:
-        connection.end()
-    elif data:
-        await connection.write(data)
-
-
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -17,7 +17,7 @@ import msgspec
 from ipc.stream_channels import Channel, ChannelSocket, StreamStatus, decode_status, encode_size
 from supervisor.cli.detach_keys import KeyFilter
 from supervisor.cli.options import Failure
-from supervisor.cli.terminal import BlockingFile, descriptor, is_terminal, raw_terminal, terminal_size
+from supervisor.cli.terminal import BlockingFile, descriptor, raw_terminal, terminal_size
 from supervisor.stream_client import Query, StreamClient
 
 ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
@@ -43,7 +43,7 @@ def usable_terminal(*, stdin: bool, tty: bool, quiet: bool) -> bool:
     """Whether the streams can be a terminal: only with a standard input that is one (kubectl exec.go, SetupTTY)."""
     if not (stdin and tty):
         return False
-    if sys.stdin is not None and is_terminal(sys.stdin.fileno()):
+    if sys.stdin is not None and sys.stdin.isatty():
         return True
     if not quiet:
         click.echo(NO_TERMINAL, err=True)

@@ -83,10 +83,6 @@ def descriptor(stream: TextIO | None) -> int:
     return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if stream is None else stream.fileno()
 
 
-def is_terminal(fd: int) -> bool:
-    return os.isatty(fd)
-
-
 def terminal_size(fd: int) -> TerminalSize | None:
     """None when it has none, such as a serial line."""
     with contextlib.suppress(OSError):

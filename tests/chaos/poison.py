@@ -16,7 +16,7 @@ from typing import Final
 
 from ipc.clock import monotonic
 from supervisor.suspects import POISON_DEATHS
-from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
 from tests.chaos import procs
 from tests.e2e.agent import Agent
 

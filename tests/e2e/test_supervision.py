@@ -12,7 +12,7 @@ import pytest
 
 from ipc import clock
 from supervisor.suspects import POISON_DEATHS
-from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
 from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod, pods

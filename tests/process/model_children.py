@@ -21,9 +21,9 @@ from ipc import clock
 from ipc.boot import ChildContext, Role
 from ipc.framing import FrameDecoder, encode_frame
 from ipc.messages import NodeWorkerCommand, PodWorkerCommand, Ready, Relisted, Shutdown, SyncDone, SyncPod
+from supervisor.agent import run_agent
 from supervisor.client import AgentClient
-from supervisor.master import run_agent
-from supervisor.settings import load_settings
+from supervisor.config_file import load_settings
 from tests.podman_service import wait_until
 from workers import process
 

@@ -23,8 +23,8 @@ from ipc.board import Board
 from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
 from ipc.framing import MAX_FRAME_BYTES, encode_frame
 from ipc.messages import Observation, Observed, PodChanged, Ready, Relisted, ZygoteReport
+from supervisor.agent import run_agent
 from supervisor.children import Children
-from supervisor.master import run_agent
 from supervisor.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote

@@ -16,7 +16,7 @@ import pytest
 from ipc.boot import ChildContext
 from supervisor.client import RequestFailed
 from supervisor.suspects import POISON_DEATHS
-from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
 from supervisor.worker_pool import FIRST_POD_SLOT
 from tests.process.model_children import (
     GOOD_IMAGE,

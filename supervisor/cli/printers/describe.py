@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from supervisor.cli.containers import COMPLETED
 from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
 from supervisor.cli.printers.events import by_time, last_seen, source_of
@@ -72,7 +73,7 @@ def _head(pod: Json, now: float) -> Iterator[str]:
 
 
 def _state(meta: Json, status: Json, now: float) -> Iterator[str]:
-    if meta.get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed"):
+    if meta.get("deletionTimestamp") and status.get("phase") not in COMPLETED:
         yield f"Status:\tTerminating (lasts {since(meta['deletionTimestamp'], now)})"
         yield f"Termination Grace Period:\t{meta.get('deletionGracePeriodSeconds', 0)}s"
     else:

@@ -140,8 +140,8 @@ def describe_probe(probe: Json) -> str:
     """One line (describe.go, DescribeProbe). Absent numbers are Kubernetes' defaults."""
     numbers = (
         f"delay={probe.get('initialDelaySeconds', 0)}s timeout={probe.get('timeoutSeconds', 1)}s"
-        f" period={probe.get('periodSeconds', 10)}s successThreshold={probe.get('successThreshold', 1)}"
-        f" failureThreshold={probe.get('failureThreshold', 3)}"
+        f" period={probe.get('periodSeconds', 10)}s #success={probe.get('successThreshold', 1)}"
+        f" #failure={probe.get('failureThreshold', 3)}"
     )
     return f"{_action(probe)} {numbers}"
 
@@ -155,8 +155,9 @@ def _action(handler: Json) -> str:
     if handler.get("httpGet"):
         get = handler["httpGet"]
         path = get.get("path", "")
-        scheme = get.get("scheme", "HTTP").lower()
-        return f"http-get {scheme}://{get.get('host', '')}:{get['port']}{path if path[:1] == '/' else '/' + path}"
+        scheme, host = get.get("scheme", "HTTP").lower(), get.get("host", "")
+        place = f"[{host}]:{get['port']}" if ":" in host else f"{host}:{get['port']}"
+        return f"http-get {scheme}://{place}{path if path[:1] == '/' else '/' + path}"
     if handler.get("tcpSocket"):
         return f"tcp-socket {handler['tcpSocket'].get('host', '')}:{handler['tcpSocket']['port']}"
     if handler.get("grpc"):

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.cli.containers import COMPLETED
 from supervisor.cli.printers.human import NONE, since
 
 Json = Mapping[str, Any]
@@ -14,8 +15,6 @@ Json = Mapping[str, Any]
 
 HEADER: Final = ("NAME", "READY", "STATUS", "RESTARTS", "AGE")
 WIDE_HEADER: Final = (*HEADER, "IP", "NODE", "NOMINATED NODE", "READINESS GATES")
-
-_TERMINAL: Final = ("Succeeded", "Failed")
 
 
 class PodSummary(msgspec.Struct, frozen=True):
@@ -96,7 +95,7 @@ def _deletion_reason(pod: Json) -> str:
     status = pod.get("status", {})
     if status.get("reason") == "NodeLost":
         return "Unknown"
-    return "" if status.get("phase") in _TERMINAL else "Terminating"
+    return "" if status.get("phase") in COMPLETED else "Terminating"
 
 
 def _init_progress(statuses: Sequence[Json], sidecars: set[str], total: int) -> _Progress:

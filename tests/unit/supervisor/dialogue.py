@@ -35,8 +35,10 @@ from ipc.messages import (
     Relist,
     StartPull,
     StopProbing,
+    SyncAction,
     SyncDone,
     SyncPod,
+    SyncResult,
     Track,
     Untrack,
 )
@@ -73,6 +75,9 @@ RestartPolicy = Literal["Always", "OnFailure", "Never"]
 WALL = 1_800_000_000.0
 POD_SLOT = FIRST_POD_SLOT
 CHILDREN = (NODE_SLOT, API_SLOT, POD_SLOT)
+STARTED = SyncResult(action=SyncAction.START_CONTAINER, target="main")
+PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="ErrImagePull")
+"""What became of a container's start."""
 
 
 def pod(uid: str, *, image: str = "v1", policy: RestartPolicy = "Always", grace_s: int = 30, host_port: int = 0) -> Pod:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.agent import claim_directories
 from supervisor.directory_owner import OWNER_FILE, DirectoryTaken, claim
-from supervisor.master import claim_directories
 from supervisor.settings import Settings
 
 

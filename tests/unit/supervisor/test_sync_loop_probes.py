@@ -195,6 +195,18 @@ def test_what_was_found_before_the_manifest_is_remembered_too() -> None:
     assert state_of(talk) == (True, True, "True")
 
 
+def test_what_was_restored_is_kept_until_podman_has_said_what_there_is() -> None:
+    known = {"c-a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+    talk = Talk()
+    talk.say(VerdictsRestored(known))
+    talk.update(probed("a"), op=PodOperation.RESTORE)
+    assert talk.loop.probe_verdicts() == known, "another restart before Podman answers loses nothing"
+    talk.relist(unseen=("a",))
+    assert talk.loop.probe_verdicts() == known
+    talk.relist()
+    assert talk.loop.probe_verdicts() == {}
+
+
 # --- what is made of verdicts ---
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.suspects import INITIAL_BACK_OFF_S, POISON_DEATHS
-from supervisor.sync_loop import SYNC_CRASH_LOOP_BACK_OFF
+from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from tests.unit.supervisor.dialogue import Talk, absent, exited, pod, running
 

@@ -179,3 +179,63 @@ def test_a_container_of_unknown_state_has_to_be_stopped_too() -> None:
     gone: RuntimePodStatus = exited("a")
     lost = msgspec.structs.replace(gone.containers[0], state=ContainerState.UNKNOWN)
     assert talk.see(msgspec.structs.replace(gone, containers=(lost,))) == ["terminating a"]
+
+
+# --- it ends by itself -------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_completed_is_terminated_and_kept_until_it_is_removed() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    assert talk.see(exited("a")) == ["terminated a"], "what is down needs no stop"
+    assert not talk.syncs["a"].remove
+    assert talk.done("a") == ["observe a"]
+    assert talk.see(exited("a")) == []
+    assert talk.phase("a") == "Succeeded"
+    assert talk.tick(after_s=1000.0) == []
+    assert talk.remove("a") == ["terminated a"]
+    assert talk.syncs["a"].remove
+
+
+def test_a_completed_pod_whose_sandbox_still_runs_is_stopped_first() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    half_down = msgspec.structs.replace(running("a"), containers=exited("a", 7).containers)
+    assert talk.see(half_down) == ["terminating a"]
+    assert talk.phase("a") == "Running", "something of it may still run"
+    assert talk.done("a") == ["observe a"]
+    assert talk.see(exited("a", 7)) == ["terminated a"]
+    assert talk.phase("a") == "Failed"
+    assert talk.told["a"].deletion_timestamp == ""
+
+
+def test_a_pod_that_completes_while_it_is_deleted_is_told_so_when_it_is_down() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.remove("a")
+    assert talk.see(running("a")) == ["terminating a"]
+    half_down = msgspec.structs.replace(running("a"), containers=exited("a").containers)
+    talk.see(half_down)
+    assert talk.phase("a") == "Running"
+    talk.done("a")
+    assert talk.see(exited("a")) == ["terminated a"]
+    assert talk.phase("a") == "Succeeded"
+
+
+def test_a_completed_pod_that_runs_again_goes_down_again() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.see(exited("a"))
+    talk.done("a")
+    talk.see(exited("a"))
+    assert talk.see(running("a")) == ["terminating a"]
+    assert talk.phase("a") == "Succeeded", "a terminal phase is never left"
+
+
+def test_an_update_does_not_revive_a_completed_pod() -> None:
+    talk = Talk()
+    talk.start(pod("a", policy="Never"))
+    talk.see(exited("a"))
+    talk.done("a")
+    talk.see(exited("a"))
+    assert talk.update(pod("a", policy="Never", image="v2")) == []

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.settings import Host, Settings, resolve_settings
+from supervisor.resolved_settings import Host, resolve_settings
+from supervisor.settings import Settings
 from supervisor.socket_path import admin_socket_path
 
 

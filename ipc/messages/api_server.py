@@ -1,0 +1,119 @@
+"""Master and API server."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api import Event, Pod, PodStatus
+from ipc.messages.base import Message, Ready, Shutdown
+from ipc.runtime import SandboxStatus
+
+
+class PodChanged(Message, frozen=True, kw_only=True):
+    """Informer feed: added or modified."""
+
+    resource_version: int
+    pod: Pod
+    status: PodStatus
+    source: str
+    deletion_timestamp: str = ""
+    observed_at: float = 0.0
+    """When the observation began that is the reason for this message, monotonic seconds; 0.0 for another reason."""
+    next_try: dict[str, str] = msgspec.field(default_factory=dict)
+    """Container name -> when the next start comes and why (for describe)."""
+    sentence: str = ""
+    slot: int = -1
+    """Of the worker that owns the pod; -1 when nobody does."""
+    sandbox: SandboxStatus | None = None
+    """The newest one that was observed."""
+
+
+class PodGone(Message, frozen=True, kw_only=True):
+    resource_version: int
+    uid: str
+
+
+class EventChanged(Message, frozen=True, kw_only=True):
+    resource_version: int
+    event: Event
+
+
+class EventGone(Message, frozen=True, kw_only=True):
+    resource_version: int
+    name: str
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `get workers`; heartbeat, step and counters are read from the board by the API server itself."""
+
+    slot: int
+    role: str
+    name: str
+    pid: int
+    incarnation: int
+    state: str
+    pods: int
+    deaths: int
+
+
+class AgentChanged(Message, frozen=True, kw_only=True):
+    """The agent about itself."""
+
+    version: str
+    instance: str
+    node_name: str
+    pid: int
+    started_at: float
+    runtime_version: str
+    runtime_healthy: bool
+    runtime_message: str
+    runtime_silent_since: float = 0.0
+    """Wall time at which Podman was found not to answer; 0.0 while it does."""
+    sources_ready: bool
+    workers: tuple[WorkerInfo, ...]
+
+
+class Reply(Message, frozen=True, kw_only=True):
+    request_id: int
+    code: int
+    """HTTP status."""
+    reason: str = ""
+    message: str = ""
+    results: tuple[str, ...] = ()
+    """apply/delete: one line each as kubectl prints it, e.g. `pod/web created`."""
+
+
+class FeedSynced(Message, frozen=True, kw_only=True):
+    """Everything that existed when this API server started has been sent."""
+
+
+class ApplyManifests(Message, frozen=True, kw_only=True):
+    request_id: int
+    file: str
+    """Name for error texts."""
+    body: bytes
+
+
+class DeletePod(Message, frozen=True, kw_only=True):
+    request_id: int
+    namespace: str
+    name: str
+    grace_period_s: int | None = None
+
+
+class RestartWorker(Message, frozen=True, kw_only=True):
+    """The next incarnation of that worker. The reply says that it was asked to leave, not that it is gone."""
+
+    request_id: int
+    name: str
+
+
+class StopAgent(Message, frozen=True, kw_only=True):
+    """Orderly stop; with ``pods`` every pod is terminated first."""
+
+    request_id: int
+    pods: bool = False
+
+
+ApiServerFeed = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | Reply | FeedSynced | Shutdown
+ApiServerRequest = Ready | ApplyManifests | DeletePod | RestartWorker | StopAgent

@@ -1,0 +1,53 @@
+"""What every message is, and those that go over more than one link."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="tag", omit_defaults=True):
+    """Tagged by class name."""
+
+
+class Ready(Message, frozen=True, kw_only=True):
+    """First message of every child."""
+
+    pid: int
+
+
+class Shutdown(Message, frozen=True, kw_only=True):
+    """Finish the step in hand, start nothing, exit 0."""
+
+
+class EventReport(Message, frozen=True, kw_only=True):
+    """Something worth a v1 Event. The master stamps, counts and keeps it."""
+
+    uid: str
+    namespace: str
+    name: str
+    type: str
+    """Normal or Warning."""
+    reason: str
+    message: str
+    field_path: str = ""
+    """spec.containers{name}, as upstream."""
+    wall: float = 0.0
+
+
+class PullProgress(Message, frozen=True, kw_only=True):
+    """How far a pull has got, for people; to everybody who waits for it."""
+
+    reference: str
+    words: str
+
+
+class PullEnded(Message, frozen=True, kw_only=True):
+    """To everybody who waits for it."""
+
+    reference: str
+    image_id: str = ""
+    error: str = ""
+    """An ErrorKind; empty when it succeeded."""
+    message: str = ""
+    took_s: float = 0.0
+    """From its beginning to its end, without the wait for its turn."""

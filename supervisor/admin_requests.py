@@ -1,0 +1,80 @@
+"""What `apply`, `delete`, `stop` and `workers restart` ask for, and what they are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, assert_never
+
+import msgspec
+
+from ipc.messages import ApplyManifests, DeletePod, Reply, RestartWorker, StopAgent
+from supervisor.crew import Crew
+from supervisor.desired import Desired
+from supervisor.worker_pool import API_SLOT
+
+AdminRequest = ApplyManifests | DeletePod | RestartWorker | StopAgent
+
+
+class Agent(Protocol):
+    """What is asked of the agent as a whole."""
+
+    def is_going_down(self, namespace: str, name: str) -> bool:
+        """Whether a pod of that name is on its way out."""
+
+    def restart_worker(self, slot: int) -> None:
+        """It is asked to leave; its successor follows."""
+
+    def stop(self, *, pods: bool) -> None:
+        """Begin to end; with ``pods`` when all of them are gone."""
+
+
+class AdminRequests:
+    """Each is answered once, by the API server's request number."""
+
+    def __init__(
+        self, agent: Agent, desired: Desired, crew: Crew, spawn: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
+        """``spawn`` runs what takes time."""
+        self._agent = agent
+        self._desired = desired
+        self._crew = crew
+        self._spawn = spawn
+
+    def take(self, request: AdminRequest) -> None:
+        match request:
+            case ApplyManifests():
+                self._spawn(self._apply(request))
+            case DeletePod():
+                self._spawn(self._delete(request))
+            case RestartWorker():
+                self._restart_worker(request)
+            case StopAgent():
+                self._answer(request, Reply(request_id=0, code=202, results=("stopping",)))
+                self._agent.stop(pods=request.pods)
+            case _:
+                assert_never(request)
+
+    async def _apply(self, request: ApplyManifests) -> None:
+        self._answer(request, await self._desired.apply(request.file, request.body))
+
+    async def _delete(self, request: DeletePod) -> None:
+        namespace, name = request.namespace, request.name
+        going_down = self._agent.is_going_down(namespace, name)
+        reply = await self._desired.delete(namespace, name, request.grace_period_s, going_down=going_down)
+        self._answer(request, reply)
+
+    def _restart_worker(self, request: RestartWorker) -> None:
+        """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""
+        name, slot = request.name, self._crew.slot_named(request.name)
+        if slot is None:
+            message = f'workers "{name}" not found'
+            self._answer(request, Reply(request_id=0, code=404, reason="NotFound", message=message))
+        elif not self._crew.is_running(slot):
+            message = f'workers "{name}" does not run just now: it is about to begin anew'
+            self._answer(request, Reply(request_id=0, code=409, reason="Conflict", message=message))
+        else:
+            self._answer(request, Reply(request_id=0, code=202, results=(f"worker/{name} restarting",)))
+            self._agent.restart_worker(slot)
+
+    def _answer(self, request: AdminRequest, answer: Reply) -> None:
+        self._crew.send(API_SLOT, msgspec.structs.replace(answer, request_id=request.request_id))

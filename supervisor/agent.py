@@ -1,0 +1,73 @@
+"""The agent's birth and end: what is there before the first fork, and what goes after the last child."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import socket
+from pathlib import Path
+
+import uvloop
+
+from ipc import logs
+from ipc.board import Board
+from ipc.boot import Role, WorkerMain
+from ipc.call_slots import CallSlots
+from ipc.prctl import set_process_name
+from supervisor import admin_socket, directory_owner, instance_lock
+from supervisor.master import SPARE_ROWS, Master
+from supervisor.podman_service import choose_service
+from supervisor.settings import Settings
+from supervisor.worker_pool import SLOTS
+from supervisor.zygote import start_zygote
+
+log = logging.getLogger("rootlet.master")
+
+GC_THRESHOLD = 20_000
+"""New containers between two collections, here and in the children: messages and views make no cycles, looking for some
+every 700 objects costs more than it finds."""
+
+
+def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | None) -> int:
+    """The agent's whole life; its exit code. Must be called before any thread or event loop exists.
+
+    Raises:
+        instance_lock.InstanceBusy: another agent of this instance runs.
+        directory_owner.DirectoryTaken: a directory is that of another instance.
+        OSError: a directory or socket cannot be made.
+    """
+    os.umask(0o077)
+    logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
+    lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
+    claim_directories(settings)
+    service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
+    listening = {
+        Role.API_SERVER: admin_socket.listen(settings.admin_socket),
+        Role.DIALER: admin_socket.listen(settings.dialer_socket, socket.SOCK_SEQPACKET),
+    }
+    sockets = (settings.admin_socket, settings.dialer_socket)
+    board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
+    call_slots = CallSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
+    gc.set_threshold(GC_THRESHOLD)
+    zygote, zygote_pid = start_zygote(board, worker_main, sockets, call_slots)
+    call_slots.close()
+    set_process_name("rootlet-master")
+    try:
+        master = Master(settings, config_path, board, zygote, listening, service)
+        return uvloop.run(master.run())
+    finally:
+        zygote.close()
+        os.waitpid(zygote_pid, 0)
+        for path in sockets:
+            path.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def claim_directories(settings: Settings) -> None:
+    """Raises DirectoryTaken. A disk that takes no mark keeps nobody from looking after pods that run."""
+    for directory in (settings.state_dir, settings.pod_logs_dir):
+        try:
+            directory_owner.claim(directory, settings.instance_name)
+        except OSError as error:
+            log.warning("cannot mark %s as that of this instance: %s", directory, error.strerror or error)

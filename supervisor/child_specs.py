@@ -1,0 +1,21 @@
+"""Which children the agent has."""
+
+from __future__ import annotations
+
+from ipc.boot import Role
+from supervisor.podman_service import PodmanService
+from supervisor.settings import Settings
+from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec
+
+
+def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
+    """Every child of the agent, as declared."""
+    specs = [
+        ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"),
+        ChildSpec(API_SLOT, Role.API_SERVER, "api"),
+        ChildSpec(DIALER_SLOT, Role.DIALER, "dialer"),
+    ]
+    if service.argv:
+        specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
+    count = settings.workers.count
+    return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(count)]

@@ -1,0 +1,98 @@
+"""What is sent for: the next sync of a pod, or nothing because none is needed, and who probes it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.clock import Instant
+from ipc.messages import SyncPod, Untrack, WorkType
+from ipc.runtime import RuntimePodStatus
+from supervisor.loop_parts import LoopParts
+from supervisor.pod_cache import CacheEntry
+from supervisor.pod_lifecycle import InFlight, PodLifecycle
+from supervisor.pod_updates import PodUpdates
+from supervisor.status import TERMINAL_PHASES, is_restarting_all
+
+
+class Dispatcher:
+    """Decides for the pods that were touched, and ends lives of which nothing is left."""
+
+    def __init__(self, parts: LoopParts, updates: PodUpdates) -> None:
+        self._parts = parts
+        self._updates = updates
+        self._lives = parts.lives
+        self._out = parts.out
+
+    def dispatch_touched(self, now: Instant) -> None:
+        """Only pods that this event concerns: a turn costs nothing for all the others."""
+        while uids := self._lives.take_touched():
+            for uid in uids:
+                life = self._lives.get(uid)
+                if life is not None and life.wants_dispatch():
+                    self._dispatch(life, now)
+                if life is not None and uid in self._lives:
+                    probing, entry = self._parts.probing, self._parts.cache.entry(uid)
+                    self._out.send_all(probing.tell(life, entry, self._out.is_up))
+
+    def terminate_if_terminal(self, life: PodLifecycle, now: Instant) -> None:
+        """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
+        ended = life.phase is WorkType.SYNC and self._parts.announcer.report(life, now) in TERMINAL_PHASES
+        if ended and life.terminate():
+            self._out.cancel_sync(life)
+
+    def _dispatch(self, life: PodLifecycle, now: Instant) -> None:
+        """Steps 4 to 6 of a pod's way: a view that is new enough, the status before acting, then the worker."""
+        entry = self._parts.looks.newer_than(life.uid, life.acted_at)
+        if entry is None:
+            return
+        self._settle(life, entry.status, now)
+        if life.at_rest:
+            return
+        slot, incarnation, suspects = life.slot, self._out.incarnation(life.slot), self._parts.suspects
+        if incarnation is None or not suspects.may_sync(slot, life.uid, now.mono):
+            return
+        suspects.dispatched(slot, life.uid, now.mono)
+        garbage = life.garbage
+        self._out.send(slot, _sync_pod(life, life.dispatched(slot, incarnation), entry, garbage))
+
+    def _settle(self, life: PodLifecycle, view: RuntimePodStatus, now: Instant) -> None:
+        """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
+        before = life.phase
+        self.terminate_if_terminal(life, now)
+        life.settle(view)
+        if life.phase is not before:
+            self._parts.announcer.report(life, now)
+        if life.finished and life.removed:
+            self._forget(life, now)
+
+    def _forget(self, life: PodLifecycle, now: Instant) -> None:
+        """Nothing of it is left; a successor begins anew."""
+        self._lives.end(life)
+        self._parts.looks.forget(life.uid)
+        self._parts.queue.remove(life.uid)
+        self._parts.suspects.forget(life.uid)
+        self._out.send_all(self._parts.probing.forget(life.uid))
+        self._out.to_node(Untrack(uid=life.uid))
+        self._out.to_api(self._parts.reporter.gone(life.uid))
+        if life.successor is not None:
+            self._updates.add(life.successor, life.source, now)
+
+
+def _sync_pod(life: PodLifecycle, flight: InFlight, entry: CacheEntry, garbage: tuple[str, ...]) -> SyncPod:
+    is_inline = entry.row < 0
+    return SyncPod(
+        uid=life.uid,
+        generation=flight.generation,
+        incarnation=flight.incarnation,
+        kind=flight.kind,
+        pod=life.pod,
+        row=entry.row,
+        min_observed_at=life.acted_at,
+        status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if is_inline else None,
+        grace_period_s=life.grace_period_s,
+        remove=life.removed,
+        garbage=garbage,
+        restarting_all=is_restarting_all(life.status),
+        pull_failures=life.pull_failures,
+        verdicts=dict(life.verdicts),
+    )
