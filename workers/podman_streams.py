@@ -24,7 +24,8 @@ from ipc.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers import libpod
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 
-BASE_URL: Final = "http://d/v4.0.0/libpod/"
+API_ROOT: Final = "/v4.0.0/libpod/"
+BASE_URL: Final = f"http://d{API_ROOT}"
 CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 30.0
 """For one answer, and for a process to be started, in seconds."""
@@ -63,7 +64,7 @@ class ProcessStreams:
         self._connection = connection
         self._tty = tty
         self._ahead = b""
-        """Read, and not asked for yet: less than READ_BYTES."""
+        """Read, and not asked for yet: after the head at most what one read gives."""
 
     async def write(self, data: bytes) -> None:
         """Its input; waits while it is not read. Raises OSError when nobody will read it any more."""
@@ -243,7 +244,7 @@ async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
 
 def _request_head(path: str, content_bytes: int) -> bytes:
     lines = (
-        f"POST /v4.0.0/libpod/{path} HTTP/1.1",
+        f"POST {API_ROOT}{path} HTTP/1.1",
         "Host: d",
         "Connection: Upgrade",
         "Upgrade: tcp",

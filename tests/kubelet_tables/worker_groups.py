@@ -47,7 +47,7 @@ from workers.restart import (
     next_backoff_s,
 )
 from workers.specgen import make_port_mappings, truncate_hostname
-from workers.termination import KillReason, stop_window_s, termination_grace_s
+from workers.termination import KillReason, signal_window_s, termination_grace_s
 from workers.termination_order import TerminationOrder, termination_order
 from workers.unneeded import prune_init_containers
 
@@ -165,7 +165,7 @@ def _container_should_restart(case: Json) -> Result:
 def _container_termination_grace(case: Json) -> Result:
     of = pod(case["pod"])
     grace_s = termination_grace_s(of, _named(of, case["container"]), KillReason(case["reason"]))
-    return case["expected"], stop_window_s(grace_s)
+    return case["expected"], signal_window_s(grace_s, 0)
 
 
 def _termination_ordering(case: Json) -> Result:
