@@ -30,9 +30,8 @@ from workers.observe import pod_status
 from workers.pod_network import DialError, DialTimeout, PodNetwork, pod_network
 from workers.probes.outcome import MAX_OUTPUT_BYTES
 from workers.sync_context import WARNING, SyncRun
+from workers.user_agents import HOOK_USER_AGENT
 
-HOOK_USER_AGENT: Final = "kube-lifecycle/1.36"
-"""Upstream's name, with the version of the API spoken here."""
 FALLBACK_REASON: Final = "LifecycleHTTPFallback"
 
 

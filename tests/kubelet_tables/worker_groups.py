@@ -32,9 +32,10 @@ from tests.kubelet_tables.translate import (
     probe_verdicts,
     wall,
 )
+from workers.decision import PodActions
 from workers.event_texts import crash_loop_message
 from workers.init_containers import is_init_container_failed
-from workers.pod_actions import PodActions, compute_pod_actions
+from workers.pod_actions import compute_pod_actions
 from workers.pod_logs import restart_count_by_log_dir
 from workers.restart import (
     CRASH_LOOP_RESET_S,

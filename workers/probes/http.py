@@ -13,7 +13,7 @@ from workers.http_exchange import MAX_REQUESTS, TOO_MANY_REDIRECTS, BodyBroken, 
 from workers.http_request import HttpRequest, RedirectError, request_of
 from workers.pod_network import Dialer
 from workers.probes.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
-from workers.probes.user_agent import PROBE_USER_AGENT
+from workers.user_agents import PROBE_USER_AGENT
 
 _SUCCESS: Final = range(200, 400)
 _TERMINATED_REDIRECT: Final = range(300, 400)

@@ -11,8 +11,8 @@ from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitC
 from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, SandboxState
 from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
-from workers.decision import PodActions
-from workers.pod_actions import ContainerWait, compute_pod_actions
+from workers.decision import ContainerWait, PodActions
+from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits
 
 NOW = 1_800_000_000.0

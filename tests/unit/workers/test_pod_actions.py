@@ -16,8 +16,9 @@ from ipc.hashing import sandbox_hash
 from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import container, observed, pod, sandbox, seen
+from workers.decision import ContainerStart, ContainerWait, PodActions
 from workers.kills import ALIVE, kill_all
-from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
+from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits
 
 NOW = 1_800_000_000.0
