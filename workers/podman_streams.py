@@ -188,7 +188,12 @@ class PodmanStreams:
 
     async def _call(self, call: str, method: str, path: str, body: Any = None) -> bytes:
         try:
-            async with self._turns, self._http.request(method, BASE_URL + path, json=body) as response:
+            # The wait for a turn counts: aiohttp's own deadline begins after it.
+            async with (
+                asyncio.timeout(CALL_TIMEOUT_S),
+                self._turns,
+                self._http.request(method, BASE_URL + path, json=body) as response,
+            ):
                 answer, status = await _content(call, response), response.status
         except TimeoutError:
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
