@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.podman_service import wait_until
 from tests.unit.workers.runtime_values import inspected
 from workers.exec_child import last_error
 from workers.exec_marks import MARKED, Mark
@@ -22,10 +23,12 @@ from workers.oci_exec import (
     parse_limits,
     runtime_options,
 )
+from workers.processes import monitor_words
 
 MARK = Mark(1, 2, 3)
 UNLIMITED = 2**64 - 1
 ID = "c" * 64
+DEADLINE_S = 5.0
 
 
 def wanted(own: dict[str, Any], **limits: Rlimit) -> dict[str, Any]:
@@ -141,6 +144,8 @@ def test_an_oci_runtime_that_is_not_known(tmp_path: Path, runtime: str) -> None:
     words = ["conmon", str(script), "-c", ID, "-b", "/b", *(["-r", runtime] if runtime else [])]
     monitor = subprocess.Popen(words, executable="/bin/sh", stdin=subprocess.PIPE)
     try:
+        # Popen returns when exec has closed its files, which is a little before there is a command line to be read.
+        wait_until(lambda: bool(monitor_words(monitor.pid)), DEADLINE_S)
         with pytest.raises(NotDirect, match=f"its OCI runtime is {runtime or 'unknown'}"):
             find_target(inspected(ID, conmon_pid=monitor.pid))
         with pytest.raises(NotDirect, match="no monitor"):
