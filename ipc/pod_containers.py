@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ipc.api import Container, PodSpec
+from ipc.api import Container, ContainerStatus, PodSpec, PodStatus
 
 
 class ContainerKind(enum.StrEnum):
@@ -39,6 +39,11 @@ def every_container(spec: PodSpec) -> Iterator[PodContainer]:
 def find_container(spec: PodSpec, name: str) -> PodContainer | None:
     """The container of that name, or None."""
     return next((found for found in every_container(spec) if found.container.name == name), None)
+
+
+def every_status(status: PodStatus) -> tuple[ContainerStatus, ...]:
+    """What a pod's status says of its containers of all kinds, regular ones first."""
+    return (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
 
 
 def field_path(spec: PodSpec | None, name: str) -> str:

@@ -18,7 +18,6 @@ import os
 import select
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterable
@@ -33,6 +32,7 @@ from ipc.framing import FrameDecoder, ProtocolError, encode_frame
 from ipc.messages import DialerAnswer, DialerCommand, MakeSocket, Ready, Shutdown, SocketMade, SocketRefused
 from ipc.packets import PacketLink
 from workers import namespaces, processes
+from workers.peers import peer_uid
 
 MAX_CLIENTS: Final = 128
 """Connections at a time: every worker has one."""
@@ -46,9 +46,6 @@ GATHER_S: Final = 0.05
 """How long an incarnation waits at its first request for others, in seconds: more than `workers.dialing.RETRY_S`."""
 LINK_READ_BYTES: Final = 4096
 SCARCITY: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
-
-_PEER: Final = struct.Struct("3i")
-"""struct ucred: pid, uid, gid."""
 
 log = logging.getLogger(__name__)
 
@@ -252,7 +249,7 @@ class Dialer:
             self._accepts = False
             self._poll.unregister(self._listen.fileno())
             return False
-        if not _is_ours(sock) or len(self._clients) >= MAX_CLIENTS:
+        if peer_uid(sock) != os.geteuid() or len(self._clients) >= MAX_CLIENTS:
             self._tell(f"a connection is refused, {len(self._clients)} are there")
             sock.close()
             return True
@@ -318,9 +315,3 @@ class Dialer:
     def _let_go(self, fd: int) -> None:
         self._poll.unregister(fd)
         self._clients.pop(fd).close()
-
-
-def _is_ours(sock: socket.socket) -> bool:
-    """The peer is a process of this very user."""
-    peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    return bool(_PEER.unpack(peer)[1] == os.geteuid())

@@ -110,9 +110,12 @@ async def _addresses(endpoint: Endpoint, deadline: float) -> list[tuple[socket.A
     try:
         ip = ipaddress.ip_address(endpoint.host)
     except ValueError:
-        pass
-    else:
-        return [(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, (endpoint.host, endpoint.port))]
+        return await _looked_up(endpoint, deadline)
+    return [(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, (endpoint.host, endpoint.port))]
+
+
+async def _looked_up(endpoint: Endpoint, deadline: float) -> list[tuple[socket.AddressFamily, Address]]:
+    """Of a name. Raises OSError."""
     async with asyncio.timeout_at(deadline):
         found = await asyncio.get_running_loop().getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     return [(family, address) for family, _, _, _, address in found[:MAX_ADDRESSES]]

@@ -10,13 +10,12 @@ from typing import Final
 import msgspec
 
 from workers.oci_exec import ENTERING, Target
-from workers.runtime import MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
+from workers.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 
 READ_BYTES: Final = 64 * 1024
 """Read at a time: a pipe holds no more."""
 MAX_LOG_BYTES: Final = 16 * 1024
 """Most that is read of what the OCI runtime has to say, in bytes."""
-CALL: Final = "exec"
 _SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
@@ -56,7 +55,7 @@ class ExecChild:
         assert self._exit is not None, "it has ended"
         exit_code = self._exit.si_status
         if self._exit.si_code != os.CLD_EXITED:
-            raise RuntimeCallError(ErrorKind.INTERNAL, CALL, f"signal {exit_code} has ended the OCI runtime")
+            raise RuntimeCallError(ErrorKind.INTERNAL, EXEC, f"signal {exit_code} has ended the OCI runtime")
         if words := self._refusal(exit_code):
             raise NotStarted(words)
         kept = bytes(self._head[:MAX_EXEC_OUTPUT_BYTES])

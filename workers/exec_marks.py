@@ -9,12 +9,9 @@ raise them again without being root on the host. They are read in /proc/PID/limi
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from collections.abc import Collection, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -28,12 +25,12 @@ RUNTIMES: Final = frozenset({"crun", "runc"})
 """OCI runtimes that are known to take ``exec --process``, by the name of their program."""
 MARKED: Final = "RLIMIT_LOCKS"
 """OCI name of the limit that is a mark."""
-PROC: Final = Path("/proc")
 
 _MAGIC: Final = 0x526F6F74
 _LOW: Final = 0xFFFFFFFF
 _LIMIT: Final = re.compile(rb"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
 _MAX_LIMITS_BYTES: Final = 8192
+_MAX_NAME_BYTES: Final = 64
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -81,24 +78,14 @@ def _marked() -> Iterator[tuple[int, Mark]]:
 
 
 def _mark(pid: int) -> Mark | None:
-    try:
-        fd = os.open(f"{PROC}/{pid}/limits", os.O_RDONLY | os.O_CLOEXEC)
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    try:
-        return parse_limits(os.read(fd, _MAX_LIMITS_BYTES))
-    except ProcessLookupError:
-        return None
-    finally:
-        os.close(fd)
+    return parse_limits(processes.read_once(pid, "limits", _MAX_LIMITS_BYTES))
 
 
 def _name(pid: int) -> str:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return (PROC / str(pid) / "comm").read_text().strip()
-    return ""
+    """Of its program, at most fifteen bytes."""
+    return processes.read_once(pid, "comm", _MAX_NAME_BYTES).decode(errors="replace").strip()
 
 
 def _is_alive(pid: int, mark: Mark) -> bool:
     """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
-    return _mark(pid) == mark and processes.state_of(pid) not in ("", "Z", "X")
+    return _mark(pid) == mark and processes.is_alive(pid)

@@ -25,7 +25,7 @@ from workers import libpod, processes
 from workers.libpod_client import Kind, LibpodClient, Request, transport_error
 from workers.line_stream import LineStream
 from workers.pidfd import kill_if
-from workers.runtime import MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
+from workers.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 
 MAX_EXECS: Final = 256
 """Commands under way in one process; each holds a thread and a connection."""
@@ -34,7 +34,6 @@ MAX_FRAMED_BYTES: Final = 64 * 1024
 as the command made writes."""
 MAX_KILL_ROUNDS: Final = 10
 """How often it is looked for what a command has started meanwhile."""
-CALL: Final = "exec"
 
 log = logging.getLogger(__name__)
 
@@ -56,20 +55,20 @@ class ExecSessions:
         except TimeoutError:
             if session:
                 await self._kill(session)
-            raise RuntimeCallError(ErrorKind.TIMEOUT, CALL, f"the command did not end within {timeout_s:g} s") from None
+            raise too_late(timeout_s) from None
         result = libpod.decode_exec_result(await self._inspect(session), framed, MAX_EXEC_OUTPUT_BYTES)
         return msgspec.structs.replace(result, limited=result.limited or len(framed) == MAX_FRAMED_BYTES)
 
     async def _create(self, id: str, command: Sequence[str]) -> str:
         body = orjson.dumps({"Cmd": list(command), "AttachStdout": True, "AttachStderr": True})
         path = f"containers/{id}/exec"
-        answer = await self._client.call(Request(call=CALL, method="POST", path=path, kind=Kind.EXEC, body=body))
+        answer = await self._client.call(Request(call=EXEC, method="POST", path=path, kind=Kind.EXEC, body=body))
         return libpod.decode_created_id(answer.body)
 
     async def _start(self, session: str) -> bytes:
         """The frames of its output, as far as they are kept."""
         body = orjson.dumps({"Detach": False, "Tty": False})
-        request = Request(call=CALL, method="POST", path=f"exec/{session}/start", kind=Kind.EXEC_OUTPUT, body=body)
+        request = Request(call=EXEC, method="POST", path=f"exec/{session}/start", kind=Kind.EXEC_OUTPUT, body=body)
         stream = LineStream(lambda: self._client.open_stream(request), read=_head, break_off=self._client.break_off)
         kept = []
         try:
@@ -78,13 +77,13 @@ class ExecSessions:
         except requests.RequestException as error:
             raise transport_error(request, error, None) from error
         except urllib3.exceptions.HTTPError as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, CALL, f"the output broke off: {error}") from error
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, EXEC, f"the output broke off: {error}") from error
         finally:
             await stream.close()
         return b"".join(kept)
 
     async def _inspect(self, session: str) -> bytes:
-        request = Request(call=CALL, method="GET", path=f"exec/{session}/json", kind=Kind.EXEC)
+        request = Request(call=EXEC, method="GET", path=f"exec/{session}/json", kind=Kind.EXEC)
         return (await self._client.call(request)).body
 
     async def _kill(self, session: str) -> None:
@@ -98,6 +97,11 @@ class ExecSessions:
             await asyncio.to_thread(_kill_session, pid)
 
 
+def too_late(timeout_s: float) -> RuntimeCallError:
+    """How a command ends that takes longer than it may."""
+    return RuntimeCallError(ErrorKind.TIMEOUT, EXEC, f"the command did not end within {timeout_s:g} s")
+
+
 def _kill_session(pid: int) -> None:
     """A command and what it has started, but for what has made itself a session of its own (setsid)."""
     session = processes.session_of(pid)
@@ -105,7 +109,7 @@ def _kill_session(pid: int) -> None:
         return
 
     def is_in_it(pid: int) -> bool:
-        return processes.session_of(pid) == session and processes.state_of(pid) != "Z"
+        return processes.session_of(pid) == session and processes.is_alive(pid)
 
     for _ in range(MAX_KILL_ROUNDS):
         found = [pid for pid in processes.pids() if is_in_it(pid)]

@@ -18,9 +18,9 @@ from ipc.clock import wall
 from workers import exec_marks
 from workers.exec_child import ExecChild, NotStarted, spawn
 from workers.exec_marks import Mark
-from workers.exec_sessions import MAX_EXECS, ExecSessions
+from workers.exec_sessions import MAX_EXECS, ExecSessions, too_late
 from workers.oci_exec import NotDirect, Target, find_target, is_about_the_command
-from workers.runtime import ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
+from workers.runtime import EXEC, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
 
 MAX_TARGETS: Final = 2048
 """Containers of which it is remembered how they are reached. The oldest is forgotten first, and looked at again."""
@@ -30,7 +30,6 @@ PATIENT_ROUNDS: Final = 10
 """After so many the OCI runtime, which waits for the command, is killed too."""
 KILL_ROUND_S: Final = 0.1
 """How long a round waits for what was killed to end, in seconds: a busy machine takes its time."""
-CALL: Final = "exec"
 
 Inspect = Callable[[str], Awaitable[InspectedContainer]]
 
@@ -60,7 +59,7 @@ class Execs:
                 if target is not None:
                     await self._turns.acquire()
         except TimeoutError:
-            raise _too_late(timeout_s) from None
+            raise too_late(timeout_s) from None
         refusal = ""
         if target is not None:
             try:
@@ -95,7 +94,7 @@ class Execs:
     async def _running_container(self, id: str) -> InspectedContainer:
         container = await self._inspect(id)
         if container.state != "running":
-            raise RuntimeCallError(ErrorKind.WRONG_STATE, CALL, f"the container is {container.state}")
+            raise RuntimeCallError(ErrorKind.WRONG_STATE, EXEC, f"the container is {container.state}")
         return container
 
     def _remember(self, id: str, target: Target | None) -> Target | None:
@@ -127,7 +126,7 @@ class Execs:
             return child.result()
         except TimeoutError:
             await self._killer.end(child, mark)
-            raise _too_late(timeout_s) from None
+            raise too_late(timeout_s) from None
         except RuntimeCallError:
             await self._killer.end(child, mark)
             raise
@@ -143,7 +142,7 @@ class Execs:
     async def _explain(self, id: str, refusal: str) -> None:
         """Raises what was wrong with the command or with the container; returns when it was neither."""
         if is_about_the_command(refusal):
-            raise RuntimeCallError(ErrorKind.COMMAND, CALL, refusal)
+            raise RuntimeCallError(ErrorKind.COMMAND, EXEC, refusal)
         await self._running_container(id)
 
     def _tell(self, why: str) -> None:
@@ -205,7 +204,3 @@ class _Killer:
         self._scan, self._next = self._next, None
         due: Mapping[Mark, int] = dict(self._due)
         return await asyncio.to_thread(exec_marks.kill, due.keys(), frozenset(due.values()), wall())
-
-
-def _too_late(timeout_s: float) -> RuntimeCallError:
-    return RuntimeCallError(ErrorKind.TIMEOUT, CALL, f"the command did not end within {timeout_s:g} s")

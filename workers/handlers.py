@@ -66,7 +66,7 @@ async def _exec(run: SyncRun, action: ExecAction, target: HookTarget) -> None:
 
 async def _http_get(run: SyncRun, action: HTTPGetAction, target: HookTarget) -> None:
     try:
-        await run_http_hook(run, action, target.name)
+        await run_http_hook(run, action, target.name, MAX_HOOK_S)
     except HttpHookFailed as error:
         raise HookFailed(f"httpGet hook of container {target.name}: {error}") from error
     except RuntimeCallError as error:

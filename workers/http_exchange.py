@@ -18,11 +18,14 @@ import h11
 
 from workers.endpoints import connect, dial_text
 from workers.go_text import head, quoted
-from workers.http_request import HttpRequest
+from workers.http_request import HttpRequest, redirected
 from workers.pod_network import Dialer
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """Longest head of an answer that is taken, in bytes. Go takes 10 MB."""
+MAX_REQUESTS: Final = 10
+"""The redirect that follows the tenth request is one too many (net/http/client.go, defaultCheckRedirect)."""
+TOO_MANY_REDIRECTS: Final = f"stopped after {MAX_REQUESTS} redirects"
 TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 """Upstream's (apimachinery, pkg/util/net/http.go, SetTransportDefaults), if there is that much time."""
 _READ_BYTES: Final = 16 * 1024
@@ -30,6 +33,7 @@ _READ_BYTES: Final = 16 * 1024
 _SHOWN_BYTES: Final = 64
 """Of what is no HTTP, in a message."""
 _SWITCHING_PROTOCOLS: Final = 101
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _LATE_HEAD: Final = "(Client.Timeout exceeded while awaiting headers)"
 _LATE_BODY: Final = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 _HTTP_ON_TLS: Final = "wrong version number"
@@ -109,6 +113,14 @@ async def exchange(request: HttpRequest, dialer: Dialer, deadline: float) -> Asy
         except OSError as error:
             raise ExchangeFailed(_read_text(error)) from error
         yield Answer(wire, response, deadline)
+
+
+def following(request: HttpRequest, answer: Answer) -> HttpRequest | None:
+    """What the answer redirects to, if that is the same host; raises RedirectError."""
+    location = answer.header("location")
+    if answer.status not in _REDIRECTS or not location:
+        return None
+    return redirected(request, location)
 
 
 async def _connected(request: HttpRequest, dialer: Dialer, deadline: float) -> socket.socket:

@@ -15,35 +15,43 @@ import msgspec
 from ipc.api import Container, HTTPGetAction
 from workers import labels
 from workers.endpoints import PortError, endpoint_of
-from workers.http_exchange import BodyBroken, ExchangeFailed, NoHttp, NoTls, exchange
+from workers.http_exchange import (
+    MAX_REQUESTS,
+    TOO_MANY_REDIRECTS,
+    BodyBroken,
+    ExchangeFailed,
+    NoHttp,
+    NoTls,
+    exchange,
+    following,
+)
 from workers.http_request import HttpRequest, RedirectError, request_of
 from workers.observe import pod_status
 from workers.pod_network import DialError, DialTimeout, PodNetwork, pod_network
-from workers.probes.http import MAX_REQUESTS, following
 from workers.probes.outcome import MAX_OUTPUT_BYTES
 from workers.sync_context import WARNING, SyncRun
+from workers.user_agents import HOOK_USER_AGENT
 
-HOOK_USER_AGENT: Final = "kube-lifecycle/1.36"
-"""Upstream's name, with the version of the API spoken here."""
 FALLBACK_REASON: Final = "LifecycleHTTPFallback"
-MAX_HTTP_HOOK_S: Final = 86_400.0
-"""A hook has no timeout of its own, but a connection needs a deadline: a day, in seconds."""
 
 
 class HttpHookFailed(Exception):
     """There was no answer. The message has nothing in it that the server has said."""
 
 
-async def run_http_hook(run: SyncRun, action: HTTPGetAction, container: str) -> None:
-    """Return when the server has answered. May be cancelled. Raises HttpHookFailed, RuntimeCallError, SyncEnded."""
+async def run_http_hook(run: SyncRun, action: HTTPGetAction, container: str, timeout_s: float) -> None:
+    """Return when the server has answered, within ``timeout_s``, and once more so if it does not speak TLS.
+
+    May be cancelled. Raises HttpHookFailed, RuntimeCallError, SyncEnded.
+    """
     network = await _network(run)
     try:
         endpoint = endpoint_of(network, action.host, action.port, Container(name=container))
         request = request_of(action, endpoint, HOOK_USER_AGENT)
         try:
-            await _get(run, request)
+            await _get(run, request, timeout_s)
         except NoTls:
-            await _get(run, _in_plain_http(request))
+            await _get(run, _in_plain_http(request), timeout_s)
             text = f"request to HTTPS lifecycle hook {endpoint.address} got HTTP response, retry with HTTP succeeded"
             await run.event(WARNING, FALLBACK_REASON, text)
     except NoHttp as error:
@@ -64,15 +72,15 @@ async def _network(run: SyncRun) -> PodNetwork:
     return pod_network(pod_status(run.pod.uid, [newest], [infra], 0.0), run.context.host_ip)
 
 
-async def _get(run: SyncRun, request: HttpRequest) -> None:
+async def _get(run: SyncRun, request: HttpRequest, timeout_s: float) -> None:
     """Follow the answers to the last one. Raises ExchangeFailed, RedirectError, DialError."""
-    deadline = asyncio.get_running_loop().time() + MAX_HTTP_HOOK_S
+    deadline = asyncio.get_running_loop().time() + timeout_s
     for _ in range(MAX_REQUESTS):
         onward = await _get_once(run, request, deadline)
         if onward is None:
             return
         request = onward
-    raise ExchangeFailed(f"stopped after {MAX_REQUESTS} redirects")
+    raise ExchangeFailed(TOO_MANY_REDIRECTS)
 
 
 async def _get_once(run: SyncRun, request: HttpRequest, deadline: float) -> HttpRequest | None:

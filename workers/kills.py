@@ -15,7 +15,7 @@ from ipc.api import Container, LifecycleHandler, Pod
 from ipc.pod_containers import find_container
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.hook_ports import with_port_number
-from workers.termination import KillReason, stop_window_s, termination_grace_s
+from workers.termination import KillReason, termination_grace_s
 
 ALIVE: Final = frozenset({ContainerState.RUNNING, ContainerState.UNKNOWN})
 """States in which a process of the container may exist."""
@@ -37,11 +37,6 @@ class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
     """For its preStop hook, the wait for its turn and its own end. With 0 there is no hook and no turn."""
     remove: bool = False
     """Nobody may find it again: remove it once it is dead."""
-
-    @property
-    def window_s(self) -> int:
-        """From the first word of its stop to SIGKILL, when nothing takes longer than it may."""
-        return stop_window_s(self.grace_period_s)
 
 
 def kill_of(

@@ -9,24 +9,21 @@ after every death of Podman, and ended when Podman says that it does not know th
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from workers.pidfd import open_pidfd, wait_ended
+from workers.processes import PROC, is_monitor, monitor_option, monitor_words
 
 LEAVE_S: Final = 2.0
 """A monitor whose container was removed in good order is gone by then, in seconds."""
 DELETE_DEADLINE_S: Final = 10.0
 """For the OCI runtime to kill a process and forget its container, in seconds."""
-MONITOR: Final = "conmon"
-PROC: Final = Path("/proc")
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +45,14 @@ def find_monitors(pod_logs_dir: str) -> tuple[Monitor, ...]:
 
 def parse_monitor(pid: int, words: Sequence[str], pod_logs_dir: str) -> Monitor | None:
     """None for what is no monitor, or not ours: one that has neither its log nor its pid file below the directory."""
-    if not words or os.path.basename(words[0]) != MONITOR:
+    if not is_monitor(words):
         return None
-    values = dict(itertools.pairwise(words))
-    files = (values.get("-l", "").partition(":")[2], values.get("--conmon-pidfile", ""))
-    if not any(file.startswith(f"{pod_logs_dir.rstrip('/')}/") for file in files) or not {"-c", "-r"} <= values.keys():
+    options = ("-c", "-r", "-n", "-l", "--conmon-pidfile")
+    container_id, oci_runtime, name, log_file, pid_file = (monitor_option(words, option) for option in options)
+    files = (log_file.partition(":")[2], pid_file)
+    if not any(file.startswith(f"{pod_logs_dir.rstrip('/')}/") for file in files) or not (container_id and oci_runtime):
         return None
-    return Monitor(pid=pid, container_id=values["-c"], name=values.get("-n", ""), oci_runtime=values["-r"])
+    return Monitor(pid=pid, container_id=container_id, name=name, oci_runtime=oci_runtime)
 
 
 async def end(monitor: Monitor, pod_logs_dir: str, leave_s: float = LEAVE_S) -> bool:
@@ -107,8 +105,4 @@ def own_pids() -> Iterator[int]:
 
 
 def _monitor(pid: int, pod_logs_dir: str) -> Monitor | None:
-    try:
-        words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return parse_monitor(pid, words, pod_logs_dir)
+    return parse_monitor(pid, monitor_words(pid), pod_logs_dir)

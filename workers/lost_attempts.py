@@ -8,7 +8,7 @@ API server remembers.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Set
 from pathlib import Path
 
 import msgspec
@@ -33,7 +33,7 @@ class LostAttempts:
         self._logged = {uid: logged for uid, logged in _read(Path(pod_logs_dir)) if logged.attempts}
 
     @property
-    def uids(self) -> Collection[str]:
+    def uids(self) -> Set[str]:
         """Pods that may have some."""
         return self._logged.keys()
 

@@ -16,7 +16,7 @@ import logging
 import math
 import os
 import random
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, assert_never
 
 from ipc.board import WorkerRowWriter
@@ -35,8 +35,6 @@ from ipc.messages import (
     Ready,
     Relist,
     Relisted,
-    RuntimeHealth,
-    ServiceSilent,
     Shutdown,
     StartPull,
     Track,
@@ -51,18 +49,12 @@ from workers.image_puller import ImagePuller
 from workers.log_gc import LogGarbage
 from workers.observer import PODS_IN_A_TURN, Observer, Relisting
 from workers.published import Published, within_one_message
-from workers.relist import is_list_cheaper, relist_period_s
+from workers.relist import is_list_cheaper
+from workers.relist_schedule import RelistSchedule, retry_delay_s
 from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
+from workers.runtime_state import RuntimeState
+from workers.waiting_pods import WaitingPods
 
-RELIST_JITTER: Final = 0.2
-"""The relist period varies by this part of it, so that several agents of one host do not march in step."""
-LIVENESS_PERIOD_S: Final = 30.0
-"""Longest time without a call of Podman, in seconds, before it is pinged (0.4 ms): one that hangs while nothing happens
-is missed before somebody needs it."""
-RETRY_INITIAL_S: Final = 0.25
-"""Delay before a failed look is repeated, in seconds; it doubles."""
-RETRY_MAX_S: Final = 10.0
-"""Longest such delay, in seconds."""
 MAX_ROUND_PODS: Final = 16
 """Pods looked at in one round: what is asked meanwhile has not long to wait, and no call waits long for its turn."""
 ROUND_S: Final = 5.0
@@ -77,10 +69,6 @@ HINTS: Final[Mapping[str, float]] = {
 }
 """Events after which a pod looks different, and how long to wait before looking, in seconds. What was started was most
 likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
-
-STUCK_SLACK_S: Final = 30.0
-"""How much longer than runtimeRequestTimeout no relist may have succeeded before Podman counts as stuck, in seconds:
-whoever works on something large has had the time for it."""
 KNOWN_END_S: Final = 0.5
 """The same for a container's end that was seen by its pidfd 100 ms ago, in seconds, and how long after an end that its
 monitor has told of Podman is asked at the latest: its successor is being started."""
@@ -118,13 +106,8 @@ async def run_node_worker(
         await worker.close()
 
 
-def retry_delay_s(failures: int) -> float:
-    """Seconds until the next try after so many failures in a row (1 or more)."""
-    return min(RETRY_INITIAL_S * 2.0 ** min(failures - 1, 16), RETRY_MAX_S)
-
-
 class NodeWorker:
-    """What waits to be looked at, and when. One look at a time; the answers are in `Published`."""
+    """Commands, hints, looks, answers. One look at a time; what was seen is in `Published`."""
 
     def __init__(
         self,
@@ -137,12 +120,10 @@ class NodeWorker:
     ) -> None:
         settings = context.settings
         self._relist_period_s = settings.relist_period_s
-        self._quiet_relist_period_s = settings.quiet_relist_period_s
         self._channel = channel
         self._runtime = runtime
         self._clock = clock
         self._row_writer = row_writer
-        self._rng = rng
         self._published = Published(context.board)
         self._noted: asyncio.Queue[str] = asyncio.Queue()
         """Pods of which a monitor has noted the end of a container."""
@@ -165,22 +146,9 @@ class NodeWorker:
             is_tracked=lambda uid: uid in self._published.tracked,
             report=self._send,
         )
-        self._due: dict[str, float] = {}
-        """When each pod that waits is to be looked at, in monotonic seconds; 0.0 is at once. Oldest request first."""
-        self._failures: dict[str, int] = {}
-        """How often in a row a pod could not be looked at."""
-        self._relist_at = 0.0
-        """When the next relist is due, in monotonic seconds; infinite while one is under way."""
-        self._quiet_relists = 0
-        """How many in a row that were due found nothing new, and nobody had a reason to doubt."""
-        self._ping_at = 0.0
-        """When Podman is to be asked for a sign of life, in monotonic seconds."""
-        self._stuck_s = settings.runtime_request_timeout_s + STUCK_SLACK_S
-        self._answered_at = clock.now().mono
-        """When a relist has last succeeded, or it was told that none does, in monotonic seconds."""
-        self._relist_failures = 0
-        """How often in a row a relist failed: while it is not 0, Podman counts as down and single pods wait."""
-        self._health = RuntimeHealth(healthy=False)
+        self._waiting = WaitingPods()
+        self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
+        self._runtime_state = RuntimeState(settings.runtime_request_timeout_s, clock.now().mono)
         self._is_break_news = False
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
@@ -219,34 +187,23 @@ class NodeWorker:
 
     def _ask(self, uid: str, at: float = 0.0) -> None:
         """Look at that pod then, or as soon as possible, after whatever look is under way."""
-        self._due[uid] = min(at, self._due.get(uid, at))
+        self._waiting.ask(uid, at)
         self._wake.set()
 
     def _ask_relist(self) -> None:
-        """Relist as soon as possible, after one that is under way; while Podman is down, when the next try is due."""
-        if self._relist_at == math.inf or not self._relist_failures:
-            self._relist_at = 0.0
-            self._wake.set()
+        self._schedule.ask()
+        self._wake.set()
+
+    def _doubt(self) -> None:
+        self._schedule.doubt(self._now())
+        self._wake.set()
 
     async def heed(self, answers: asyncio.Event) -> None:
-        """Relist at once, for ever, whenever Podman was found to answer again: nobody waits for the next try."""
+        """Relist at once, for ever, whenever Podman was found to answer again."""
         while True:
             await answers.wait()
             answers.clear()
-            if self._relist_failures:
-                self._doubt()
-                self._relist_at = 0.0
-                self._wake.set()
-
-    def _doubt(self) -> None:
-        """Something may have happened without a word: relist soon, and more often."""
-        self._quiet_relists = 0
-        self._relist_within(self._relist_period_s)
-
-    def _relist_within(self, seconds: float) -> None:
-        """At the latest. One that is under way is not the one that is meant."""
-        if self._relist_at != math.inf:
-            self._relist_at = min(self._relist_at, self._clock.now().mono + seconds)
+            self._schedule.podman_is_back()
             self._wake.set()
 
     # --- hints ---
@@ -288,7 +245,7 @@ class NodeWorker:
             if told is None or told == newest:
                 self._ask(uid)
             else:
-                self._ask(uid, self._clock.now().mono + KNOWN_END_S)
+                self._ask(uid, self._now() + KNOWN_END_S)
                 await self._send(Observed(observations=(self._record(told),)))
 
     def _forgotten(self, uid: str) -> None:
@@ -303,13 +260,13 @@ class NodeWorker:
     async def look(self) -> None:
         """Look after look for ever: at everything when that is due, else at the pods that wait; else sleep."""
         while True:
-            now = self._clock.now().mono
-            due = [] if self._relist_failures else [uid for uid, at in self._due.items() if at <= now]
-            if now >= self._relist_at or is_list_cheaper(len(due), self._observer.containers):
+            now = self._now()
+            due = [] if self._schedule.is_down else self._waiting.due(now)
+            if self._schedule.is_relist_due(now) or is_list_cheaper(len(due), self._observer.containers):
                 await self._relist()
             elif due:
                 await self._round(due[:MAX_ROUND_PODS])
-            elif now >= self._ping_at and not self._relist_failures:
+            elif self._schedule.is_ping_due(now):
                 await self._ping()
             else:
                 await self._sleep(now)
@@ -319,7 +276,8 @@ class NodeWorker:
         """Until something is due or asked for."""
         self._row_writer.step("waiting")
         self._wake.clear()
-        wake_at = min((self._relist_at, *(() if self._relist_failures else (self._ping_at, *self._due.values()))))
+        waits_until = math.inf if self._schedule.is_down else self._waiting.next_at
+        wake_at = min(self._schedule.next_at, waits_until)
         try:
             async with asyncio.timeout(max(0.0, wake_at - now)):
                 await self._wake.wait()
@@ -329,8 +287,7 @@ class NodeWorker:
     async def _round(self, uids: Sequence[str]) -> None:
         """Look at each of these pods. Each is answered when it is done: a slow one delays no answer but its own."""
         self._row_writer.step(f"looking at {len(uids)} pods")
-        for uid in uids:
-            del self._due[uid]
+        self._waiting.take(uids)
         looks = {asyncio.create_task(self._observe(uid)): uid for uid in uids}
         try:
             done, late = await asyncio.wait(looks, timeout=ROUND_S)
@@ -353,46 +310,44 @@ class NodeWorker:
                 await self._fail_look(uid, str(error))
                 return
             self._retry(uid, str(error))
-            if not self._relist_failures:
-                await self._fail_relist(error)
+            if not self._schedule.is_down:
+                await self._fail(error)
             return
         if is_in_motion(status):
-            self._ask(uid, self._clock.now().mono + self._relist_period_s)
+            self._ask(uid, self._now() + self._relist_period_s)
         await self._send(Observed(observations=(self._record(status),)))
 
     async def _ping(self) -> None:
         """Does it live? What it is, too: another version may have taken its place."""
         self._row_writer.step("asking for a sign of life")
-        self._ping_at = self._clock.now().mono + LIVENESS_PERIOD_S
+        self._schedule.pinged(self._now())
         try:
             version = await self._runtime.version()
         except RuntimeCallError as error:
-            await self._fail_relist(error)
+            await self._fail(error)
             return
-        await self._report_health(RuntimeHealth(healthy=True, version=version))
+        await self._send_each(self._runtime_state.answered(version))
 
     async def _relist(self) -> None:
         """Look at everything; whoever waits is answered with it."""
         self._row_writer.step("relisting")
-        waiting = tuple(self._due)
-        self._due.clear()
-        was_due = 0.0 < self._relist_at <= self._clock.now().mono
-        self._relist_at = math.inf
+        waiting = self._waiting.take_all()
+        self._schedule.begun(self._now())
         try:
-            version = self._health.version or await self._runtime.version()
+            version = self._runtime_state.version or await self._runtime.version()
             relisting = await self._observer.relist()
         except RuntimeCallError as error:
-            for uid in waiting:
-                self._due.setdefault(uid, 0.0)
-            await self._fail_relist(error)
+            self._waiting.ask_again(waiting)
+            await self._fail(error)
             return
-        self._relist_failures, self._answered_at, self._is_break_news = 0, self._clock.now().mono, True
-        self._ping_at = self._answered_at + LIVENESS_PERIOD_S
+        now = self._now()
+        self._schedule.answered(now)
+        self._is_break_news = True
         self.garbage.relisted()
-        await self._report_health(RuntimeHealth(healthy=True, version=version))
-        await self._answer(waiting, relisting, was_due=was_due)
+        await self._send_each(self._runtime_state.relisted(now, version))
+        await self._answer(waiting, relisting)
 
-    async def _answer(self, waiting: Sequence[str], relisting: Relisting, *, was_due: bool) -> None:
+    async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
         """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""
         tracked, failed = self._published.tracked, relisting.failures
         uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
@@ -406,23 +361,14 @@ class NodeWorker:
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
         changed = {uid for uid in news if seen[uid].changed}
-        if self._is_surprised(relisting, changed - set(waiting)):
-            self._quiet_relists = 0
-        elif was_due:
-            self._quiet_relists += 1
-        self._plan_relist(relisting)
+        self._schedule.plan(
+            self._now(),
+            started_at=relisting.started_at,
+            is_surprise=self._is_surprised(relisting, changed - set(waiting)),
+            again_in_s=self._waiting.retry_delay_s(failed),
+        )
         told = within_one_message(seen[uid] for uid in news)
         await self._send(Relisted(started_at=relisting.started_at, changed=told, unseen=tuple(sorted(failed))))
-
-    def _plan_relist(self, relisting: Relisting) -> None:
-        """After this one. For those that it could not look at as soon as they are tried again."""
-        took_s = self._clock.now().mono - relisting.started_at
-        period_s = relist_period_s(self._relist_period_s, self._quiet_relist_period_s, self._quiet_relists, took_s)
-        period_s *= self._rng.uniform(1 - RELIST_JITTER, 1 + RELIST_JITTER)
-        self._relist_at = min(self._relist_at, relisting.started_at + period_s)
-        if relisting.failures:
-            again_in_s = max(retry_delay_s(self._failures[uid]) for uid in relisting.failures)
-            self._relist_at = min(self._relist_at, self._clock.now().mono + again_in_s)
 
     def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
         """What changed without any hint was ``missed``, what is between two states may not come to its end, and what
@@ -434,7 +380,7 @@ class NodeWorker:
     # --- results ---
 
     def _record(self, status: RuntimePodStatus) -> Observation:
-        self._failures.pop(status.uid, None)
+        self._waiting.seen(status.uid)
         return self._published.record(status)
 
     async def _record_each(self, relisting: Relisting, uids: Sequence[str]) -> dict[str, Observation]:
@@ -453,39 +399,30 @@ class NodeWorker:
 
     def _retry(self, uid: str, why: str) -> None:
         """The request stays; it is due again after a delay, unless somebody has asked anew."""
-        failures = self._failures.get(uid, 0) + 1
-        self._failures[uid] = failures
-        self._due.setdefault(uid, self._clock.now().mono + retry_delay_s(failures))
+        failures = self._waiting.failed(uid, self._now())
         level = logging.WARNING if failures == 1 else logging.DEBUG
         log.log(level, "cannot observe pod %s (%d times in a row): %s", uid, failures, why)
 
-    async def _fail_relist(self, error: RuntimeCallError) -> None:
-        self._relist_failures += 1
-        self._doubt()
+    async def _fail(self, error: RuntimeCallError) -> None:
+        """Podman as a whole does not answer."""
+        now = self._now()
+        self._schedule.failed(now)
         self.garbage.podman_was_lost()
-        self._relist_at = self._clock.now().mono + retry_delay_s(self._relist_failures)
-        await self._report_health(RuntimeHealth(healthy=False, message=error.message))
-        await self._tell_if_stuck(error)
+        await self._send_each(self._runtime_state.failed(now, error))
 
-    async def _tell_if_stuck(self, error: RuntimeCallError) -> None:
-        """Podman takes requests, answers pings too, and lists nothing for longer than any call may take: a lock of its
-        own that never comes free."""
-        now = self._clock.now().mono
-        silence_s = now - self._answered_at
-        if error.kind is ErrorKind.TIMEOUT and silence_s >= self._stuck_s:
-            self._answered_at = now
-            await self._send(ServiceSilent(message=f"no relist has succeeded for {silence_s:.0f} s: {error.message}"))
-
-    async def _report_health(self, health: RuntimeHealth) -> None:
-        if health != self._health:
-            self._health = health
-            await self._send(health)
+    async def _send_each(self, reports: Iterable[NodeWorkerReport]) -> None:
+        for report in reports:
+            await self._send(report)
 
     async def _send(self, report: NodeWorkerReport) -> None:
         try:
             await self._channel.send(report)
         except ChannelClosed:
             log.info("the master is gone")  # `serve` ends by itself, and everything with it.
+
+    def _now(self) -> float:
+        """Monotonic seconds."""
+        return self._clock.now().mono
 
     def _count(self) -> None:
         now, before = self._runtime.counts(), self._counted

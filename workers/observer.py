@@ -154,6 +154,17 @@ class Observer:
         self._watch_again()
         self._forget(self._inspected.keys() - ids)
         self._exits.retain(ids)
+        return await self._relisting(listing, failures, self._lost.uids)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._exits.close()
+
+    async def _relisting(
+        self, listing: Listing, failures: Mapping[str, RuntimeCallError], logged: Set[str]
+    ) -> Relisting:
+        """What is known of every pod now. ``failures`` by the ids of containers; ``logged``: uids of which there are
+        logs."""
         every = members_by_uid(listing)
         self._strays = _strays(every, listing)
         statuses: dict[str, RuntimePodStatus] = {}
@@ -168,15 +179,11 @@ class Observer:
                 statuses[uid] = self._status(uid, members.pods, members.container_ids, listing.started_at)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
-        for uid in self._lost.uids - every.keys():
+        for uid in logged - every.keys():
             status = self._status(uid, (), (), listing.started_at)
             if status.lost_attempts:
                 statuses[uid] = status
         return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
-
-    def close(self) -> None:
-        """Watch nothing any more."""
-        self._exits.close()
 
     async def _confirm_gone(self, missing: Set[str]) -> None:
         """A list does not show them, which is not believed: they are asked for by their ids. Raises RuntimeCallError.

@@ -19,12 +19,11 @@ import msgspec
 import orjson
 
 from workers.exec_marks import MARKED, RUNTIMES, Mark
+from workers.processes import PROC, monitor_option, monitor_words
 from workers.runtime import InspectedContainer
 
-MONITOR: Final = "conmon"
 ENTERING: Final = "rootlet-nsenter"
 """What nsenter is called: how its words begin, which nothing else's do."""
-PROC: Final = Path("/proc")
 
 _UNLIMITED: Final = 2**64 - 1
 _LIMITS: Final = {
@@ -142,7 +141,7 @@ def _without_log(options: Iterable[str]) -> Iterable[str]:
 
 
 def _target(container: InspectedContainer, words: Sequence[str]) -> Target:
-    runtime, bundle = _value(words, "-r"), _value(words, "-b")
+    runtime, bundle = monitor_option(words, "-r"), monitor_option(words, "-b")
     if os.path.basename(runtime) not in RUNTIMES:
         raise NotDirect(f"its OCI runtime is {runtime or 'unknown'}")
     monitor = PROC / str(container.conmon_pid)
@@ -199,16 +198,8 @@ def _environment(monitor: Path) -> dict[str, str]:
 
 
 def _monitor_words(pid: int, container_id: str) -> list[str] | None:
-    try:
-        words = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="surrogateescape").split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    ours = os.path.basename(words[0]) == MONITOR and _value(words, "-c") == container_id
-    return words if pid and ours else None
-
-
-def _value(words: Sequence[str], option: str) -> str:
-    return words[words.index(option) + 1] if option in words[:-1] else ""
+    words = monitor_words(pid)
+    return words if monitor_option(words, "-c") == container_id else None
 
 
 def _capabilities(process: Mapping[str, Any]) -> dict[str, Any]:

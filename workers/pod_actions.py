@@ -26,7 +26,7 @@ from ipc.probe_results import ProbeVerdicts
 from ipc.restart_policy import should_all_containers_restart
 from ipc.runtime import ContainerState, RuntimePodStatus
 from workers.container_verdicts import Verdict, kills_of, start_or_wait, starts_of, waits_of
-from workers.decision import ContainerReset, ContainerStart, ContainerWait, Given, PodActions
+from workers.decision import Given, PodActions
 from workers.ephemeral_containers import judge_ephemeral
 from workers.init_containers import InitActions, compute_init_container_actions
 from workers.kills import ALIVE
@@ -35,8 +35,6 @@ from workers.restart import BackoffLimits
 from workers.restart_all import containers_to_reset, waiting_triggers
 from workers.sandbox_change import pod_sandbox_changed
 from workers.unneeded import dead_containers, empty_sandboxes, prune_init_containers, purge_init_containers, strays
-
-__all__ = ["ContainerReset", "ContainerStart", "ContainerWait", "PodActions", "compute_pod_actions"]
 
 ONE_DEAD: Final = GcPolicy()
 """Of each container the newest one that is dead."""

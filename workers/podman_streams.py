@@ -24,7 +24,8 @@ from ipc.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers import libpod
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 
-BASE_URL: Final = "http://d/v4.0.0/libpod/"
+API_ROOT: Final = "/v4.0.0/libpod/"
+BASE_URL: Final = f"http://d{API_ROOT}"
 CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 30.0
 """For one answer, and for a process to be started, in seconds."""
@@ -63,7 +64,7 @@ class ProcessStreams:
         self._connection = connection
         self._tty = tty
         self._ahead = b""
-        """Read, and not asked for yet: less than READ_BYTES."""
+        """Read, and not asked for yet: after the head at most what one read gives."""
 
     async def write(self, data: bytes) -> None:
         """Its input; waits while it is not read. Raises OSError when nobody will read it any more."""
@@ -187,7 +188,12 @@ class PodmanStreams:
 
     async def _call(self, call: str, method: str, path: str, body: Any = None) -> bytes:
         try:
-            async with self._turns, self._http.request(method, BASE_URL + path, json=body) as response:
+            # The wait for a turn counts: aiohttp's own deadline begins after it.
+            async with (
+                asyncio.timeout(CALL_TIMEOUT_S),
+                self._turns,
+                self._http.request(method, BASE_URL + path, json=body) as response,
+            ):
                 answer, status = await _content(call, response), response.status
         except TimeoutError:
             raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
@@ -243,7 +249,7 @@ async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
 
 def _request_head(path: str, content_bytes: int) -> bytes:
     lines = (
-        f"POST /v4.0.0/libpod/{path} HTTP/1.1",
+        f"POST {API_ROOT}{path} HTTP/1.1",
         "Host: d",
         "Connection: Upgrade",
         "Upgrade: tcp",

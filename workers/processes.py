@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -46,10 +47,10 @@ def exists(pid: int) -> bool:
     return (PROC / str(pid)).exists()
 
 
-def state_of(pid: int) -> str:
-    """One letter: Z is a zombie. Empty when there is no such process."""
+def is_alive(pid: int) -> bool:
+    """Whether any process has that pid and has not ended, as a zombie has that nobody has waited for yet."""
     fields = _stat(pid)
-    return fields[_STATE] if fields else ""
+    return bool(fields) and fields[_STATE] not in ("Z", "X")
 
 
 def session_of(pid: int) -> int:
@@ -63,10 +64,25 @@ def pids() -> list[int]:
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]
 
 
+def monitor_words(pid: int) -> list[str]:
+    """The command line of a container's monitor; empty when that process is none."""
+    words = _read(pid, "cmdline").split("\0")
+    return words if is_monitor(words) else []
+
+
+def is_monitor(words: Sequence[str]) -> bool:
+    """Whether that is the command line of a conmon."""
+    return bool(words) and os.path.basename(words[0]) == MONITOR
+
+
+def monitor_option(words: Sequence[str], name: str) -> str:
+    """The word behind that option on a monitor's command line; empty when it is not there."""
+    return dict(itertools.pairwise(words)).get(name, "")
+
+
 def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    words = _read(container.conmon_pid, "cmdline").split("\0")
-    return os.path.basename(words[0]) == MONITOR and container.id in words
+    return container.id in monitor_words(container.conmon_pid)
 
 
 def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
@@ -75,10 +91,9 @@ def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
     conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
     """
-    words = _read(container.conmon_pid, "cmdline").split("\0")
-    options = dict(itertools.pairwise(words))
-    directory, bundle = options.get("--exit-dir", ""), options.get("-b", "")
-    if not (os.path.basename(words[0]) == MONITOR and options.get("-c") == container.id and directory):
+    words = monitor_words(container.conmon_pid)
+    directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
+    if monitor_option(words, "-c") != container.id or not directory:
         return None
     try:
         with open(Path(directory, container.id)) as file:
@@ -128,18 +143,25 @@ def boot_time() -> float:
 
 def _stat(pid: int) -> list[str]:
     """What follows the command's name, which may have any character in it; nothing when the process is gone."""
+    return read_once(pid, "stat", MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
+
+
+def read_once(pid: int, name: str, max_bytes: int) -> bytes:
+    """A short file /proc/PID/NAME; empty for a process that is not there.
+
+    In one call, because the kernel makes the text anew for each: the dialer reads one for every socket that it makes.
+    """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        # Read for every socket that the dialer makes: in one call, because the kernel makes the line anew for each.
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.read(fd, MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
+            return os.read(fd, max_bytes)
         finally:
             os.close(fd)
-    return []
+    return b""
 
 
 def _read(pid: int, name: str) -> str:
-    """Empty for a process that is not there."""
+    """A file /proc/PID/NAME of any length; empty for a process that is not there."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return (PROC / str(pid) / name).read_bytes().decode(errors="replace")
+        return (PROC / str(pid) / name).read_bytes().decode(errors="surrogateescape")
     return ""

@@ -15,6 +15,9 @@ import msgspec
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
 
+EXEC: Final = "exec"
+"""What a `RuntimeCallError` of `Runtime.exec_container` calls it."""
+
 SpecDict = Mapping[str, Any]
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
 

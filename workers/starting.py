@@ -16,10 +16,10 @@ from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
+from workers.decision import ContainerStart
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError
-from workers.pod_actions import ContainerStart
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.specgen import ContainerPlace, container_spec

@@ -47,11 +47,6 @@ def _failed_probe(container: Container | None, reason: KillReason) -> Probe | No
     }.get(reason)
 
 
-def stop_window_s(grace_period_s: int) -> int:
-    """Seconds from the beginning of a stop to SIGKILL: nothing goes below the minimum (killContainer)."""
-    return max(grace_period_s, MINIMUM_GRACE_PERIOD_S)
-
-
 def signal_window_s(grace_period_s: int, spent_s: float) -> float:
     """Seconds between the stop signal and SIGKILL, when the preStop hook and the wait for its turn took ``spent_s``.
 

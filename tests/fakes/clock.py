@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from ipc.clock import Instant
@@ -73,3 +73,16 @@ def simulate(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine function to its end in simulated time."""
     with asyncio.Runner(loop_factory=SimLoop) as runner:
         return runner.run(main())
+
+
+def simulated(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """A test without arguments, in simulated time."""
+
+    def run() -> None:
+        async def main() -> None:
+            await test()
+
+        simulate(main)
+
+    run.__name__ = test.__name__
+    return run

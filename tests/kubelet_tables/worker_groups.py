@@ -32,9 +32,10 @@ from tests.kubelet_tables.translate import (
     probe_verdicts,
     wall,
 )
+from workers.decision import PodActions
 from workers.event_texts import crash_loop_message
 from workers.init_containers import is_init_container_failed
-from workers.pod_actions import PodActions, compute_pod_actions
+from workers.pod_actions import compute_pod_actions
 from workers.pod_logs import restart_count_by_log_dir
 from workers.restart import (
     CRASH_LOOP_RESET_S,
@@ -47,7 +48,7 @@ from workers.restart import (
     next_backoff_s,
 )
 from workers.specgen import make_port_mappings, truncate_hostname
-from workers.termination import KillReason, stop_window_s, termination_grace_s
+from workers.termination import KillReason, signal_window_s, termination_grace_s
 from workers.termination_order import TerminationOrder, termination_order
 from workers.unneeded import prune_init_containers
 
@@ -165,7 +166,7 @@ def _container_should_restart(case: Json) -> Result:
 def _container_termination_grace(case: Json) -> Result:
     of = pod(case["pod"])
     grace_s = termination_grace_s(of, _named(of, case["container"]), KillReason(case["reason"]))
-    return case["expected"], stop_window_s(grace_s)
+    return case["expected"], signal_window_s(grace_s, 0)
 
 
 def _termination_ordering(case: Json) -> Result:

@@ -33,8 +33,7 @@ class Changes:
 
         reply = await self._site.master.ask(message)
         if reply.code >= 400:
-            details = StatusDetails(name=name, kind="pods")
-            return status_answer(failure(reply.code, reply.message, reason=reply.reason, details=details))
+            return _refusal(reply, name, "pods")
         return status_answer(success(reply.code, name=name, kind="pods"))
 
     async def apply(self, request: web.Request) -> web.Response:
@@ -50,13 +49,17 @@ class Changes:
         name = request.match_info["name"]
         reply = await self._site.master.ask(lambda request_id: RestartWorker(request_id=request_id, name=name))
         if reply.code >= 400:
-            details = StatusDetails(name=name, kind="workers")
-            return status_answer(failure(reply.code, reply.message, reason=reply.reason, details=details))
+            return _refusal(reply, name, "workers")
         return _answer(reply)
 
     async def stop(self, request: web.Request) -> web.Response:
         pods = flag(request.query, "pods")
         return _answer(await self._site.master.ask(lambda request_id: StopAgent(request_id=request_id, pods=pods)))
+
+
+def _refusal(reply: Reply, name: str, kind: str) -> web.Response:
+    details = StatusDetails(name=name, kind=kind)
+    return status_answer(failure(reply.code, reply.message, reason=reply.reason, details=details))
 
 
 def _answer(reply: Reply) -> web.Response:

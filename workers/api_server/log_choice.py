@@ -9,9 +9,9 @@ import msgspec
 
 from ipc.api import ContainerStatus
 from ipc.messages import PodChanged
-from ipc.pod_containers import every_container
+from ipc.pod_containers import every_container, every_status
 from workers import pod_logs
-from workers.api_server.status_errors import ApiError, bad_request
+from workers.api_server.status_errors import bad_request
 
 _PULL_PROBLEMS: Final = {
     "ErrImagePull": "image can't be pulled",
@@ -33,7 +33,7 @@ def choose_log(pod: PodChanged, container: str, previous: bool) -> LogChoice:
     An empty ``container`` will do when the pod has one regular container. Raises ApiError 400 in upstream's words.
     """
     name = _container_name(pod, container)
-    status = next((s for s in _statuses(pod) if s.name == name), None)
+    status = next((s for s in every_status(pod.status) if s.name == name), None)
     where = f'container "{name}" in pod "{pod.pod.metadata.name}"'
     if status is None:
         raise bad_request(f"{where} is not available")
@@ -51,7 +51,7 @@ def choose_log(pod: PodChanged, container: str, previous: bool) -> LogChoice:
 
 def has_ended(pod: PodChanged | None, choice: LogChoice) -> bool:
     """Whether that life of the container is over, so that its log is complete. A pod that is gone has ended."""
-    status = None if pod is None else next((s for s in _statuses(pod) if s.name == choice.container), None)
+    status = None if pod is None else next((s for s in every_status(pod.status) if s.name == choice.container), None)
     if status is None or status.restart_count > choice.attempt:
         return True
     return status.state.running is None
@@ -81,11 +81,6 @@ def _container_name(pod: PodChanged, asked: str) -> str:
     return asked
 
 
-def _statuses(pod: PodChanged) -> tuple[ContainerStatus, ...]:
-    status = pod.status
-    return (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
-
-
 def _was_started(status: ContainerStatus) -> bool:
     """Terminated, but not for want of a container."""
     return status.state.terminated is not None and bool(status.state.terminated.container_id)
@@ -101,5 +96,5 @@ def _previous_attempt(pod: PodChanged, status: ContainerStatus) -> int:
     last, attempt = status.last_state.terminated, _last_attempt(status)
     if last is None or not last.container_id or attempt < 0:
         name = pod.pod.metadata.name
-        raise ApiError(400, f'previous terminated container "{status.name}" in pod "{name}" not found')
+        raise bad_request(f'previous terminated container "{status.name}" in pod "{name}" not found')
     return attempt

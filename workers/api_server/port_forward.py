@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import socket
 from typing import Final
 
 from aiohttp import web
@@ -25,12 +24,13 @@ from workers.api_server.site import Site
 from workers.api_server.status_errors import ApiError
 from workers.api_server.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
 from workers.api_server.stream_target import forwarded_port
+from workers.endpoints import Endpoint, connect
 from workers.pod_network import DialError, PodNetwork, pod_network
 
 CONNECT_TIMEOUT_S: Final = 10.0
-"""For somebody in the pod to accept a connection, in seconds."""
+"""For a socket in the pod's network and somebody there to accept its connection, in seconds."""
 
-_LOOPBACK: Final = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+_LOOPBACK: Final = ("127.0.0.1", "::1")
 
 
 class PortForward:
@@ -73,21 +73,14 @@ class PortForward:
     async def _connect(self, network: PodNetwork, port: int) -> Duplex:
         """Raises DialError and OSError, the one of the first address."""
         problem: OSError | None = None
-        for family, address in _LOOPBACK:
-            sock = await self._dialer.socket(network, family)
+        for host in _LOOPBACK:
+            deadline = asyncio.get_running_loop().time() + CONNECT_TIMEOUT_S
             try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    await asyncio.get_running_loop().sock_connect(sock, (address, port))
-                return Duplex(sock)
+                return Duplex(await connect(self._dialer, Endpoint(network=network, host=host, port=port), deadline))
             except TimeoutError:
-                sock.close()
                 raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
             except OSError as error:
-                sock.close()
                 problem = problem or error
-            except BaseException:
-                sock.close()
-                raise
         assert problem is not None
         raise problem
 

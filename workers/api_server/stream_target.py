@@ -8,12 +8,12 @@ from typing import Final
 import msgspec
 
 from ipc.messages import PodChanged
-from ipc.pod_containers import every_container
+from ipc.pod_containers import every_status, find_container
 from workers.api_server.query import flag, integer
 from workers.api_server.status_errors import ApiError, bad_request
+from workers.endpoints import MAX_PORT
 
 _COMPLETED: Final = frozenset(("Succeeded", "Failed"))
-MAX_PORT: Final = 65535
 
 
 class Streams(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,17 +57,17 @@ def running_container(pod: PodChanged, asked: str) -> Target:
     """
     meta, spec = pod.pod.metadata, pod.pod.spec
     name = asked or spec.containers[0].name
-    found = next((each.container for each in every_container(spec) if each.container.name == name), None)
+    found = find_container(spec, name)
     if found is None:
         raise bad_request(f"container {name} is not valid for pod {meta.name}")
     if pod.status.phase in _COMPLETED:
         raise bad_request(f"cannot use a container in a completed pod; current phase is {pod.status.phase}")
-    status = pod.status
-    statuses = (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
-    shown = next((each for each in statuses if each.name == name and each.state.running is not None), None)
+    shown = next(
+        (each for each in every_status(pod.status) if each.name == name and each.state.running is not None), None
+    )
     if shown is None or not shown.container_id:
         raise not_running(name)
-    return Target(name, shown.container_id.partition("://")[2], found.tty, found.stdin)
+    return Target(name, shown.container_id.partition("://")[2], found.container.tty, found.container.stdin)
 
 
 def not_running(container: str) -> ApiError:

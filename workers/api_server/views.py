@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from ipc.board import WorkerCounters
 from ipc.messages import AgentChanged, PodChanged, Reply
 
-_API_VERSION = "rootlet.dev/v1alpha1"
+_API_VERSION: Final = "rootlet.dev/v1alpha1"
 
 
 class VersionInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -14,7 +14,7 @@ from workers.go_text import duration, quoted
 from workers.pod_network import Dialer
 from workers.probes.grpc_call import Call, Connection, RpcError
 from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
-from workers.probes.user_agent import PROBE_USER_AGENT
+from workers.user_agents import PROBE_USER_AGENT
 
 _CHECK: Final = "/grpc.health.v1.Health/Check"
 _STATUSES: Final = ("UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN")

@@ -9,15 +9,12 @@ from ipc.api import HTTPGetAction
 from workers import http_exchange
 from workers.endpoints import endpoint_of
 from workers.go_text import head, quoted
-from workers.http_exchange import BodyBroken, ExchangeFailed, exchange
-from workers.http_request import HttpRequest, RedirectError, redirected, request_of
+from workers.http_exchange import MAX_REQUESTS, TOO_MANY_REDIRECTS, BodyBroken, ExchangeFailed, exchange, following
+from workers.http_request import HttpRequest, RedirectError, request_of
 from workers.pod_network import Dialer
 from workers.probes.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
-from workers.probes.user_agent import PROBE_USER_AGENT
+from workers.user_agents import PROBE_USER_AGENT
 
-MAX_REQUESTS: Final = 10
-"""The redirect that follows the tenth request is one too many (net/http/client.go, defaultCheckRedirect)."""
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _SUCCESS: Final = range(200, 400)
 _TERMINATED_REDIRECT: Final = range(300, 400)
 
@@ -42,19 +39,11 @@ async def probe_http(action: HTTPGetAction, target: ProbeTarget, timeout_s: int,
         except BodyBroken as broken:
             raise ProbeError(str(broken)) from broken
         request = onward
-    return _failure(request, f"stopped after {MAX_REQUESTS} redirects")
+    return _failure(request, TOO_MANY_REDIRECTS)
 
 
 def _failure(request: HttpRequest, text: str) -> ProbeOutcome:
     return ProbeOutcome(Answer.FAILURE, f"Get {quoted(request.url)}: {text}")
-
-
-def following(request: HttpRequest, answer: http_exchange.Answer) -> HttpRequest | None:
-    """What the answer redirects to, if that is the same host; raises RedirectError."""
-    location = answer.header("location")
-    if answer.status not in _REDIRECTS or not location:
-        return None
-    return redirected(request, location)
 
 
 async def _outcome(answer: http_exchange.Answer) -> ProbeOutcome:

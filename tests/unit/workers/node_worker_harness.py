@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,13 +17,21 @@ from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.channel import Channel
 from ipc.clock import Clock
-from ipc.messages import NodeWorkerCommand, NodeWorkerReport, Observation, Observed, Relisted, Shutdown
+from ipc.messages import NodeWorkerCommand, NodeWorkerReport, Observation, Observe, Observed, Relisted, Shutdown
 from ipc.runtime import RuntimePodStatus
+from tests.fakes.clock import SimClock
+from tests.fakes.runtime import FakePodman, FakeRuntime
+from workers import labels
 from workers.node_worker import run_node_worker
 from workers.runtime import Runtime
 
 SLOT = 0
 DEADLINE_S = 600.0
+IMAGE = "localhost/x:latest"
+FOREVER = ("sleep", "1000000")
+NEVER_S = 1e9
+GROWN = 6
+"""After so many quiet relists they are as rare as they get."""
 
 T = TypeVar("T")
 
@@ -137,3 +146,66 @@ async def node_worker(
         for channel in (ours, theirs):
             channel.close()
             await channel.wait_closed()
+
+
+class Host:
+    """A fake Podman, the runtime that the node worker uses, and hands that make pods behind its back."""
+
+    def __init__(self, latency_s: float = 0.001) -> None:
+        self.clock = SimClock()
+        self.podman = FakePodman(self.clock, images=[IMAGE])
+        self.runtime = FakeRuntime(self.podman, "one", latency_s=latency_s)
+
+    def now(self) -> float:
+        return self.clock.now().mono
+
+    def pod(self, uid: str, attempt: int = 0, **more: str) -> str:
+        own = {**self.labels(uid), labels.ATTEMPT: str(attempt), **more}
+        return self.podman.create_pod({"name": f"{uid}_{attempt}", "labels": own})
+
+    def container(self, pod: str, uid: str, name: str = "main", command: Sequence[str] = FOREVER, **more: str) -> str:
+        own = {**self.labels(uid), labels.CONTAINER_NAME: name, **more}
+        count = len(self.podman.containers)
+        spec = {"name": f"{uid}-{name}-{count}", "image": IMAGE, "pod": pod, "labels": own, "command": list(command)}
+        return self.podman.create_container(spec)
+
+    def running(self, uid: str, attempt: int = 0, command: Sequence[str] = FOREVER) -> str:
+        """A pod with one running container: the container's id."""
+        id = self.container(self.pod(uid, attempt), uid, command=command)
+        self.podman.start_container(id)
+        return id
+
+    def labels(self, uid: str) -> dict[str, str]:
+        return {
+            labels.INSTANCE: "one",
+            labels.POD_UID: uid,
+            labels.POD_NAME: f"name-{uid}",
+            labels.POD_NAMESPACE: "default",
+        }
+
+    def calls(self, verb: str) -> int:
+        return list(self.runtime.calls).count(verb)
+
+    @asynccontextmanager
+    async def worker(self, **settings: Any) -> AsyncIterator[Master]:
+        """Booted: the first relist is over."""
+        async with node_worker(self.runtime, self.clock, **settings) as master:
+            await master.first(Relisted)
+            yield master
+        await self.runtime.close()
+
+
+async def asked(master: Master, uid: str) -> Any:
+    """Ask for a pod and get the answer."""
+    before = len(master.reports)
+    master.send(Observe(uids=(uid,)))
+    return await master.observation(uid, after=before)
+
+
+async def gaps_between_relists(master: Master, count: int) -> list[float]:
+    """Of so many from now on."""
+    before = len(master.reports)
+    while sum(isinstance(report, Relisted) for report in master.reports[before:]) < count:
+        await master.first(Relisted, after=len(master.reports))
+    times = [report.started_at for report in master.reports if isinstance(report, Relisted)][-count - 1 :]
+    return [later - earlier for earlier, later in pairwise(times)]

@@ -20,9 +20,9 @@ from tests.fakes.pulls import LocalPulls
 from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE
 from workers import labels
+from workers.decision import ContainerStart
 from workers.images import ImageManager
 from workers.observe import container_state, pod_status
-from workers.pod_actions import ContainerStart
 from workers.pod_network import Dialer
 from workers.pod_worker import answer
 from workers.restart import crash_loop_limits

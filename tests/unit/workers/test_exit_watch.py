@@ -6,12 +6,12 @@ import asyncio
 import os
 import resource
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import pytest
 
-from tests.fakes.clock import SimClock, simulate
+from tests.fakes.clock import SimClock, simulated
 from tests.unit.workers.runtime_values import inspected
 from workers.exit_watch import (
     MAX_FDS,
@@ -139,17 +139,6 @@ async def test_without_any_file_descriptor_nothing_is_claimed() -> None:
     assert not watched.watch.is_running("c1", 5)
     assert watched.watch.end_of("c1", 5) is None
     assert watched.watch.unwatched == {"c1"}
-
-
-def simulated(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    def run() -> None:
-        async def main() -> None:
-            await test()
-
-        simulate(main)
-
-    run.__name__ = test.__name__
-    return run
 
 
 GONE = inspected("c1", pid=2**22 + 1)

@@ -11,8 +11,8 @@ from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitC
 from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, SandboxState
 from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
-from workers.decision import PodActions
-from workers.pod_actions import ContainerWait, compute_pod_actions
+from workers.decision import ContainerWait, PodActions
+from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits
 
 NOW = 1_800_000_000.0
@@ -161,7 +161,7 @@ def test_the_next_one_waits_for_a_startup_probe(startup: ProbeResult) -> None:
     actions = compute(of, seen(of, "s1", RUNNING), verdicts={"s1-0": ProbeVerdicts(startup=startup)})
     started = {ProbeResult.SUCCESS: ["i1"], ProbeResult.FAILURE: ["s1"], ProbeResult.UNKNOWN: []}
     assert outcome(actions)[0] == started[startup]
-    killed = [(kill.reason, kill.message, kill.window_s) for kill in actions.containers_to_kill]
+    killed = [(kill.reason, kill.message, kill.grace_period_s) for kill in actions.containers_to_kill]
     failed = [("StartupProbe", "Init container s1 failed startup probe", 7)]
     assert killed == (failed if startup is ProbeResult.FAILURE else [])
 
@@ -233,7 +233,7 @@ def test_what_ran_after_a_changed_one_begins_again_too() -> None:
     actions = compute(edited(MIXED, "i1"), done, *running, seen(MIXED, "i2", EXITED, 0, exit_code=1))
     assert outcome(actions) == (["i1"], [], [])
     resets = [
-        (reset.container.id, reset.kill.window_s if reset.kill else None) for reset in actions.containers_to_reset
+        (reset.container.id, reset.kill.grace_period_s if reset.kill else None) for reset in actions.containers_to_reset
     ]
     assert resets == [("s1-0", 30), ("i2-0", None), ("i2-1", 30)]
     assert actions.init_containers_to_prune == actions.containers_to_remove == ()

@@ -10,11 +10,10 @@ import pytest
 
 from ipc.messages import LookFailed, Observation, Observe, Relist, Relisted, RuntimeHealth, Track, WorkType
 from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
-from tests.fakes.clock import SimClock, simulate
+from tests.fakes.clock import SimClock, simulate, simulated
 from tests.unit.workers import pods
-from tests.unit.workers.node_worker_harness import Master
+from tests.unit.workers.node_worker_harness import NEVER_S, Host, Master
 from tests.unit.workers.sync_harness import FakeHost
-from tests.unit.workers.test_node_worker import NEVER_S, Host, simulated
 from workers import labels
 from workers.doubts import STUCK_SLACK_S
 from workers.exit_watch import PATIENCE_S

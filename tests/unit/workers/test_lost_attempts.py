@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ipc.messages import Relisted, Track
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from tests.unit.workers.test_node_worker import Host, simulated
+from tests.fakes.clock import simulated
+from tests.unit.workers.node_worker_harness import Host
 from workers import labels, pod_logs
 from workers.lost_attempts import LostAttempts
 

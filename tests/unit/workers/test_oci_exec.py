@@ -23,6 +23,7 @@ from workers.oci_exec import (
     parse_limits,
     runtime_options,
 )
+from workers.processes import monitor_words
 
 MARK = Mark(1, 2, 3)
 UNLIMITED = 2**64 - 1
@@ -143,8 +144,8 @@ def test_an_oci_runtime_that_is_not_known(tmp_path: Path, runtime: str) -> None:
     words = ["conmon", str(script), "-c", ID, "-b", "/b", *(["-r", runtime] if runtime else [])]
     monitor = subprocess.Popen(words, executable="/bin/sh", stdin=subprocess.PIPE)
     try:
-        # The kernel lets its parent go on a moment before the words are there.
-        wait_until(lambda: bool(Path(f"/proc/{monitor.pid}/cmdline").read_bytes()), DEADLINE_S)
+        # Popen returns when exec has closed its files, which is a little before there is a command line to be read.
+        wait_until(lambda: bool(monitor_words(monitor.pid)), DEADLINE_S)
         with pytest.raises(NotDirect, match=f"its OCI runtime is {runtime or 'unknown'}"):
             find_target(inspected(ID, conmon_pid=monitor.pid))
         with pytest.raises(NotDirect, match="no monitor"):

@@ -16,8 +16,9 @@ from ipc.hashing import sandbox_hash
 from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
 from tests.unit.workers.pods import container, observed, pod, sandbox, seen
+from workers.decision import ContainerStart, ContainerWait, PodActions
 from workers.kills import ALIVE, kill_all
-from workers.pod_actions import ContainerStart, ContainerWait, PodActions, compute_pod_actions
+from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits
 
 NOW = 1_800_000_000.0
@@ -113,7 +114,7 @@ def test_only_the_changed_container_is_replaced() -> None:
     actions = compute(after, observed(before, *(seen(before, name, RUNNING, 4) for name in "abc")))
     assert killed(actions) == {"b-4": "Container b definition changed, will be restarted"}
     assert actions.containers_to_start == (start("b", 5),)
-    assert actions.containers_to_kill[0].window_s == 30
+    assert actions.containers_to_kill[0].grace_period_s == 30
     assert not actions.create_sandbox
 
 
@@ -187,7 +188,7 @@ def test_a_failed_probe_kills_and_the_policy_says_whether_it_starts_again(probe:
     failed = {"a-0": ProbeVerdicts(**{probe: ProbeResult.FAILURE})}
     actions = compute_pod_actions(wanted, observed(wanted, seen(wanted, "a", RUNNING)), NOW, LIMITS, verdicts=failed)
     assert killed(actions) == {"a-0": f"Container a failed {probe} probe{', will be restarted' if again else ''}"}
-    assert actions.containers_to_kill[0].window_s == 5
+    assert actions.containers_to_kill[0].grace_period_s == 5
     assert (actions.containers_to_start, actions.kill_pod) == ((start("a", 1),) if again else (), not again)
 
 
@@ -283,19 +284,19 @@ def test_an_old_sandbox_stays_until_its_containers_have_successors() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override_s", "windows"), [(None, {"a": 45, "b": 45}), (5, {"a": 5, "b": 5}), (0, {"a": 2, "b": 2})]
+    ("override_s", "grace_periods_s"), [(None, {"a": 45, "b": 45}), (5, {"a": 5, "b": 5}), (0, {"a": 0, "b": 0})]
 )
-def test_a_pod_is_stopped_within_its_grace_period(override_s: int | None, windows: dict[str, int]) -> None:
+def test_a_pod_is_stopped_within_its_grace_period(override_s: int | None, grace_periods_s: dict[str, int]) -> None:
     wanted = pod("a", "b", termination_grace_period_seconds=45)
     status = observed(wanted, seen(wanted, "a", RUNNING), seen(wanted, "b", UNKNOWN), seen(wanted, "a", EXITED, 1))
-    assert {kill.name: kill.window_s for kill in kill_all(wanted, status, override_s)} == windows
+    assert {kill.name: kill.grace_period_s for kill in kill_all(wanted, status, override_s)} == grace_periods_s
 
 
 def test_an_orphan_is_stopped_by_its_labels() -> None:
     wanted = pod("a")
     target = seen(wanted, "a", RUNNING, grace_period_s=77, stop_signal="SIGINT")
     (kill,) = kill_all(None, observed(wanted, target))
-    assert (kill.window_s, kill.message, kill.stop_signal) == (77, "Stopping container a", "SIGINT")
+    assert (kill.grace_period_s, kill.message, kill.stop_signal) == (77, "Stopping container a", "SIGINT")
 
 
 # --- from anywhere, through any interruption ---------------------------------------------------------------------

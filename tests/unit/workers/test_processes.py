@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from ipc.clock import wall
+from tests.podman_service import wait_until
 from tests.unit.workers.runtime_values import inspected
 from workers import processes
-from workers.processes import START_SLACK_S, has_monitor, is_process_of, open_process, recorded_end
+from workers.processes import START_SLACK_S, has_monitor, is_process_of, monitor_words, open_process, recorded_end
 
 ID = "5619b1a64b4a9392e42f6c5da3acab914f88f81c83ff719235e3ce71096f4c40"
 AS_CONMON = "sleep 1000 & echo $!; wait"
+DEADLINE_S = 5.0
 
 
 @pytest.fixture
@@ -116,6 +118,8 @@ def noting(tmp_path: Path) -> Iterator[int]:
     """The pid of a monitor that notes ends in ``tmp_path``."""
     options = ["-c", "while :; do sleep 1000; done", "-c", ID, "-b", f"{tmp_path}/bundle", "--exit-dir", str(tmp_path)]
     with subprocess.Popen(["conmon", *options], executable="/bin/sh", process_group=0) as conmon:
+        # Popen returns when exec has closed its files, which is a little before there is a command line to be read.
+        wait_until(lambda: bool(monitor_words(conmon.pid)), DEADLINE_S)
         yield conmon.pid
         os.killpg(conmon.pid, signal.SIGKILL)
 

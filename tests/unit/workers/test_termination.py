@@ -7,12 +7,12 @@ import pytest
 
 from ipc.api import Pod, Probe
 from tests.unit.workers.pods import container, pod
-from workers.termination import KillReason, signal_window_s, stop_window_s, termination_grace_s
+from workers.termination import KillReason, signal_window_s, termination_grace_s
 
 
 @pytest.mark.parametrize(("grace_period_s", "window_s"), [(30, 30), (1, 2), (0, 2)])
 def test_nobody_gets_less_than_the_minimum(grace_period_s: int, window_s: int) -> None:
-    assert stop_window_s(grace_period_s) == window_s
+    assert signal_window_s(grace_period_s, 0.0) == window_s
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Who is at the other end of the admin socket (SO_PEERCRED): the agent's own user and root may speak to it."""
+"""Who is at the other end of a Unix socket (SO_PEERCRED), and who may speak to the admin socket."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import struct
 from typing import Final, Protocol
 
 _CREDENTIALS: Final = struct.Struct("3i")
+"""struct ucred: pid, uid, gid."""
 _ROOT: Final = 0
 
 
@@ -25,5 +26,5 @@ def peer_uid(sock: SocketLike) -> int:
 
 
 def may_speak(uid: int) -> bool:
-    """Whether that user may administer this agent."""
+    """Whether that user may administer this agent: its own and root."""
     return uid in (_ROOT, os.geteuid())
