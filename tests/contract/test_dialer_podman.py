@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -42,7 +40,7 @@ NETWORKS: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def dialer() -> Iterator[DialerProcess]:
-    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory, dialer_process(Path(directory)) as made:
+    with dialer_process() as made:
         yield made
 
 

@@ -14,6 +14,7 @@ from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStat
 from tests.contract.target import DEADLINE_S, LyingTarget, container_spec, exited, pod_spec, remove, running
 from workers import labels
 from workers.observer import Observer
+from workers.processes import START_SLACK_S
 
 pytestmark = pytest.mark.parametrize(
     "target", ["fake", pytest.param("podman", marks=pytest.mark.podman)], indirect=True
@@ -144,7 +145,7 @@ async def test_what_runs_without_a_monitor_can_be_removed(target: LyingTarget) -
 
 async def test_a_pid_that_passed_to_a_stranger_is_no_process_of_the_container(target: LyingTarget) -> None:
     container = await running(target)
-    await asyncio.sleep(2.5)
+    await asyncio.sleep(START_SLACK_S + 0.5)  # so that the next one is younger beyond doubt
     other = await running(target)
     stale = msgspec.structs.replace(container, pid=other.pid)
     assert target.runtime.open_process(stale) is None

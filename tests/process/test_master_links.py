@@ -28,6 +28,7 @@ from supervisor.master import run_agent
 from supervisor.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
+from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -38,10 +39,7 @@ Life = Callable[[ChildContext], int]
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = clock.monotonic() + DEADLINE_S
-    while not condition():
-        assert clock.monotonic() < deadline, "not in time"
-        select.select([], [], [], 0.01)
+    wait_until(condition, DEADLINE_S, 0.01)
 
 
 # --- lives of children ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import asyncio
 import os
 import resource
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
@@ -26,14 +26,6 @@ from workers.pidfd import open_pidfd
 from workers.runtime import InspectedContainer, RecordedEnd
 
 DEADLINE_S = 5.0
-
-
-@pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "1000"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 class Host:

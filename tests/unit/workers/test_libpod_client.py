@@ -117,13 +117,13 @@ async def test_a_socket_nobody_listens_on_is_unavailable(path: Path) -> None:
 
 async def test_silence_ends_at_the_deadline(path: Path) -> None:
     release = threading.Event()
-    with service(path, lambda connection, number: release.wait(10) and False) as requests:
+    with service(path, lambda connection, number: release.wait(60) and False) as requests:
         async with client(path, request_timeout_s=0.2) as runtime:
             began = time.perf_counter()
             for call in (runtime.version, lambda: runtime.start_container("x")):
                 error = await failure(call)
                 assert (error.kind, error.message) == (ErrorKind.TIMEOUT, "no answer within 0.2 s")
-            assert time.perf_counter() - began < 5
+            assert time.perf_counter() - began < 20
         release.set()
         assert requests.count("POST /v4.0.0/libpod/containers/x/start") == 1
 

@@ -20,14 +20,6 @@ AS_CONMON = "sleep 1000 & echo $!; wait"
 
 
 @pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "1000"])
-    yield process
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture
 def monitored() -> Iterator[tuple[int, int]]:
     """Pids of a monitor and of its container's process."""
     command = ["conmon", "-c", AS_CONMON, "-c", ID, "-u", ID]

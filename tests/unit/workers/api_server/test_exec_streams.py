@@ -47,12 +47,6 @@ BOUND_BYTES: Final = 4 * 1024 * 1024
 LARGE_BYTES: Final = 20 * 1024 * 1024
 
 
-@pytest.fixture
-async def podman(tmp_path: Path) -> AsyncIterator[PodmanEnd]:
-    async with podman_end(tmp_path / PODMAN_SOCKET) as end:
-        yield end
-
-
 def web(*names: str, phase: str = "Running", **fields: Any) -> PodChanged:
     """A pod whose containers run."""
     names = names or ("app",)
