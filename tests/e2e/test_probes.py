@@ -5,10 +5,12 @@ The examples of the Kubernetes documentation are in `test_probe_examples.py`.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import pytest
 
+from ipc.clock import monotonic, wall
 from tests.e2e.agent import Agent, container_status, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, pod
@@ -179,6 +181,9 @@ def test_each_number_of_a_probe(agent: Agent, servers: PodServers, image: str) -
     agent.until_ready([f"number-{name}" for name in webs if name != "slow"], DEADLINE_S)
     delayed = webs["delayed"].times
     agent.until(lambda: len(delayed) >= 3, "it is probed again", DEADLINE_S)
+    started = container_status(agent.pods()["number-delayed"])["state"]["running"]["startedAt"]
+    first = delayed[0] - monotonic() + wall()
+    assert first - datetime.fromisoformat(started).timestamp() > 3.9, "the initial delay is four seconds"
     # Of two periods of two seconds each; the first may have come late.
     assert delayed[2] - delayed[0] > 2
     assert len(webs["thrice"].times) >= 3
