@@ -29,6 +29,7 @@ from supervisor.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
 from tests.podman_service import wait_until
+from tests.process.model_children import reaped
 
 pytestmark = pytest.mark.process
 
@@ -155,8 +156,8 @@ class Agent:
         return (self.lives / f"{slot}.{incarnation}").exists()
 
     def has_ended(self) -> bool:
-        if self.exit_code is None and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if self.exit_code is None:
+            self.exit_code = reaped(self.pid)
         return self.exit_code is not None
 
     def zygote_pid(self) -> int:

@@ -220,3 +220,8 @@ def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> 
 def results(done: SyncDone) -> list[tuple[str, str, str]]:
     """(action, target, error) of each step."""
     return [(result.action.value, result.target, result.error) for result in done.results]
+
+
+def targets(done: SyncDone) -> list[tuple[str, str]]:
+    """(action, error) of each step."""
+    return [(result.action.value, result.error) for result in done.results]

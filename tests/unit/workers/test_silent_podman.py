@@ -15,7 +15,7 @@ import pytest
 
 from ipc.breaker_state import BreakerState
 from ipc.clock import monotonic
-from tests.unit.workers.test_libpod_client import OK, failure, service
+from tests.unit.workers.libpod_service import OK, failure, service
 from workers import breaker, libpod_client, service_watch
 from workers.podman import PodmanRuntime
 from workers.runtime import ErrorKind

@@ -12,7 +12,7 @@ from ipc.api import Container
 from ipc.messages import SyncDone, WorkType
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
-from tests.unit.workers.sync_harness import FakeHost, on_host
+from tests.unit.workers.sync_harness import FakeHost, on_host, targets
 from workers import pod_logs
 
 POLITE = 'trap "exit 7" TERM; sleep 1000000'
@@ -21,10 +21,6 @@ POLITE = 'trap "exit 7" TERM; sleep 1000000'
 
 def polite(name: str) -> Container:
     return container(name, args=("sh", "-c", POLITE))
-
-
-def targets(done: SyncDone) -> list[tuple[str, str]]:
-    return [(result.action.value, result.error) for result in done.results]
 
 
 async def took_s(host: FakeHost, work: Awaitable[SyncDone]) -> float:

@@ -20,7 +20,6 @@ from ipc.stream_channels import (
     V4,
     V5,
     Channel,
-    ChannelSocket,
     Message,
     StreamStatus,
     TerminalSize,
@@ -37,6 +36,7 @@ from tests.unit.workers.api_server.harness import (
     status_of,
 )
 from tests.unit.workers.api_server.podman_end import PodmanEnd, Process, podman_end
+from tests.unit.workers.api_server.stream_client import StreamClient
 from workers.api_server.middleware import MAX_SESSIONS
 from workers.api_server.stream_sockets import STOPPING_WORDS
 
@@ -54,12 +54,8 @@ def web(*names: str, phase: str = "Running", **fields: Any) -> PodChanged:
     return pod_changed(1, "web", containers=names, status=status_of(phase=phase, containerStatuses=statuses), **fields)
 
 
-class Client:
+class Client(StreamClient):
     """The far end of a stream."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self.socket = socket
-        self.channels = ChannelSocket(socket, socket.protocol or "")
 
     def go(self) -> None:
         """Without a word, and whatever is not sent yet."""
@@ -67,10 +63,6 @@ class Client:
         assert connection is not None
         assert connection.transport is not None
         connection.transport.abort()
-
-    async def next(self) -> Message | None:
-        async with asyncio.timeout(DEADLINE_S):
-            return await self.channels.receive()
 
     async def rest(self) -> tuple[dict[int, bytes], StreamStatus | None]:
         """What came on each channel until the end, and how it ended."""
