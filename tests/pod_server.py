@@ -2,7 +2,7 @@
 
 So the image needs nothing but a static binary, and a server may be any Python that misbehaves as the test wants.
 
-    with dialer_process(tmp_path) as dialer:                # or the socket of an agent's dialer
+    with dialer_process() as dialer:                        # or the socket of an agent's dialer
         client = DialerClient(str(dialer.path))
         sock = await listen_in_pod(client, network, 8080)   # 0.0.0.0:8080 in the pod
         server = await asyncio.start_server(serve, sock=sock)
@@ -20,6 +20,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -125,13 +126,14 @@ class DialerProcess:
 
 
 @contextlib.contextmanager
-def dialer_process(directory: Path) -> Iterator[DialerProcess]:
-    """A running dialer; ends with the context, whatever has become of it. ``directory`` must have a short path."""
-    dialer = DialerProcess(directory)
-    try:
-        yield dialer
-    finally:
-        dialer.close()
+def dialer_process() -> Iterator[DialerProcess]:
+    """A running dialer; ends with the context, whatever has become of it. Its socket has a short path."""
+    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory:
+        dialer = DialerProcess(Path(directory))
+        try:
+            yield dialer
+        finally:
+            dialer.close()
 
 
 @contextlib.contextmanager

@@ -13,9 +13,7 @@ import signal
 import socket
 import statistics
 import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any, Final, NamedTuple
@@ -102,7 +100,7 @@ class Prober:
 
 @pytest.fixture
 def dialer() -> Iterator[DialerProcess]:
-    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory, dialer_process(Path(directory)) as made:
+    with dialer_process() as made:
         yield made
 
 
@@ -311,7 +309,7 @@ def test_many_pods(agent: Agent, capsys: pytest.CaptureFixture[str], tmp_path: P
         }
         names = [f"{what.replace(' ', '-')}-{number}" for number in range(PODS)]
         agent.write(*(pod(name, waiting, terminationGracePeriodSeconds=1) for name in names))
-        agent.until(partial(_all_run, agent, names), "all pods run", READY_DEADLINE_S)
+        agent.until_running(names, READY_DEADLINE_S)
         told[what] = uvloop.run(_agent_observed(agent, names))
         agent.remove(*names)
         agent.until_gone(names, READY_DEADLINE_S)
@@ -319,11 +317,6 @@ def test_many_pods(agent: Agent, capsys: pytest.CaptureFixture[str], tmp_path: P
         print(f"\n{PODS} pods with one HTTP probe every {PERIOD_S} s, for {RATE_S:.0f} s; {load()}")
         for what, text in told.items():
             print(f"  {what}: {text}")
-
-
-def _all_run(agent: Agent, names: Sequence[str]) -> bool:
-    pods = agent.pods()
-    return all(name in pods and pods[name]["status"]["phase"] == "Running" for name in names)
 
 
 async def _agent_observed(agent: Agent, names: Sequence[str]) -> str:

@@ -20,7 +20,8 @@ from tests.chaos import disk, procs
 from tests.chaos.plan import Fault, Kind, Plan
 from tests.chaos.wanted import Wanted
 from tests.e2e.agent import Agent
-from tests.e2e.eye import COMMAND_DEADLINE_S, INFRA
+from tests.e2e.eye import INFRA
+from tests.podman_service import COMMAND_DEADLINE_S
 
 TURN_S: Final = 0.1
 SPARE_DESCRIPTORS: Final = 2

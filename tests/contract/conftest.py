@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipc.clock import SystemClock
+from tests.contract.podman_host import PodmanHost
 from tests.contract.target import FAKE_IMAGE, FakeTarget, PodmanTarget, ServerTarget, Target
 from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_server import serving
@@ -32,3 +33,11 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             made = PodmanTarget(service)
         yield made
         await made.clean()
+
+
+@pytest.fixture
+async def host(tmp_path: Path, podman_service: PodmanService) -> AsyncIterator[PodmanHost]:
+    """One pod's world on real Podman, empty afterwards."""
+    made = PodmanHost(tmp_path, podman_service)
+    yield made
+    await made.end()

@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -44,7 +42,7 @@ NETWORKS: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def dialer() -> Iterator[DialerProcess]:
-    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory, dialer_process(Path(directory)) as made:
+    with dialer_process() as made:
         yield made
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -16,8 +14,8 @@ from ipc.api import Container, ContainerPort, EnvVar, ExecAction, HTTPHeader, Pr
 from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
 from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of_pod
 from tests.podman_service import PodmanService, podman
-from tests.unit.workers.probes.health_server import NOT_SERVING, SERVING, health
-from tests.unit.workers.probes.local_servers import (
+from tests.servers.health_server import NOT_SERVING, SERVING, health
+from tests.servers.local_servers import (
     Handler,
     answering,
     grpc,
@@ -56,7 +54,7 @@ class RealPod(NamedTuple):
 
 @pytest.fixture(scope="module")
 def dialer(podman_service: PodmanService) -> Iterator[DialerProcess]:
-    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory, dialer_process(Path(directory)) as made:
+    with dialer_process() as made:
         yield made
 
 

@@ -12,7 +12,7 @@ import pytest
 from ipc.api import Container, EphemeralContainer, ExecAction, Lifecycle, LifecycleHandler, Pod
 from ipc.messages import WorkType
 from ipc.runtime import ContainerState, RuntimeContainerStatus
-from tests.contract.test_sync_podman import POLITE, PodmanHost, container
+from tests.contract.podman_host import POLITE, PodmanHost, container
 from tests.podman_service import IMAGE, PodmanService
 from workers.runtime import SpecDict
 from workers.termination_message import MAX_MESSAGE_BYTES, termination_log

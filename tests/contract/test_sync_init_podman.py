@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
 from ipc.runtime import ContainerState
-from tests.contract.test_sync_podman import POLITE, PodmanHost, container, errors
-from tests.podman_service import PodmanService
+from tests.contract.podman_host import POLITE, PodmanHost, container, errors
 
 pytestmark = pytest.mark.podman
 
@@ -20,13 +16,6 @@ RULE = ContainerRestartRule(
 INIT = container("init", "echo prepared; exit 0")
 SIDECAR = container("side", restart_policy="Always")
 RUNNING, EXITED = ContainerState.RUNNING, ContainerState.EXITED
-
-
-@pytest.fixture
-async def host(tmp_path: Path, podman_service: PodmanService) -> AsyncIterator[PodmanHost]:
-    made = PodmanHost(tmp_path, podman_service)
-    yield made
-    await made.end()
 
 
 async def bring_up(host: PodmanHost, of: Pod, attempt: int = 0) -> None:

@@ -248,6 +248,14 @@ class Agent:
         """v1 events, of one object or of all."""
         return [e for e in self.get("/api/v1/events")["items"] if name in ("", e["involvedObject"]["name"])]
 
+    def messages(self, name: str, reason: str) -> list[str]:
+        """Of the events about a pod that have this reason."""
+        return [event["message"] for event in self.events(name) if event["reason"] == reason]
+
+    def reasons(self, name: str) -> dict[str, str]:
+        """Reason -> message of the events about a pod."""
+        return {event["reason"]: event["message"] for event in self.events(name)}
+
     def row(self, name: str) -> list[str]:
         """The words of a pod's row in `get pods`: NAME, READY, STATUS, RESTARTS; empty when there is none."""
         return (self.cli("get", "pod", name, "--no-headers").out or "").split()
@@ -255,6 +263,11 @@ class Agent:
     def describe(self, name: str) -> str:
         """`describe pod`."""
         return self.cli("describe", "pod", name).out
+
+    def next_try(self, name: str) -> str:
+        """Of the container ``main``, as `describe` tells it: with the time at which it comes."""
+        described = self.describe(name).partition("Next Try:\n")[2]
+        return described.partition("\n")[0].partition("main:")[2].strip()
 
     def workers(self) -> dict[str, Json]:
         """The agent's own processes by name."""
@@ -302,6 +315,16 @@ class Agent:
 
         self.until(all_ready, f"{len(wanted)} pods are Ready", deadline_s)
 
+    def until_running(self, names: Iterable[str], deadline_s: float = DEADLINE_S) -> None:
+        """Every one of these is Running, ready or not."""
+        wanted = list(names)
+
+        def all_run() -> bool:
+            pods = self.pods()
+            return all(name in pods and pods[name]["status"]["phase"] == "Running" for name in wanted)
+
+        self.until(all_run, f"{len(wanted)} pods run", deadline_s)
+
     def until_gone(self, names: Iterable[str], deadline_s: float = DEADLINE_S) -> None:
         """For the agent, and in Podman."""
         unwanted = set(names)
@@ -313,6 +336,13 @@ class Agent:
         """Write these and wait until they are Ready."""
         self.write(*manifests)
         self.until_ready(manifest["metadata"]["name"] for manifest in manifests)
+
+    def assert_works(self, manifest: Mapping[str, Any]) -> None:
+        """A new pod goes through all of it, and away again."""
+        name = manifest["metadata"]["name"]
+        self.run(manifest)
+        self.remove(name)
+        self.until_gone([name])
 
     # --- its processes ---
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import Agent
+from tests.e2e.pod_servers import PodServers
 from tests.podman_service import PodmanService
 
 NewAgent = Callable[..., Agent]
@@ -47,3 +48,11 @@ def agent(new_shared_agent: NewAgent) -> Agent:
     shared = new_shared_agent()
     shared.start()
     return shared
+
+
+@pytest.fixture
+def servers(agent: Agent) -> Iterator[PodServers]:
+    """Servers of the test in the agent's pods."""
+    made = PodServers(agent)
+    yield made
+    made.close()

@@ -1,17 +1,17 @@
-"""An independent eye on Podman: its command line and the labels as they are documented, nothing of our own code."""
+"""An independent eye on Podman: its command line and the labels as they are documented, nothing of what it looks at."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import psutil
 
-COMMAND_DEADLINE_S: Final = 120.0
+from tests.podman_service import podman
+
 REMOVED_AT_ONCE: Final = 10
 """Pods that one command removes: a command has a deadline, and sixty pods take long on a host that is busy."""
 INFRA: Final = "<infra>"
@@ -131,12 +131,3 @@ def _monitored(process: psutil.Process) -> tuple[str, str]:
         return (words[words.index("-c") + 1], words[words.index("-n") + 1]) if words else ("", "")
     except psutil.NoSuchProcess:
         return "", ""
-
-
-def podman(*arguments: str) -> str:
-    """Standard output of a podman command; fails when it does."""
-    done = subprocess.run(
-        ["podman", *arguments], timeout=COMMAND_DEADLINE_S, check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, f"podman {' '.join(arguments)}: {done.stderr}"
-    return done.stdout

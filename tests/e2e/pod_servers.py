@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 from tests.e2e.agent import Agent
 from tests.e2e.eye import INFRA
 from tests.pod_server import listen_in_pod, network_of
-from tests.unit.workers.probes.local_servers import Handler, handling, request_of, response, server_context
+from tests.servers.health_server import NOT_SERVING, health
+from tests.servers.local_servers import Handler, handling, request_of, response, server_context
 from workers.dialing import DialerClient
 from workers.pod_network import PodNetwork
 
@@ -37,6 +38,16 @@ class Web:
         self.heads.append((await request_of(reader)).decode())
         await asyncio.sleep(self.delay_s)
         writer.write(response(b"body", self.status, self.headers))
+
+
+class Health:
+    """A gRPC server whose answers a test decides."""
+
+    def __init__(self, **statuses: int) -> None:
+        self.statuses = {"": NOT_SERVING, **statuses}
+
+    async def __call__(self, *streams: Any) -> None:
+        await health(self.statuses)(*streams)
 
 
 class PodServers:

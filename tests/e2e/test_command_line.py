@@ -11,8 +11,8 @@ import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
-from tests.e2e.eye import podman
 from tests.e2e.manifests import STAY, container, pod
+from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -13,15 +13,14 @@ import pytest
 from ipc.clock import monotonic
 from tests.e2e.agent import DEADLINE_S, MOMENT_POLL_S, Agent, restart_count
 from tests.e2e.conftest import NewAgent
-from tests.e2e.eye import podman
 from tests.e2e.manifests import IGNORE_TERM, STAY, Json, container, pod
-from tests.podman_service import IMAGE
+from tests.podman_service import IMAGE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 SIGNALLED_IMAGE: Final = "localhost/rootlet-test-stop-signal:latest"
-SLACK_S: Final = 8.0
-"""How late a busy machine may be, in seconds."""
+LONG_S: Final = 600
+"""A grace period that nobody waits for: longer than every deadline here."""
 
 
 def tells(signal: str = "TERM", last_s: int = 1) -> str:
@@ -89,44 +88,38 @@ def go(agent: Agent, name: str, deadline_s: float = DEADLINE_S) -> tuple[float, 
     return listener.until_down(deadline_s), listener.words()
 
 
-def reasons(agent: Agent, name: str) -> dict[str, str]:
-    """Reason -> message of a pod's events."""
-    return {event["reason"]: event["message"] for event in agent.events(name)}
-
-
 # --- preStop ---
 
 
 def test_a_pre_stop_command_runs_before_the_stop_signal(agent: Agent) -> None:
     main = container(script=tells(), **pre_stop(says("bye", "2", "done")))
-    agent.run(pod("bye", main, terminationGracePeriodSeconds=30))
-    took_s, words = go(agent, "bye")
+    agent.run(pod("bye", main, terminationGracePeriodSeconds=LONG_S))
+    _, words = go(agent, "bye")
     assert words == [("main", word) for word in ("bye", "done", "TERM", "end")][: len(words)]
     assert ("main", "TERM") in words
-    assert 2 <= took_s < 3 + SLACK_S
-    assert "FailedPreStopHook" not in reasons(agent, "bye")
+    assert "FailedPreStopHook" not in agent.reasons("bye")
 
 
 def test_the_time_of_a_pre_stop_hook_is_taken_from_the_grace_period(agent: Agent) -> None:
-    grace_s, hook_s = 12, 10
+    grace_s, hook_s = 13, 12
     main = container(script=IGNORE_TERM, **pre_stop(says(str(hook_s))))
     agent.run(pod("counted", main, terminationGracePeriodSeconds=grace_s))
     took_s, _ = go(agent, "counted")
-    assert grace_s - 0.5 <= took_s < grace_s + SLACK_S
+    assert grace_s - 0.5 <= took_s < hook_s + grace_s
 
 
 def test_a_pre_stop_hook_is_given_up_when_the_grace_period_ends(agent: Agent) -> None:
-    main = container(script=tells(), **pre_stop(says("bye", "600")))
+    main = container(script=tells(), **pre_stop(says("bye", str(LONG_S))))
     agent.run(pod("longer", main, terminationGracePeriodSeconds=3))
     took_s, words = go(agent, "longer")
     assert words[:2] == [("main", "bye"), ("main", "TERM")]
-    assert 3 <= took_s < 5 + SLACK_S
+    assert took_s >= 3
 
 
 def test_a_pre_stop_hook_may_just_wait(agent: Agent) -> None:
-    agent.run(pod("sleeps", container(**pre_stop({"sleep": {"seconds": 3}})), terminationGracePeriodSeconds=30))
+    agent.run(pod("sleeps", container(**pre_stop({"sleep": {"seconds": 3}})), terminationGracePeriodSeconds=LONG_S))
     took_s, _ = go(agent, "sleeps")
-    assert 3 <= took_s < 3 + SLACK_S
+    assert took_s >= 3
 
 
 def test_a_pre_stop_hook_that_fails_is_told_and_the_stop_goes_on(agent: Agent) -> None:
@@ -135,22 +128,22 @@ def test_a_pre_stop_hook_that_fails_is_told_and_the_stop_goes_on(agent: Agent) -
     listener = Listener(agent, "failing")
     agent.remove("failing")
     listener.until_said(("main", "TERM"))
-    agent.until(lambda: "FailedPreStopHook" in reasons(agent, "failing"), "the failure is told")
-    assert reasons(agent, "failing")["FailedPreStopHook"] == "PreStopHook failed"
+    agent.until(lambda: "FailedPreStopHook" in agent.reasons("failing"), "the failure is told")
+    assert agent.reasons("failing")["FailedPreStopHook"] == "PreStopHook failed"
     listener.until_down()
     assert "hunter2" not in agent.log_text()
 
 
 def test_a_shorter_grace_period_does_not_repeat_a_pre_stop_hook(agent: Agent) -> None:
-    main = container(script=tells(last_s=2), **pre_stop(says("bye", "600")))
-    manifest = pod("hurried", main, terminationGracePeriodSeconds=600)
+    main = container(script=tells(last_s=2), **pre_stop(says("bye", str(LONG_S))))
+    manifest = pod("hurried", main, terminationGracePeriodSeconds=LONG_S)
     assert agent.cli("apply", "-f", "-", stdin=json.dumps(manifest)).code == 0
     agent.until_ready(["hurried"])
     listener = Listener(agent, "hurried")
     assert agent.cli("delete", "pod", "hurried", "--no-wait").code == 0
     listener.until_said(("main", "bye"))
     assert agent.cli("delete", "pod", "hurried", "--grace-period=3", "--no-wait").code == 0
-    assert listener.until_down() < 5 + SLACK_S
+    listener.until_down()
     assert listener.words()[:2] == [("main", "bye"), ("main", "TERM")]
 
 
@@ -177,7 +170,7 @@ def test_who_lost_its_manifest_while_nobody_looked_is_stopped_politely(new_agent
 def test_a_post_start_command_runs_once_the_container_runs(agent: Agent) -> None:
     agent.run(pod("greets", container(lifecycle={"postStart": says("hello")})))
     Listener(agent, "greets").until_said(("main", "hello"))
-    assert "FailedPostStartHook" not in reasons(agent, "greets")
+    assert "FailedPostStartHook" not in agent.reasons("greets")
     assert restart_count(agent.pods()["greets"]) == 0
 
 
@@ -185,8 +178,8 @@ def test_a_post_start_hook_that_fails_takes_its_container_down_again_and_again(a
     hook = {"exec": {"command": ["sh", "-c", "echo hunter2; exit 3"]}}
     agent.write(pod("refuses", container(lifecycle={"postStart": hook})))
     agent.until(lambda: restart_count(agent.pods().get("refuses", {"status": {}})) >= 1, "it is tried again")
-    agent.until(lambda: "BackOff" in reasons(agent, "refuses"), "and then it has to wait")
-    told = reasons(agent, "refuses")
+    agent.until(lambda: "BackOff" in agent.reasons("refuses"), "and then it has to wait")
+    told = agent.reasons("refuses")
     assert (told["FailedPostStartHook"], told["Killing"]) == ("PostStartHook failed", "FailedPostStartHook")
     assert "PostStartHookError" in agent.log_text()
     assert "hunter2" not in agent.log_text() + str(agent.events("refuses"))
@@ -194,12 +187,11 @@ def test_a_post_start_hook_that_fails_takes_its_container_down_again_and_again(a
 
 
 def test_a_pod_that_goes_does_not_wait_for_its_post_start_hook(agent: Agent) -> None:
-    main = container(script=tells(), lifecycle={"postStart": says("hello", "600"), "preStop": says("bye")})
-    agent.write(pod("leaves", main, terminationGracePeriodSeconds=30))
+    main = container(script=tells(), lifecycle={"postStart": says("hello", str(LONG_S)), "preStop": says("bye")})
+    agent.write(pod("leaves", main, terminationGracePeriodSeconds=LONG_S))
     Listener(agent, "leaves").until_said(("main", "hello"))
-    took_s, words = go(agent, "leaves")
+    _, words = go(agent, "leaves")
     assert words[:3] == [("main", "hello"), ("main", "bye"), ("main", "TERM")]
-    assert took_s < 2 + SLACK_S
 
 
 # --- stop signals ---
@@ -219,18 +211,16 @@ def signalled_image() -> Iterator[str]:
 
 def test_the_stop_signal_is_the_manifests(agent: Agent) -> None:
     main = container(script=tells("USR1"), lifecycle={"stopSignal": "SIGUSR1"})
-    agent.run(pod("usr1", main, os={"name": "linux"}, terminationGracePeriodSeconds=30))
-    took_s, words = go(agent, "usr1")
+    agent.run(pod("usr1", main, os={"name": "linux"}, terminationGracePeriodSeconds=LONG_S))
+    _, words = go(agent, "usr1")
     assert words[0] == ("main", "USR1")
-    assert took_s < 1 + SLACK_S
 
 
 def test_the_stop_signal_is_the_images(agent: Agent, signalled_image: str) -> None:
     main = {**container(script=tells("USR2")), "image": signalled_image}
-    agent.run(pod("usr2", main, terminationGracePeriodSeconds=30))
-    took_s, words = go(agent, "usr2")
+    agent.run(pod("usr2", main, terminationGracePeriodSeconds=LONG_S))
+    _, words = go(agent, "usr2")
     assert words[0] == ("main", "USR2")
-    assert took_s < 1 + SLACK_S
 
 
 # --- the order ---

@@ -39,10 +39,6 @@ def asked(agent: Agent, name: str) -> list[str]:
     return [word.removeprefix("url:") for word in words if word.startswith("url:/hook")]
 
 
-def reasons(agent: Agent, name: str) -> dict[str, str]:
-    return {event["reason"]: event["message"] for event in agent.events(name)}
-
-
 def test_hooks_are_requests_to_the_pod(agent: Agent) -> None:
     hooks = {"postStart": get("/hook/started"), "preStop": get("/hook/stopping")}
     # Whatever it answers, here 404, the hook has succeeded.
@@ -57,7 +53,7 @@ def test_hooks_are_requests_to_the_pod(agent: Agent) -> None:
     agent.remove("asks")
     agent.until(is_asked, "the preStop hook was run")
     agent.until_gone(["asks"])
-    assert "FailedPreStopHook" not in reasons(agent, "asks")
+    assert "FailedPreStopHook" not in agent.reasons("asks")
 
 
 def test_a_port_by_its_name_also_without_the_manifest(agent: Agent) -> None:
@@ -83,7 +79,7 @@ def test_a_port_by_its_name_also_without_the_manifest(agent: Agent) -> None:
 def test_a_hook_that_nobody_answers_takes_the_container_down(agent: Agent) -> None:
     main = container(lifecycle={"postStart": {"httpGet": {"port": 9}}})
     agent.write(pod("nobody", main))
-    agent.until(lambda: "FailedPostStartHook" in reasons(agent, "nobody"), "the hook has failed")
+    agent.until(lambda: "FailedPostStartHook" in agent.reasons("nobody"), "the hook has failed")
     agent.until(lambda: "connection refused" in agent.cli("describe", "pod", "nobody").out, "that is told")
     agent.remove("nobody")
     agent.until_gone(["nobody"])
@@ -93,7 +89,7 @@ def test_https_answered_by_http_falls_back(agent: Agent) -> None:
     hooks = {"postStart": get("/hook/plain", scheme="HTTPS")}
     agent.run(pod("plain", server(), container(lifecycle=hooks), terminationGracePeriodSeconds=1))
     agent.until(lambda: asked(agent, "plain") == ["/hook/plain"], "the hook was run")
-    agent.until(lambda: "LifecycleHTTPFallback" in reasons(agent, "plain"), "that is told")
+    agent.until(lambda: "LifecycleHTTPFallback" in agent.reasons("plain"), "that is told")
     agent.remove("plain")
     agent.until_gone(["plain"])
 
@@ -147,7 +143,7 @@ def test_a_dialer_that_goes_delays_hooks_and_fails_none(new_agent: Any, signum: 
     agent.until(lambda: agent.workers()["dialer"]["state"] == "Running", "the dialer is replaced")
     now = agent.workers()["dialer"]
     assert (now["incarnation"], now["deaths"]) == (before["incarnation"] + 1, before["deaths"] + 1)
-    assert "FailedPostStartHook" not in reasons(agent, "second")
+    assert "FailedPostStartHook" not in agent.reasons("second")
 
 
 def test_nothing_is_kept_of_pods_that_were_dialled(agent: Agent) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 WRONG_PASSWORD = "battery staple"
 FIRST_BACK_OFF_S = 10
 WORKERS = ("pods-0", "pods-1")
-GONE_WITHIN_S = 20
 
 
 class World(NamedTuple):
@@ -87,23 +86,8 @@ def until_waiting(agent: Agent, name: str, reason: str) -> str:
     return waiting(agent, name)[1]
 
 
-def messages(agent: Agent, name: str, reason: str) -> list[str]:
-    return [event["message"] for event in agent.events(name) if event["reason"] == reason]
-
-
 def count(agent: Agent, name: str, reason: str) -> int:
     return sum(event.get("count", 1) for event in agent.events(name) if event["reason"] == reason)
-
-
-def next_try(agent: Agent, name: str) -> str:
-    described = agent.cli("describe", "pod", name).out.partition("Next Try:\n")[2]
-    return described.partition("\n")[0].partition("main:")[2].strip()
-
-
-def seconds_of(act: Callable[[], None]) -> float:
-    began = monotonic()
-    act()
-    return monotonic() - began
 
 
 def test_ten_pods_of_two_workers_share_one_pull(world: World, agent: Agent, proxy: Proxy) -> None:
@@ -112,7 +96,7 @@ def test_ten_pods_of_two_workers_share_one_pull(world: World, agent: Agent, prox
     proxy.bytes_per_s = 500_000
     agent.run(*(one(name, image) for name in names))
     assert (world.open.manifests_asked("shared"), world.open.layers_asked("shared")) == (1, 1)
-    told = [message for name in names for message in messages(agent, name, "Pulled")]
+    told = [message for name in names for message in agent.messages(name, "Pulled")]
     assert len(told) == 10
     assert sum(message.startswith(f'Successfully pulled image "{image}" in ') for message in told) > 1
     status = container_status(agent.pods()["shared-3"])
@@ -126,10 +110,10 @@ def test_always_pulls_again_and_the_other_policies_do_not(world: World, agent: A
     agent.run(one("again-present", image), one("again-never", image, "Never"))
     assert world.open.manifests_asked("again") == 1
     there = f'Container image "{image}" already present on machine and can be accessed by the pod'
-    assert messages(agent, "again-present", "Pulled") == messages(agent, "again-never", "Pulled") == [there]
+    assert agent.messages("again-present", "Pulled") == agent.messages("again-never", "Pulled") == [there]
     agent.run(one("again-always", image, "Always"))
     assert (world.open.manifests_asked("again"), world.open.layers_asked("again")) == (2, 1)
-    (told,) = messages(agent, "again-always", "Pulled")
+    (told,) = agent.messages("again-always", "Pulled")
     assert " including waiting). Image size: " in told
 
 
@@ -139,7 +123,7 @@ def test_never_means_never(world: World, agent: Agent) -> None:
     agent.write(one("never", image, "Never"))
     message = until_waiting(agent, "never", "ErrImageNeverPull")
     assert message == f'Container image "{image}" is not present with pull policy of Never'
-    assert messages(agent, "never", "ErrImageNeverPull") == [message]
+    assert agent.messages("never", "ErrImageNeverPull") == [message]
     assert world.open.manifests_asked("never") == 0
 
 
@@ -148,14 +132,14 @@ def test_a_missing_image_backs_off_over_deaths_of_workers_and_comes_up_when_it_i
 ) -> None:
     image, began = f"{world.open.address}/missing:1", monotonic()
     agent.write(one("missing", image))
-    agent.until(lambda: bool(next_try(agent, "missing")), "the next try is told")
-    announced = next_try(agent, "missing").split()[2]
+    agent.until(lambda: bool(agent.next_try("missing")), "the next try is told")
+    announced = agent.next_try("missing").split()[2]
     for worker in WORKERS:
         agent.kill_and_recover(worker)
     message = until_waiting(agent, "missing", "ImagePullBackOff")
     assert message.startswith(f'Back-off pulling image "{image}": ErrImagePull: ')
     assert "manifest unknown" in message
-    told = next_try(agent, "missing")
+    told = agent.next_try("missing")
     assert told.startswith(f"ImagePullBackOff until {announced} "), "the time of the next try is what it was"
     assert count(agent, "missing", "Pulling") == world.open.manifests_asked("missing") == 1
     world.open.push("missing", "1")
@@ -164,7 +148,7 @@ def test_a_missing_image_backs_off_over_deaths_of_workers_and_comes_up_when_it_i
     tries = count(agent, "missing", "Pulling")
     assert tries == world.open.manifests_asked("missing")
     assert tries in (2, 3), "three when the push came after the second"
-    assert messages(agent, "missing", "BackOff") == [f'Back-off pulling image "{image}"']
+    assert agent.messages("missing", "BackOff") == [f'Back-off pulling image "{image}"']
 
 
 def test_the_user_s_logins_count_and_a_wrong_one_is_told_without_its_password(world: World, agent: Agent) -> None:
@@ -172,8 +156,8 @@ def test_the_user_s_logins_count_and_a_wrong_one_is_told_without_its_password(wo
     refused = f"{world.closed_proxy.address}/mine:1"
     agent.write(one("refused", refused))
     agent.run(one("allowed", f"{world.closed.address}/mine:1"))
-    agent.until(lambda: bool(messages(agent, "refused", "Failed")), "the refusal is told")
-    told = "\n".join(messages(agent, "refused", "Failed"))
+    agent.until(lambda: bool(agent.messages("refused", "Failed")), "the refusal is told")
+    told = "\n".join(agent.messages("refused", "Failed"))
     assert f'Failed to pull image "{refused}": ' in told
     assert "unauthorized" in told or "authentication required" in told
     everything = agent.log_text() + str(agent.events()) + str(agent.pods())
@@ -189,7 +173,7 @@ def test_a_pull_ends_with_the_pod_that_wanted_it(world: World, agent: Agent, pro
     agent.write(one("deleted", f"{proxy.address}/huge:1"))
     agent.until(lambda: proxy.passed_bytes > before + 100_000, "the pull is under way")
     agent.remove("deleted")
-    assert seconds_of(lambda: agent.until_gone(["deleted"])) < GONE_WITHIN_S
+    agent.until_gone(["deleted"])
     agent.until(lambda: proxy.open_connections == 0, "the transfer has stopped")
     assert proxy.passed_bytes < before + 4_000_000
     # The next pull has its turn at once.
@@ -202,8 +186,8 @@ def test_a_pull_that_breaks_half_way_is_tried_again(world: World, agent: Agent, 
     world.open.push("half", "1", layer_bytes=3_000_000)
     proxy.cut_after_bytes = 1_000_000
     agent.write(one("half", f"{proxy.address}/half:1"))
-    agent.until(lambda: bool(messages(agent, "half", "Failed")), "the failure is told")
-    assert "unexpected EOF" in "\n".join(messages(agent, "half", "Failed"))
+    agent.until(lambda: bool(agent.messages("half", "Failed")), "the failure is told")
+    assert "unexpected EOF" in "\n".join(agent.messages("half", "Failed"))
     proxy.cut_after_bytes = 0
     agent.until_ready(["half"])
     assert count(agent, "half", "Pulling") == 2
@@ -235,5 +219,5 @@ def test_a_pull_survives_deaths(world: World, agent: Agent, proxy: Proxy, victim
         agent.kill_and_recover(victim)
     agent.until(lambda: is_ready(agent.pods()[name]), f"{name} is Ready")
     assert world.open.manifests_asked(name) == (1 if victims == WORKERS else 2)
-    assert messages(agent, name, "Failed") == []
-    assert messages(agent, name, "BackOff") == []
+    assert agent.messages(name, "Failed") == []
+    assert agent.messages(name, "BackOff") == []

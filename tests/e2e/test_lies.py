@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from tests.e2e.agent import Agent, container_status, restart_count
-from tests.e2e.eye import INFRA, Seen, podman
+from tests.e2e.eye import INFRA, Seen
 from tests.e2e.manifests import IGNORE_TERM, container, pod
-from tests.podman_service import wait_until
+from tests.podman_service import podman, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

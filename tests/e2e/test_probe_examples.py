@@ -5,33 +5,19 @@ What the page says of each example is what the test looks for; seconds are a few
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
 from tests.e2e.agent import Agent, container_status, is_ready, restart_count
-from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
-from tests.e2e.pod_servers import PodServers, Web
-from tests.e2e.test_probes import DEADLINE_S, Health, messages, until_running
-from tests.unit.workers.probes.health_server import SERVING
-from tests.unit.workers.probes.local_servers import silent
+from tests.e2e.pod_servers import Health, PodServers, Web
+from tests.servers.health_server import SERVING
+from tests.servers.local_servers import silent
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 
-
-@pytest.fixture(scope="module")
-def agent(new_shared_agent: NewAgent) -> Agent:
-    shared = new_shared_agent()
-    shared.start()
-    return shared
-
-
-@pytest.fixture
-def servers(agent: Agent) -> Iterator[PodServers]:
-    made = PodServers(agent)
-    yield made
-    made.close()
+DEADLINE_S: Final = 90.0
 
 
 def probe(handler: Json, **times: int) -> Json:
@@ -47,13 +33,14 @@ def test_a_liveness_command(agent: Agent) -> None:
     script = "mkdir -p /tmp; touch /tmp/healthy; sleep 5; rm -f /tmp/healthy; sleep 600"
     alive = probe({"exec": {"command": ["cat", "/tmp/healthy"]}}, initialDelaySeconds=1, periodSeconds=1)
     agent.run(pod("liveness-exec", container("liveness", script, livenessProbe=alive), terminationGracePeriodSeconds=1))
-    assert not messages(agent, "liveness-exec"), "in the first seconds there are no probe failures"
+    assert not agent.messages("liveness-exec", "Unhealthy"), "in the first seconds there are no probe failures"
     agent.until(
         lambda: restart_count(agent.pods()["liveness-exec"], "liveness") == 1, "the container is restarted", DEADLINE_S
     )
-    assert any(message.startswith("Liveness probe failed: cat: ") for message in messages(agent, "liveness-exec"))
+    unhealthy = agent.messages("liveness-exec", "Unhealthy")
+    assert any(message.startswith("Liveness probe failed: cat: ") for message in unhealthy)
     killing = "Container liveness failed liveness probe, will be restarted"
-    assert killing in messages(agent, "liveness-exec", "Killing")
+    assert killing in agent.messages("liveness-exec", "Killing")
     agent.until_ready(["liveness-exec"], DEADLINE_S)
     agent.remove("liveness-exec")
 
@@ -72,7 +59,7 @@ def test_a_liveness_http_request(agent: Agent, servers: PodServers) -> None:
     web.status = "500 Internal Server Error"
     agent.until(lambda: restarted(agent, "liveness-http"), "the container is restarted", DEADLINE_S)
     failed = "Liveness probe failed: HTTP probe failed with statuscode: 500"
-    assert failed in messages(agent, "liveness-http")
+    assert failed in agent.messages("liveness-http", "Unhealthy")
     agent.remove("liveness-http")
 
 
@@ -86,7 +73,7 @@ def test_readiness_and_liveness_over_tcp(agent: Agent, servers: PodServers) -> N
         livenessProbe=probe(socket, initialDelaySeconds=30, periodSeconds=1),
     )
     agent.write(pod("goproxy", proxy))
-    until_running(agent, "goproxy")
+    agent.until_running(["goproxy"], DEADLINE_S)
     assert not is_ready(agent.pods()["goproxy"])
     servers.serve("goproxy", 8080, silent)
     agent.until_ready(["goproxy"], DEADLINE_S)
@@ -105,7 +92,7 @@ def test_a_grpc_liveness_probe(agent: Agent, servers: PodServers) -> None:
     serves.statuses.clear()
     agent.until(lambda: restarted(agent, "etcd-with-grpc"), "the container is restarted", DEADLINE_S)
     failed = "Liveness probe failed: error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"
-    assert failed in messages(agent, "etcd-with-grpc")
+    assert failed in agent.messages("etcd-with-grpc", "Unhealthy")
     agent.remove("etcd-with-grpc")
 
 
@@ -119,10 +106,10 @@ def test_a_slow_starter_is_protected_by_its_startup_probe(agent: Agent, servers:
         pod("slow", container(ports=ports, livenessProbe=alive, startupProbe=start)),
         pod("never", container(ports=ports, livenessProbe=alive, startupProbe=never)),
     )
-    until_running(agent, "slow", "never")
+    agent.until_running(["slow", "never"], DEADLINE_S)
     agent.until(lambda: restarted(agent, "never"), "the one that never starts is restarted", DEADLINE_S)
     killing = "Container main failed startup probe, will be restarted"
-    assert killing in messages(agent, "never", "Killing")
+    assert killing in agent.messages("never", "Killing")
     slow = container_status(agent.pods()["slow"])
     assert (slow["started"], slow["restartCount"]) == (False, 0), "a single failed liveness probe would have killed it"
     web = Web()
@@ -130,7 +117,7 @@ def test_a_slow_starter_is_protected_by_its_startup_probe(agent: Agent, servers:
     agent.until_ready(["slow"], DEADLINE_S)
     web.status = "503 Deadlocked"
     agent.until(lambda: restarted(agent, "slow"), "then its liveness counts", DEADLINE_S)
-    assert "Container main failed liveness probe, will be restarted" in messages(agent, "slow", "Killing")
+    assert "Container main failed liveness probe, will be restarted" in agent.messages("slow", "Killing")
     agent.remove("slow", "never")
 
 
@@ -141,8 +128,8 @@ def test_what_is_not_ready_is_not_restarted(agent: Agent) -> None:
     agent.write(
         pod("waits", container(script="mkdir -p /tmp; sleep 6; touch /tmp/healthy; sleep 600", readinessProbe=ready))
     )
-    until_running(agent, "waits")
-    agent.until(lambda: bool(messages(agent, "waits")), "it is not ready", DEADLINE_S)
+    agent.until_running(["waits"], DEADLINE_S)
+    agent.until(lambda: bool(agent.messages("waits", "Unhealthy")), "it is not ready", DEADLINE_S)
     assert not is_ready(agent.pods()["waits"])
     agent.until_ready(["waits"], DEADLINE_S)
     assert restart_count(agent.pods()["waits"]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.agent import Agent, container_status, is_ready, restart_count
+from tests.e2e.agent import container_status, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, Json, container, pod
 
@@ -24,10 +24,6 @@ def command(*words: str, **times: int) -> Json:
     return {"exec": {"command": list(words)}, "periodSeconds": 1, **times}
 
 
-def messages(agent: Agent, name: str, reason: str) -> list[str]:
-    return [event["message"] for event in agent.events(name) if event["reason"] == reason]
-
-
 def test_a_server_is_ready_when_it_answers_and_stays_so_over_the_agents_death(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()
@@ -39,7 +35,7 @@ def test_a_server_is_ready_when_it_answers_and_stays_so_over_the_agents_death(ne
     agent.until(lambda: agent.row("web")[1:3] == ["0/1", "Running"], "it runs and is not ready")
     agent.until_ready(["web", "rarely"])
     assert agent.row("web")[1:3] == ["1/1", "Running"]
-    [refused, *_] = messages(agent, "web", "Unhealthy")
+    [refused, *_] = agent.messages("web", "Unhealthy")
     assert refused == "Readiness probe failed: HTTP probe failed with statuscode: 404"
     agent.restart()
     pods = agent.pods()
@@ -60,7 +56,7 @@ def test_a_container_that_fails_its_liveness_is_killed_and_started_again(new_age
     before = container_status(agent.pods()["sick"])["containerID"]
     agent.until(lambda: restart_count(agent.pods()["sick"]) == 1, "it is started again")
     assert container_status(agent.pods()["sick"])["containerID"] != before
-    assert "Container main failed liveness probe, will be restarted" in messages(agent, "sick", "Killing")
-    [failed, *_] = messages(agent, "sick", "Unhealthy")
+    assert "Container main failed liveness probe, will be restarted" in agent.messages("sick", "Killing")
+    [failed, *_] = agent.messages("sick", "Unhealthy")
     assert failed.startswith("Liveness probe failed: cat:")
     assert "Liveness:" in agent.describe("sick")

@@ -33,7 +33,7 @@ def test_death_while_pods_run(running: Agent, role: str) -> None:
     assert len(before) == 2 * PODS
     running.kill_and_recover(role)
     running.until_ready(pods("run", PODS))
-    assert_works(running, f"after-{role}")
+    running.assert_works(pod(f"after-{role}"))
     assert running.eye.lives() == before
     assert all(c.state == "running" for c in running.eye.containers(infra=True)), "dead containers were left behind"
     assert {restart_count(pod) for pod in running.pods().values()} == {0}
@@ -84,15 +84,8 @@ def test_hanging_processes_are_replaced(new_agent: NewAgent) -> None:
         ),
         "every hanging process is replaced",
     )
-    assert_works(agent, "after-hang")
+    agent.assert_works(pod("after-hang"))
     assert agent.eye.lives() == before
     agent.until(lambda: agent.house() == house, f"{agent.house()} is as before: {house}")
     for role in HANGING:
         assert agent.workers()[role]["deaths"] == 1, role
-
-
-def assert_works(agent: Agent, name: str) -> None:
-    """A new pod goes through all of it, and away again."""
-    agent.run(pod(name))
-    agent.remove(name)
-    agent.until_gone([name])

@@ -42,13 +42,6 @@ def reload(agent: Agent, count: int) -> None:
     agent.process.send_signal(signal.SIGHUP)
 
 
-def assert_works(agent: Agent, name: str) -> None:
-    """A new pod goes through all of it, and away again."""
-    agent.run(pod(name))
-    agent.remove(name)
-    agent.until_gone([name])
-
-
 def assert_untouched(agent: Agent, before: object) -> None:
     agent.until_ready(RUNNING)
     assert agent.eye.lives() == before
@@ -63,7 +56,7 @@ def test_another_number_of_workers_restarts_no_container(running: Agent) -> None
         running.until(lambda shares=shares: loads(running) == shares, f"{count} workers share the pods")  # type: ignore[misc]
         table = running.cli("get", "workers", "--no-headers").out.splitlines()
         assert [line.split()[0] for line in table if line.startswith("pods-")] == [f"pods-{n}" for n in range(count)]
-        assert_works(running, f"with-{count}")
+        running.assert_works(pod(f"with-{count}"))
         assert_untouched(running, before)
     assert {worker["deaths"] for worker in running.workers().values()} == {0}
     running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
@@ -76,7 +69,7 @@ def test_all_workers_are_restarted_on_request_one_after_the_other(running: Agent
     assert done.out.splitlines() == [f"worker/{name} restarted" for name in workers]
     for name, worker in running.workers().items():
         assert (worker["incarnation"], worker["deaths"]) == (workers[name]["incarnation"] + 1, 0), name
-    assert_works(running, "after-restart")
+    running.assert_works(pod("after-restart"))
     assert_untouched(running, before)
 
 
@@ -143,7 +136,7 @@ def test_a_pod_that_kills_its_worker_is_isolated_and_everybody_else_goes_on(new_
         kill_at_the_poison_pod(agent, death)
     agent.until(lambda: bool(isolations(agent)), "the poison pod is isolated")
     assert f"{POISON_DEATHS} deaths of its worker in a row" in agent.describe("poison")
-    assert_works(agent, "meanwhile")
+    agent.assert_works(pod("meanwhile"))
     agent.until_ready(["poison"])
     assert before.items() <= agent.eye.lives().items()
     assert {restart_count(found) for found in agent.pods().values()} == {0}

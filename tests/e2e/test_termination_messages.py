@@ -8,9 +8,8 @@ from typing import Final
 import pytest
 
 from tests.e2e.agent import Agent, Json
-from tests.e2e.eye import podman
 from tests.e2e.manifests import container, pod
-from tests.podman_service import IMAGE
+from tests.podman_service import IMAGE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -232,8 +232,8 @@ class Agent:
             raise AssertionError(f"{what}: {late}\n{self.log}\n{self.workers()}") from late
 
     def has_ended(self) -> bool:
-        if self.exit_code is None and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if self.exit_code is None:
+            self.exit_code = reaped(self.pid)
         return self.exit_code is not None
 
     def close(self) -> None:
@@ -247,3 +247,9 @@ class Agent:
 def by_incarnation(lives: Mapping[int, Life], otherwise: Life = sync_pods) -> Callable[[ChildContext], Life]:
     """The incarnations of every pod worker that live in another way."""
     return lambda context: lives.get(context.incarnation, otherwise)
+
+
+def reaped(pid: int) -> int | None:
+    """The exit code of a child that has ended, and None of one that has not; without waiting."""
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None

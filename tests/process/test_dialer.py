@@ -9,13 +9,12 @@ import resource
 import signal
 import socket
 import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 
+from ipc.api import Container
 from ipc.boot import EXIT_BEGIN_ANEW
 from ipc.messages import DialerAnswer, MakeSocket
 from ipc.packets import PacketLink
@@ -31,14 +30,18 @@ from tests.pod_server import (
     own_network,
 )
 from tests.podman_service import wait_until
+from tests.servers.local_servers import probed, tcp
 from workers.dialing import DialerClient
 from workers.pod_network import NOWHERE, DialError, PodNetwork
+from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
 
 pytestmark = pytest.mark.process
 
 Pod = subprocess.Popen[bytes]
 GREETING: Final = b"from within"
 SHORT_S: Final = 0.3
+PROBE_S: Final = 30
+"""Timeout of a probe."""
 FEW_FILES: Final = 4
 TURNS: Final = 5
 TOO_MANY: Final = 10_000
@@ -47,7 +50,7 @@ TOO_MANY: Final = 10_000
 
 @pytest.fixture
 def dialer() -> Iterator[DialerProcess]:
-    with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory, dialer_process(Path(directory)) as made:
+    with dialer_process() as made:
         yield made
 
 
@@ -178,6 +181,24 @@ async def test_a_killed_dialer_is_waited_for(client: DialerClient, dialer: Diale
     dialer.start()
     for sock in await asyncio.gather(*asking):
         sock.close()
+
+
+async def test_a_dialer_that_is_killed_in_mid_probe_delays_the_attempt_and_fails_none(
+    client: DialerClient, dialer: DialerProcess, pod: Pod
+) -> None:
+    network = network_of(pod.pid, "127.0.0.1")
+    await bring_up_loopback(client, network)
+    with await listen_in_pod(client, network) as listening:
+        port = listening.getsockname()[1]
+        whom = ProbeTarget(container=Container(name="main"), container_id="id", network=network)
+        dialer.kill(signal.SIGSTOP)
+        attempts = [asyncio.create_task(probed(tcp(port, PROBE_S), whom, client)) for _ in range(20)]
+        await asyncio.sleep(0)
+        dialer.kill()
+        dialer.wait_end()
+        assert not any(each.done() for each in attempts)
+        dialer.start()
+        assert await asyncio.gather(*attempts) == [ProbeOutcome(Answer.SUCCESS)] * 20
 
 
 async def test_a_dialer_that_hangs_is_not_waited_for(client: DialerClient, dialer: DialerProcess, pod: Pod) -> None:

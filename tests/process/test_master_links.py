@@ -28,6 +28,8 @@ from supervisor.children import Children
 from supervisor.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
+from tests.podman_service import wait_until
+from tests.process.model_children import reaped
 
 pytestmark = pytest.mark.process
 
@@ -38,10 +40,7 @@ Life = Callable[[ChildContext], int]
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = clock.monotonic() + DEADLINE_S
-    while not condition():
-        assert clock.monotonic() < deadline, "not in time"
-        select.select([], [], [], 0.01)
+    wait_until(condition, DEADLINE_S, 0.01)
 
 
 # --- lives of children ---------------------------------------------------------------------------------------------
@@ -157,8 +156,8 @@ class Agent:
         return (self.lives / f"{slot}.{incarnation}").exists()
 
     def has_ended(self) -> bool:
-        if self.exit_code is None and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            self.exit_code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if self.exit_code is None:
+            self.exit_code = reaped(self.pid)
         return self.exit_code is not None
 
     def zygote_pid(self) -> int:

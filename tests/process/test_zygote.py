@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ipc import clock
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.messages import Exited, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.packets import PacketLink
 from supervisor.zygote import start_zygote
+from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
 
@@ -78,10 +78,7 @@ def zygote(tmp_path: Path) -> Iterator[Zygote]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = clock.monotonic() + DEADLINE_S
-    while not condition():
-        assert clock.monotonic() < deadline, "not in time"
-        select.select([], [], [], 0.01)
+    wait_until(condition, DEADLINE_S, 0.01)
 
 
 def is_gone(pid: int) -> bool:

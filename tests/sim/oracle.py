@@ -13,7 +13,7 @@ from tests.fakes.runtime import FakeContainer
 from tests.sim.pods import ABSENT
 from tests.sim.probes import FLAKY, NEVER, health_of
 from tests.sim.runtime import SimPodman, uid_of
-from tests.sim.watch import TERMINAL, every_status
+from tests.sim.watch import TERMINAL, attempt_of, every_status, name_of
 from workers import labels
 
 SLACK_S = 3.0
@@ -164,11 +164,3 @@ def _has_failed_for_good(container: Container, pod: Pod, made: FakeContainer, to
 
 def _newest(containers: list[FakeContainer], name: str) -> FakeContainer | None:
     return max((c for c in containers if name_of(c) == name), key=attempt_of, default=None)
-
-
-def name_of(container: FakeContainer) -> str:
-    return container.labels.get(labels.CONTAINER_NAME, "")
-
-
-def attempt_of(container: FakeContainer) -> int:
-    return labels.whole(container.labels, labels.ATTEMPT, 0)

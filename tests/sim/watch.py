@@ -171,12 +171,12 @@ class Watch:
     def taken_away(self, containers: Iterable[FakeContainer]) -> None:
         """Nobody can know of it: its number is free again."""
         for container in containers:
-            key = uid_of(container), _name(container)
-            self._attempts[key] = min(self._attempts.get(key, -1), _attempt(container) - 1)
+            key = uid_of(container), name_of(container)
+            self._attempts[key] = min(self._attempts.get(key, -1), attempt_of(container) - 1)
 
     def made(self, caller: Caller | None, container: FakeContainer) -> None:
         """The crash-loop back-off of what lies there has passed."""
-        uid, name = uid_of(container), _name(container)
+        uid, name = uid_of(container), name_of(container)
         self._ran[container.id] = Ran(uid, name)
         if caller is None or caller.request is None:
             return
@@ -184,12 +184,12 @@ class Watch:
         if pod is not None and any(name == regular.name for regular in pod.spec.containers):
             self._check_initialized(pod, container)
             self._initialized.add(container.pod_id)
-        others = [c for c in self.podman.of_pod(uid) if _name(c) == name and c.id != container.id]
-        newest = max(others, key=_attempt, default=None)
+        others = [c for c in self.podman.of_pod(uid) if name_of(c) == name and c.id != container.id]
+        newest = max(others, key=attempt_of, default=None)
         made_before = self._made.get((uid, name), -1)
-        if newest is not None and _attempt(container) != made_before:
+        if newest is not None and attempt_of(container) != made_before:
             self._check_backoff(newest, container)
-        self._made[uid, name] = _attempt(container)
+        self._made[uid, name] = attempt_of(container)
 
     def _check_backoff(self, newest: FakeContainer, made: FakeContainer) -> None:
         seen = next((c for c in self._view(uid_of(made)).containers if c.id == newest.id), None)
@@ -206,7 +206,7 @@ class Watch:
 
     def started(self, caller: Caller | None, container: FakeContainer) -> None:
         """Nothing starts in a pod that goes down, nothing twice, nothing before its turn, and counts only rise."""
-        uid, name = uid_of(container), _name(container)
+        uid, name = uid_of(container), name_of(container)
         request = caller.request if caller is not None else None
         if request is not None and request.kind is not WorkType.SYNC:
             self._broke(f"{container.name} starts in a sync of kind {request.kind.value}")
@@ -214,12 +214,12 @@ class Watch:
             return
         if caller is None:
             self._started_late.add(container.id)
-        same = [c for c in self.podman.of_pod(uid) if _name(c) == name and c.id not in self._started_late]
+        same = [c for c in self.podman.of_pod(uid) if name_of(c) == name and c.id not in self._started_late]
         twins = [c.name for c in same if c.state == "running"]
         if len(twins) > 1:
             self._broke(f"{twins} run at once")
         self._ran[container.id] = Ran(uid, name)
-        last, attempt = self._attempts.get((uid, name), -1), _attempt(container)
+        last, attempt = self._attempts.get((uid, name), -1), attempt_of(container)
         if attempt <= last and caller is not None and container.id not in self._started_late:
             self._broke(f"{container.name} starts as attempt {attempt} after attempt {last}")
         self._attempts[uid, name] = max(attempt, last)
@@ -230,7 +230,7 @@ class Watch:
 
     def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
         """Per sandbox. Once it was, the manifest may have changed."""
-        name, sandbox_id = _name(container), container.pod_id
+        name, sandbox_id = name_of(container), container.pod_id
         if any(debug.name == name for debug in pod.spec.ephemeral_containers) or sandbox_id in self._initialized:
             return
         self._note_started(uid_of(container))
@@ -245,8 +245,8 @@ class Watch:
         """Sidecars that have started once in their sandbox: whatever an edit or a restart makes of them later, what is
         behind them may start."""
         for container in self.podman.of_pod(uid):
-            place = (container.pod_id, _name(container))
-            sidecar = self._sidecars.get(uid, {}).get(_name(container))
+            place = (container.pod_id, name_of(container))
+            sidecar = self._sidecars.get(uid, {}).get(name_of(container))
             runs = place in self._sidecars_ran and sidecar is not None and sidecar.startup_probe is None
             if runs or self.probes.has_earned(container.id, ProbeType.STARTUP, ProbeResult.SUCCESS):
                 self._done.add(place)
@@ -258,12 +258,14 @@ class Watch:
             return
         spec, uid = request.pod.spec, request.uid
         sidecars = [c.name for c in spec.init_containers if is_restartable_init(c)]
-        if _name(container) not in sidecars:
+        if name_of(container) not in sidecars:
             return
-        after = sidecars.index(_name(container)) + 1
+        after = sidecars.index(name_of(container)) + 1
         served = {c.name for c in spec.containers} | set(sidecars[after : after + 1])
         seen = {c.id for c in self._view(uid).containers if c.state in ALIVE}
-        left = [c.name for c in self.podman.of_pod(uid) if _name(c) in served and c.state == "running" and c.id in seen]
+        left = [
+            c.name for c in self.podman.of_pod(uid) if name_of(c) in served and c.state == "running" and c.id in seen
+        ]
         grace_s = request.grace_period_s or spec.termination_grace_period_seconds or 0
         waited_s = self._mono - self._began_at[uid]
         if left and waited_s < grace_s - ROUNDING_S:
@@ -272,9 +274,9 @@ class Watch:
     def ended(self, container: FakeContainer) -> None:
         if container.is_infra:
             return
-        self._ran[container.id] = Ran(uid_of(container), _name(container), self._mono)
+        self._ran[container.id] = Ran(uid_of(container), name_of(container), self._mono)
         if container.exit_code == 0:
-            self._done.add((container.pod_id, _name(container)))
+            self._done.add((container.pod_id, name_of(container)))
 
     def cleared(self, caller: Caller | None, uid: str) -> None:
         """A sandbox was removed. With the last one the pod ends, if it is on its way out."""
@@ -352,9 +354,9 @@ def _word(status: ContainerStatus) -> str:
     return "Running" if status.state.running is not None else "Terminated"
 
 
-def _name(container: FakeContainer) -> str:
+def name_of(container: FakeContainer) -> str:
     return container.labels.get(labels.CONTAINER_NAME, "")
 
 
-def _attempt(container: FakeContainer) -> int:
+def attempt_of(container: FakeContainer) -> int:
     return labels.whole(container.labels, labels.ATTEMPT, 0)

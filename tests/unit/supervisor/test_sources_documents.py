@@ -255,7 +255,7 @@ def test_hostile_files_are_refused_quickly(text: str, message: str) -> None:
     start = monotonic()
     read = read_documents(text.encode())
     assert message in read.errors[-1].message
-    assert monotonic() - start < 5
+    assert monotonic() - start < 30
 
 
 def test_what_is_just_small_enough_is_read() -> None:

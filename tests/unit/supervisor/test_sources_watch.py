@@ -110,9 +110,7 @@ async def test_files_that_come_change_and_go(manifests: Path) -> None:
 async def test_what_is_there_is_read_at_once(manifests: Path) -> None:
     replace(manifests / "a.yaml", manifest("a"))
     async with watched(manifests) as seen:
-        start = monotonic()
         await seen.until_names("a")
-        assert monotonic() - start < SETTLE_S + 2
         assert len(seen.snapshots) == 1
 
 
@@ -280,7 +278,7 @@ async def test_closing_is_prompt_and_leaves_no_task(manifests: Path) -> None:
     async with watched(manifests) as seen:
         await seen.until_names()
         start = monotonic()
-    assert monotonic() - start < 1
+    assert monotonic() - start < NEVER_S / 10
     assert asyncio.all_tasks() == tasks
 
 

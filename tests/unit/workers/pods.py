@@ -19,6 +19,10 @@ def container(name: str, **fields: Any) -> Container:
     return Container(name=name, **{"image": IMAGE, "args": ("sleep", "1000000"), **fields})
 
 
+def sidecar(name: str, **fields: Any) -> Container:
+    return container(name, restart_policy="Always", **fields)
+
+
 def pod(*containers: str | Container, uid: str = UID, name: str = "web", **spec: Any) -> Pod:
     """A pod of these containers, or of one named ``main``."""
     made = tuple(container(c) if isinstance(c, str) else c for c in containers or ("main",))

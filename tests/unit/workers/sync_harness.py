@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from ipc.board import Board
 from ipc.clock import Clock
 from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
 from ipc.runtime import ContainerState, RuntimePodStatus
-from tests.fakes.clock import SimClock
+from tests.fakes.clock import SimClock, simulate
 from tests.fakes.dialer import FakeDialer
 from tests.fakes.pulls import LocalPulls
 from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
@@ -206,3 +206,22 @@ class FakeHost(Host):
     def running(self) -> dict[str, str]:
         """Container name -> id."""
         return {c.labels[labels.CONTAINER_NAME]: c.id for c in self.podman.running()}
+
+
+def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
+    """Runs a scenario on a host of its own, in simulated time."""
+
+    async def main() -> None:
+        await scenario(FakeHost(tmp_path))
+
+    simulate(main)
+
+
+def results(done: SyncDone) -> list[tuple[str, str, str]]:
+    """(action, target, error) of each step."""
+    return [(result.action.value, result.target, result.error) for result in done.results]
+
+
+def targets(done: SyncDone) -> list[tuple[str, str]]:
+    """(action, error) of each step."""
+    return [(result.action.value, result.error) for result in done.results]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.workers.test_libpod_client import Answer, client, service
+from tests.unit.workers.libpod_service import Answer, client, service
 from workers.podman import PodmanRuntime
 from workers.runtime import ErrorKind, ExecResult, RuntimeCallError
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import resource
 import subprocess
-from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -26,14 +25,6 @@ from workers.pidfd import open_pidfd
 from workers.runtime import InspectedContainer, RecordedEnd
 
 DEADLINE_S = 5.0
-
-
-@pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "1000"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 class Host:

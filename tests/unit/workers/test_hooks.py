@@ -21,10 +21,9 @@ from ipc.api import (
     TCPSocketAction,
 )
 from ipc.messages import SyncDone, SyncPod, WorkType
-from tests.fakes.clock import simulate
 from tests.fakes.runtime import FakeContainer, Flavour, Program
 from tests.unit.workers.pods import IMAGE, UID, container, pod
-from tests.unit.workers.sync_harness import FakeHost
+from tests.unit.workers.sync_harness import FakeHost, on_host
 from workers import labels
 from workers.hooks import PostStartHookFailed, run_post_start
 from workers.kills import ContainerKill, kill_all
@@ -41,13 +40,6 @@ SECRET = "hunter2"
 TERMINATING = WorkType.TERMINATING
 
 Scenario = Callable[[FakeHost], Awaitable[None]]
-
-
-def on_host(tmp_path: Path, scenario: Scenario) -> None:
-    async def main() -> None:
-        await scenario(FakeHost(tmp_path))
-
-    simulate(main)
 
 
 def exec_hook(*command: str) -> LifecycleHandler:

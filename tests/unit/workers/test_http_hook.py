@@ -13,8 +13,7 @@ from ipc.api import Container, ContainerPort, HTTPGetAction, HTTPHeader, Lifecyc
 from ipc.clock import SystemClock
 from ipc.messages import SyncPod, WorkType
 from tests.fakes.runtime import FakePodman, FakeRuntime
-from tests.unit.workers.pods import IMAGE, UID, pod
-from tests.unit.workers.probes.local_servers import (
+from tests.servers.local_servers import (
     LOOPBACK,
     DeadDialer,
     Handler,
@@ -28,6 +27,7 @@ from tests.unit.workers.probes.local_servers import (
     silent,
     unused_port,
 )
+from tests.unit.workers.pods import IMAGE, UID, pod
 from tests.unit.workers.sync_harness import Host
 from workers.handlers import HookFailed, HookTarget, run_hook
 from workers.hook_ports import with_port_number

@@ -10,7 +10,7 @@ import pytest
 from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer, Pod, Probe
 from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState, RuntimeContainerStatus, SandboxState
-from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
+from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
 from workers.decision import ContainerWait, PodActions
 from workers.pod_actions import compute_pod_actions
 from workers.restart import crash_loop_limits
@@ -19,10 +19,6 @@ NOW = 1_800_000_000.0
 LIMITS = crash_loop_limits(300.0)
 CREATED, RUNNING, EXITED, UNKNOWN = ContainerState
 PROBE = Probe(termination_grace_period_seconds=7)
-
-
-def sidecar(name: str, **fields: Any) -> Container:
-    return container(name, restart_policy="Always", **fields)
 
 
 def initialized_by(*init: Container, **spec: Any) -> Pod:

@@ -20,16 +20,12 @@ from ipc.hashing import sandbox_hash
 from ipc.pod_containers import every_container
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.unit.workers.pod_model import Flavour, Model
-from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen
+from tests.unit.workers.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
 
 MAX_ROUNDS = 24
 """Syncs, each with whatever ends after it. Three init containers that fail once, and a restart of all of them."""
 
 Exits = dict[str, tuple[int | None, ...]]
-
-
-def sidecar(name: str, **fields: Any) -> Container:
-    return container(name, restart_policy="Always", **fields)
 
 
 def edited(of: Pod, name: str) -> Pod:

@@ -7,8 +7,7 @@ from pathlib import Path
 from ipc.api import Pod
 from ipc.messages import WorkType
 from tests.unit.workers.pods import UID, pod
-from tests.unit.workers.sync_harness import FakeHost
-from tests.unit.workers.test_sync_termination import on_host, targets
+from tests.unit.workers.sync_harness import FakeHost, on_host, targets
 
 
 async def restarted(host: FakeHost, of: Pod) -> tuple[str, str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import uvloop
@@ -12,14 +12,6 @@ from workers.pidfd import open_pidfd, wait_ended
 
 DEADLINE_S = 5.0
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
-
-
-@pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "1000"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 def test_a_process_that_is_gone_has_no_pidfd() -> None:

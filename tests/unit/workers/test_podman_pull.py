@@ -11,7 +11,7 @@ from socket import socket as Socket
 
 import pytest
 
-from tests.unit.workers.test_libpod_client import service
+from tests.unit.workers.libpod_service import service
 from workers.podman import PodmanRuntime
 from workers.registry_logins import HEADER
 from workers.runtime import ErrorKind, RuntimeCallError

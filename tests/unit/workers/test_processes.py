@@ -22,14 +22,6 @@ DEADLINE_S = 5.0
 
 
 @pytest.fixture
-def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["sleep", "1000"])
-    yield process
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture
 def monitored() -> Iterator[tuple[int, int]]:
     """Pids of a monitor and of its container's process."""
     command = ["conmon", "-c", AS_CONMON, "-c", ID, "-u", ID]

@@ -15,7 +15,7 @@ import pytest
 
 from ipc.breaker_state import BreakerState
 from ipc.clock import monotonic
-from tests.unit.workers.test_libpod_client import OK, failure, service
+from tests.unit.workers.libpod_service import OK, failure, service
 from workers import breaker, libpod_client, service_watch
 from workers.podman import PodmanRuntime
 from workers.runtime import ErrorKind
@@ -105,7 +105,7 @@ async def test_a_hung_service_opens_it_long_before_the_deadline_and_nobody_waits
                 *(runtime.start_container(str(n)) for n in range(300)), return_exceptions=True
             )
             kinds = [getattr(result, "kind", None) for result in results]
-            assert monotonic() - began < 10, "they waited for their deadline"
+            assert monotonic() - began < 25, "they waited for their deadline"
             assert set(kinds) == {ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE}
             assert kinds.count(ErrorKind.TIMEOUT) <= 4, "only those that were sent have an unknown effect"
             assert list(heard.states) == [BreakerState.CLOSED, BreakerState.OPEN]
@@ -184,7 +184,7 @@ async def test_an_answer_byte_by_byte_gets_no_more_time(path: Path, sent: bytes)
     def dribble(connection: socket.socket, number: int) -> bool:
         with contextlib.suppress(OSError):
             connection.sendall(sent)
-            for _ in range(100):
+            for _ in range(600):
                 connection.sendall(b"x")
                 sleep(0.05)
         return False
@@ -193,7 +193,7 @@ async def test_an_answer_byte_by_byte_gets_no_more_time(path: Path, sent: bytes)
         async with client(path, Heard(), request_timeout_s=0.5) as runtime:
             began = monotonic()
             assert (await failure(lambda: runtime.start_container("x"))).kind is ErrorKind.TIMEOUT
-            assert monotonic() - began < 3
+            assert monotonic() - began < 15, "the answer takes half a minute"
 
 
 async def test_hung_calls_leave_neither_threads_nor_connections(path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +10,17 @@ import pytest
 
 from ipc.api import ExecAction, Probe
 from ipc.clock import rfc3339
-from ipc.messages import SyncAction, SyncDone
+from ipc.messages import SyncAction
 from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState
-from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
-from tests.unit.workers.sync_harness import FakeHost
+from tests.unit.workers.sync_harness import FakeHost, on_host, results
 from workers import labels, pod_logs
 from workers.naming import container_name
 from workers.specgen import ContainerPlace, container_spec, pod_spec
 
 CRASHING = container("main", args=("false",))
-
-
-def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await scenario(FakeHost(tmp_path))
-
-    simulate(main)
-
-
-def results(done: SyncDone) -> list[tuple[str, str, str]]:
-    return [(result.action.value, result.target, result.error) for result in done.results]
 
 
 def test_a_new_pod_starts(tmp_path: Path) -> None:

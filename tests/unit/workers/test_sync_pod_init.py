@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from ipc.api import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer
-from ipc.messages import SyncDone
 from ipc.runtime import ContainerState
-from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
-from tests.unit.workers.pods import IMAGE, UID, container, pod
-from tests.unit.workers.sync_harness import FakeHost
+from tests.unit.workers.pods import IMAGE, UID, container, pod, sidecar
+from tests.unit.workers.sync_harness import FakeHost, on_host, results
 
 STUBBORN = ("sleep", "1000000")
 """Does not end on SIGTERM."""
@@ -22,24 +19,9 @@ RULE = ContainerRestartRule(
 )
 
 
-def sidecar(name: str, **fields: Any) -> Container:
-    return container(name, restart_policy="Always", **fields)
-
-
 def step(name: str, seconds: float = 0.0, **fields: Any) -> Container:
     """An init container that comes to its end."""
     return container(name, **{"args": ("sh", "-c", f"sleep {seconds}"), **fields})
-
-
-def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await scenario(FakeHost(tmp_path))
-
-    simulate(main)
-
-
-def results(done: SyncDone) -> list[tuple[str, str, str]]:
-    return [(result.action.value, result.target, result.error) for result in done.results]
 
 
 def test_everything_starts_in_its_turn(tmp_path: Path) -> None:

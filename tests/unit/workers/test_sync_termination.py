@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
 
 from ipc.api import Container
 from ipc.messages import SyncDone, WorkType
-from tests.fakes.clock import simulate
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
-from tests.unit.workers.sync_harness import FakeHost
+from tests.unit.workers.sync_harness import FakeHost, on_host, targets
 from workers import pod_logs
 
 POLITE = 'trap "exit 7" TERM; sleep 1000000'
@@ -22,17 +21,6 @@ POLITE = 'trap "exit 7" TERM; sleep 1000000'
 
 def polite(name: str) -> Container:
     return container(name, args=("sh", "-c", POLITE))
-
-
-def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await scenario(FakeHost(tmp_path))
-
-    simulate(main)
-
-
-def targets(done: SyncDone) -> list[tuple[str, str]]:
-    return [(result.action.value, result.error) for result in done.results]
 
 
 async def took_s(host: FakeHost, work: Awaitable[SyncDone]) -> float:

@@ -332,6 +332,7 @@ async def test_wait_for_the_end(master: Master) -> None:
     master.ready(pod_changed(1, "web"))
     waiting = asyncio.create_task(rootlet(master, "wait", "--for=delete", "pod/web"))
     await asyncio.sleep(0.2)
+    assert not waiting.done()
     master.gone(2, "web")
     assert (await waiting).code == 0
     never = await rootlet(master, "wait", "--for=delete", "pod/never", "--timeout=0")

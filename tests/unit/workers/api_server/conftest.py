@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.workers.api_server.harness import Master, api_server
+from tests.unit.workers.api_server.harness import PODMAN_SOCKET, Master, api_server
+from tests.unit.workers.api_server.podman_end import PodmanEnd, podman_end
 
 
 @pytest.fixture
@@ -11,3 +12,10 @@ async def master(tmp_path: Path) -> AsyncIterator[Master]:
     """An API server that has been told nothing yet."""
     async with api_server(tmp_path) as started:
         yield started
+
+
+@pytest.fixture
+async def podman(tmp_path: Path) -> AsyncIterator[PodmanEnd]:
+    """Podman's end of its streams, played."""
+    async with podman_end(tmp_path / PODMAN_SOCKET) as end:
+        yield end

@@ -20,7 +20,6 @@ from ipc.stream_channels import (
     V4,
     V5,
     Channel,
-    ChannelSocket,
     Message,
     StreamStatus,
     TerminalSize,
@@ -37,6 +36,7 @@ from tests.unit.workers.api_server.harness import (
     status_of,
 )
 from tests.unit.workers.api_server.podman_end import PodmanEnd, Process, podman_end
+from tests.unit.workers.api_server.stream_client import StreamClient
 from workers.api_server.middleware import MAX_SESSIONS
 from workers.api_server.stream_sockets import STOPPING_WORDS
 
@@ -47,12 +47,6 @@ BOUND_BYTES: Final = 4 * 1024 * 1024
 LARGE_BYTES: Final = 20 * 1024 * 1024
 
 
-@pytest.fixture
-async def podman(tmp_path: Path) -> AsyncIterator[PodmanEnd]:
-    async with podman_end(tmp_path / PODMAN_SOCKET) as end:
-        yield end
-
-
 def web(*names: str, phase: str = "Running", **fields: Any) -> PodChanged:
     """A pod whose containers run."""
     names = names or ("app",)
@@ -60,12 +54,8 @@ def web(*names: str, phase: str = "Running", **fields: Any) -> PodChanged:
     return pod_changed(1, "web", containers=names, status=status_of(phase=phase, containerStatuses=statuses), **fields)
 
 
-class Client:
+class Client(StreamClient):
     """The far end of a stream."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self.socket = socket
-        self.channels = ChannelSocket(socket, socket.protocol or "")
 
     def go(self) -> None:
         """Without a word, and whatever is not sent yet."""
@@ -73,10 +63,6 @@ class Client:
         assert connection is not None
         assert connection.transport is not None
         connection.transport.abort()
-
-    async def next(self) -> Message | None:
-        async with asyncio.timeout(DEADLINE_S):
-            return await self.channels.receive()
 
     async def rest(self) -> tuple[dict[int, bytes], StreamStatus | None]:
         """What came on each channel until the end, and how it ended."""
@@ -121,6 +107,13 @@ async def deaf(process: Process) -> int:
     while True:
         await asyncio.sleep(0.02)
         await process.say(b"")
+
+
+async def patient(process: Process) -> int:
+    """Says nothing, until its input ends or the connection does."""
+    with contextlib.suppress(ConnectionError):
+        await process.input.read()
+    return 0
 
 
 # --- what goes through -------------------------------------------------------------------------------------------
@@ -353,7 +346,7 @@ async def test_a_message_that_is_too_large_ends_the_stream(master: Master, podma
 
 
 async def test_there_is_a_most_of_streams(master: Master, podman: PodmanEnd) -> None:
-    podman.program = deaf
+    podman.program = patient
     master.ready(web())
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(MAX_SESSIONS):

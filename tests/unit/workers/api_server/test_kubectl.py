@@ -13,8 +13,8 @@ import orjson
 import pytest
 
 from tests.e2e.terminal import SIZE, terminal
-from tests.unit.workers.api_server.harness import PODMAN_SOCKET, Master, api_server
-from tests.unit.workers.api_server.podman_end import PodmanEnd, Process, podman_end
+from tests.unit.workers.api_server.harness import Master, api_server
+from tests.unit.workers.api_server.podman_end import PodmanEnd, Process
 from tests.unit.workers.api_server.test_exec_streams import echo, web
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl on PATH")
@@ -27,12 +27,6 @@ _DISCOVERY: Final = {
 }
 """What kubectl asks before anything else, and our API server does not have."""
 KUBECTL_DEADLINE_S: Final = 60.0
-
-
-@pytest.fixture
-async def podman(tmp_path: Path) -> AsyncIterator[PodmanEnd]:
-    async with podman_end(tmp_path / PODMAN_SOCKET) as end:
-        yield end
 
 
 @pytest.fixture

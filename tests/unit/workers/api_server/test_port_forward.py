@@ -16,8 +16,9 @@ import pytest
 
 from ipc.messages import PodChanged, Shutdown
 from ipc.runtime import SandboxState, SandboxStatus
-from ipc.stream_channels import V4, V5, ChannelSocket, Message, PortChannel
+from ipc.stream_channels import V4, V5, Message, PortChannel
 from tests.unit.workers.api_server.harness import DEADLINE_S, Master, api_server, eventually, pod_changed
+from tests.unit.workers.api_server.stream_client import StreamClient
 from workers.pod_network import DialError, PodNetwork
 
 PATH: Final = "/api/v1/namespaces/default/pods/web/portforward"
@@ -97,16 +98,8 @@ def web(state: SandboxState = SandboxState.READY) -> PodChanged:
     return pod_changed(1, "web", sandbox=sandbox)
 
 
-class Client:
+class Client(StreamClient):
     """The far end of a forwarded connection, its two headers read."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self.socket = socket
-        self.channels = ChannelSocket(socket, socket.protocol or "")
-
-    async def next(self) -> Message | None:
-        async with asyncio.timeout(DEADLINE_S):
-            return await self.channels.receive()
 
     async def send(self, data: bytes) -> None:
         await self.channels.send(PortChannel.DATA, data)

@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from ipc.api import Container, ContainerPort
-from tests.unit.workers.probes.local_servers import (
+from tests.servers.local_servers import (
     LOOPBACK,
     DeadDialer,
     LocalDialer,
@@ -79,12 +79,10 @@ def test_a_server_that_accepts_no_more_takes_the_timeout_of_its_own_probe_only(r
                 waiting = stack.enter_context(socket.socket())
                 waiting.setblocking(False)
                 waiting.connect_ex(full.getsockname())
-            loop = asyncio.get_running_loop()
             async with serving(silent) as other, nothing_left():
                 hanging = asyncio.ensure_future(probed(tcp(port)))
-                began = loop.time()
                 assert await probed(tcp(other)) == SUCCESS
-                assert loop.time() - began < 0.5
+                assert not hanging.done()
                 outcome = await hanging
             assert outcome == ProbeOutcome(Answer.FAILURE, f"dial tcp {LOOPBACK}:{port}: i/o timeout")
 

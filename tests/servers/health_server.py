@@ -10,7 +10,7 @@ import h2.config
 import h2.connection
 import h2.events
 
-from tests.unit.workers.probes.local_servers import Handler
+from tests.servers.local_servers import Handler
 
 NOT_FOUND: Final = "5"
 UNKNOWN, SERVING, NOT_SERVING, SERVICE_UNKNOWN = range(4)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from ipc.api import Container, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 from ipc.clock import SystemClock
 from tests.fakes.runtime import FakePodman, FakeRuntime
-from workers.pod_network import DialError, PodNetwork
+from workers.pod_network import Dialer, DialError, PodNetwork
 from workers.probes.attempt import attempt
 from workers.probes.outcome import ProbeOutcome, ProbeTarget
 
@@ -134,7 +134,7 @@ def target(container: Container | None = None, ip: str = LOOPBACK) -> ProbeTarge
     return ProbeTarget(container=container or Container(name="main"), container_id="id", network=PodNetwork(ip=ip))
 
 
-async def probed(probe: Probe, whom: ProbeTarget | None = None, dialer: LocalDialer | None = None) -> ProbeOutcome:
+async def probed(probe: Probe, whom: ProbeTarget | None = None, dialer: Dialer | None = None) -> ProbeOutcome:
     runtime = FakeRuntime(FakePodman(SystemClock()), "one")
     return await attempt(probe, whom or target(), dialer or LocalDialer(), runtime)
 
