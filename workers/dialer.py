@@ -32,6 +32,7 @@ from ipc.framing import FrameDecoder, ProtocolError, encode_frame
 from ipc.messages import DialerAnswer, DialerCommand, MakeSocket, Ready, Shutdown, SocketMade, SocketRefused
 from ipc.packets import PacketLink
 from workers import namespaces, processes
+from workers.infra_processes import AnotherProcess, InfraProcesses
 from workers.peers import peer_uid
 
 MAX_CLIENTS: Final = 128
@@ -115,34 +116,34 @@ class Workshop:
         self._home: int | None = namespaces.open_network(os.getpid())
         """A network namespace that is no pod's, and that there is a way back to. None when there is none."""
         self._away = False
+        self._infras = InfraProcesses()
 
     def make(self, request: MakeSocket) -> socket.socket:
         """Raises Refused, Elsewhere, NotNow."""
         try:
             return self._make(request)
+        except ProcessLookupError as error:
+            raise Refused("the pod's sandbox has ended") from error
+        except AnotherProcess as error:
+            raise Refused("the pod's sandbox has ended, its pid is another process's") from error
         except OSError as error:
             if error.errno in SCARCITY:
+                self._infras.forget_all()
                 raise NotNow(error.strerror) from error
             raise Refused(f"no socket can be made in the pod's network: {error.strerror}") from error
 
     def _make(self, request: MakeSocket) -> socket.socket:
-        """Raises OSError, Refused, Elsewhere."""
+        """Raises OSError, AnotherProcess, Refused, Elsewhere."""
+        infra = self._infras.pidfd(request.pid, request.start_ticks)
         try:
-            network = namespaces.open_network(request.pid)
-        except ProcessLookupError as error:
-            raise Refused("the pod's sandbox has ended") from error
+            namespaces.enter_network(infra)
         except PermissionError as error:
             if self.joined:
                 raise Elsewhere from error
-            raise
-        try:
-            # Looked at when the namespace is open: had another process got the pid in between, this would say so.
-            if not request.start_ticks or processes.start_ticks(request.pid) != request.start_ticks:
-                raise Refused("the pod's sandbox has ended, its pid is another process's")
-            self._enter(network)
-            return socket.socket(request.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        finally:
-            os.close(network)
+            self._join(request)
+            namespaces.enter_network(infra)
+        self._away = True
+        return socket.socket(request.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
 
     def go_home(self) -> None:
         """A pod's network goes with its last process: this one must not be that."""
@@ -150,20 +151,9 @@ class Workshop:
             namespaces.enter_network(self._home)
             self._away = False
 
-    def _enter(self, network: int) -> None:
-        """Raises OSError, Refused, Elsewhere."""
-        try:
-            namespaces.enter_network(network)
-        except PermissionError as error:
-            if self.joined:
-                raise Elsewhere from error
-            self._join(network)
-            namespaces.enter_network(network)
-        self._away = True
-
-    def _join(self, network: int) -> None:
-        """Raises OSError, Refused."""
-        user = namespaces.user_namespace_above(network)
+    def _join(self, request: MakeSocket) -> None:
+        """Raises OSError, AnotherProcess, Refused."""
+        user = self._user_namespace(request)
         if user is None:
             raise Refused("the pod's network is the host's, or another user's")
         try:
@@ -181,6 +171,17 @@ class Workshop:
             self._home = namespaces.open_network(os.getpid())
         except OSError as error:
             log.warning("the last pod's network is kept until the next one is entered: %s", error.strerror)
+
+    def _user_namespace(self, request: MakeSocket) -> int | None:
+        """The one to join for that pod. Raises OSError, AnotherProcess."""
+        network = namespaces.open_network(request.pid)
+        try:
+            # Looked at when the namespace is open: had another process got the pid in between, this would say so.
+            if processes.start_ticks(request.pid) != request.start_ticks:
+                raise AnotherProcess
+            return namespaces.user_namespace_above(network)
+        finally:
+            os.close(network)
 
 
 class Dialer:

@@ -12,7 +12,7 @@ import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from typing import Final, Protocol
 
 import h11
 
@@ -63,11 +63,10 @@ class BodyBroken(Exception):
 class Answer:
     """An answer whose head is there."""
 
-    def __init__(self, wire: _Wire, response: _Response, deadline: float) -> None:
+    def __init__(self, conversation: _Conversation, response: _Response) -> None:
         self.status = response.status_code
         self._headers = response.headers
-        self._wire = wire
-        self._deadline = deadline
+        self._conversation = conversation
 
     def header(self, name: str) -> str:
         """The first of that name (in small letters); empty when there is none."""
@@ -80,13 +79,10 @@ class Answer:
         if self.status == _SWITCHING_PROTOCOLS:
             return b""
         try:
-            async with asyncio.timeout_at(self._deadline):
-                while len(kept) < most_bytes and isinstance(event := await self._wire.next_event(), h11.Data):
-                    kept += event.data
-        except TimeoutError:
-            raise BodyBroken(_LATE_BODY) from None
+            while len(kept) < most_bytes and isinstance(event := await self._conversation.next_event(), h11.Data):
+                kept += event.data
         except h11.RemoteProtocolError as error:
-            raise BodyBroken("unexpected EOF" if self._wire.at_end else f"malformed body: {error}") from error
+            raise BodyBroken("unexpected EOF" if self._conversation.at_end else f"malformed body: {error}") from error
         except OSError as error:
             raise BodyBroken(_read_text(error)) from error
         return bytes(kept[:most_bytes])
@@ -97,22 +93,29 @@ async def exchange(request: HttpRequest, dialer: Dialer, deadline: float) -> Asy
     """Ask, and give the answer when its head is there. ``deadline`` is in the loop's time, for all of it.
 
     The server's certificate is not looked at, as upstream. At the end nothing of the connection is left. Raises
-    ExchangeFailed, DialError.
+    ExchangeFailed, DialError, and BodyBroken when the time is over while the answer is looked at.
     """
-    connected = await _connected(request, dialer, deadline)
-    with contextlib.ExitStack() as stack:
-        stack.callback(connected.close)
+    late: ExchangeFailed | BodyBroken = ExchangeFailed(f"context deadline exceeded {_LATE_HEAD}")
+    with await _connected(request, dialer, deadline) as connected, contextlib.ExitStack() as stack:
         try:
             async with asyncio.timeout_at(deadline):
-                wire = _Wire(*await _streams(connected, request))
-                # Without a farewell of TLS: nobody waits for the server's.
-                stack.callback(wire.abort)
-                response = await _ask(wire, request)
+                conversation = _Conversation(await _wire(connected, request, stack))
+                response = await _ask(conversation, request)
+                late = BodyBroken(_LATE_BODY)
+                yield Answer(conversation, response)
         except TimeoutError as error:
-            raise ExchangeFailed(f"context deadline exceeded {_LATE_HEAD}") from error
+            raise late from error
         except OSError as error:
             raise ExchangeFailed(_read_text(error)) from error
-        yield Answer(wire, response, deadline)
+
+
+async def _wire(connected: socket.socket, request: HttpRequest, stack: contextlib.ExitStack) -> _Wire:
+    """Raises ExchangeFailed, OSError."""
+    if not request.tls:
+        return _PlainWire(connected)
+    wire = await _tls(connected, request)
+    stack.callback(wire.abort)
+    return wire
 
 
 def following(request: HttpRequest, answer: Answer) -> HttpRequest | None:
@@ -132,9 +135,25 @@ async def _connected(request: HttpRequest, dialer: Dialer, deadline: float) -> s
         raise ExchangeFailed(dial_text(request.endpoint, error)) from error
 
 
-async def _streams(connected: socket.socket, request: HttpRequest) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+def _tls_context() -> ssl.SSLContext:
+    """One for each connection: it costs 0.15 ms, a tenth of a handshake."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def _tls(connected: socket.socket, request: HttpRequest) -> _TlsWire:
+    """Raises ExchangeFailed, OSError."""
     try:
-        return await asyncio.open_connection(sock=connected, limit=_READ_BYTES, **_tls_options(request))
+        streams = await asyncio.open_connection(
+            sock=connected,
+            limit=_READ_BYTES,
+            ssl=_tls_context(),
+            # The name goes into SNI; Python leaves it out for an address, as Go does.
+            server_hostname=request.endpoint.host,
+            ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,
+        )
     except ssl.SSLError as error:
         reason = (error.reason or "handshake failure").replace("_", " ").lower()
         if reason == _HTTP_ON_TLS:
@@ -142,40 +161,28 @@ async def _streams(connected: socket.socket, request: HttpRequest) -> tuple[asyn
         raise ExchangeFailed(_TLS_TEXTS.get(reason, f"tls: {reason}")) from error
     except ConnectionAbortedError as error:
         raise ExchangeFailed("net/http: TLS handshake timeout") from error
+    return _TlsWire(*streams)
 
 
-def _tls_options(request: HttpRequest) -> dict[str, Any]:
-    """A context for each connection: it costs 0.15 ms, a tenth of a handshake."""
-    if not request.tls:
-        return {}
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    # The name goes into SNI; Python leaves it out for an address, as Go does.
-    name = request.endpoint.host
-    return {"ssl": context, "server_hostname": name, "ssl_handshake_timeout": TLS_HANDSHAKE_TIMEOUT_S}
-
-
-async def _ask(wire: _Wire, request: HttpRequest) -> _Response:
+async def _ask(conversation: _Conversation, request: HttpRequest) -> _Response:
     """The final answer's head. Raises ExchangeFailed, OSError."""
     try:
-        wire.send(request)
-    except h11.LocalProtocolError as error:
-        raise ExchangeFailed(f"net/http: invalid request: {error}") from error
-    try:
+        await conversation.send(request)
         while True:
-            event = await wire.next_event()
+            event = await conversation.next_event()
             if isinstance(event, _Response) and not _is_provisional(event):
                 return event
+    except h11.LocalProtocolError as error:
+        raise ExchangeFailed(f"net/http: invalid request: {error}") from error
     except h11.RemoteProtocolError as error:
-        raise NoHttp(_head_text(wire)) from error
+        raise NoHttp(_head_text(conversation)) from error
 
 
-def _head_text(wire: _Wire) -> str:
+def _head_text(conversation: _Conversation) -> str:
     """Why there is no head."""
-    if wire.at_end:
-        return "unexpected EOF" if wire.beginning else "EOF"
-    first_line = head(wire.beginning.partition(b"\n")[0].strip())
+    if conversation.at_end:
+        return "unexpected EOF" if conversation.beginning else "EOF"
+    first_line = head(conversation.beginning.partition(b"\n")[0].strip())
     return f"net/http: HTTP/1.x transport connection broken: malformed HTTP response {quoted(first_line)}"
 
 
@@ -183,40 +190,78 @@ def _is_provisional(response: _Response) -> bool:
     return isinstance(response, h11.InformationalResponse) and response.status_code != _SWITCHING_PROTOCOLS
 
 
-class _Wire:
-    """One request and one answer on one connection."""
+class _Wire(Protocol):
+    """Bytes to the server and back."""
+
+    async def send(self, data: bytes) -> None:
+        """Raises OSError."""
+
+    async def receive(self) -> bytes:
+        """What is there, once there is something; nothing at the end. Raises OSError."""
+
+
+class _PlainWire:
+    """Socket calls: a third cheaper than asyncio's streams."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._loop = asyncio.get_running_loop()
+
+    async def send(self, data: bytes) -> None:
+        await self._loop.sock_sendall(self._socket, data)
+
+    async def receive(self) -> bytes:
+        return await self._loop.sock_recv(self._socket, _READ_BYTES)
+
+
+class _TlsWire:
+    """asyncio's streams."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+
+    async def receive(self) -> bytes:
+        return await self._reader.read(_READ_BYTES)
+
+    def abort(self) -> None:
+        """Without a farewell of TLS: nobody waits for the server's."""
+        self._writer.transport.abort()
+
+
+class _Conversation:
+    """One request and one answer on one connection."""
+
+    def __init__(self, wire: _Wire) -> None:
+        self._wire = wire
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
         self.beginning = b""
         """The first bytes that came."""
         self.at_end = False
         """The server has closed it."""
 
-    def send(self, request: HttpRequest) -> None:
-        """Raises LocalProtocolError when that is no HTTP."""
+    async def send(self, request: HttpRequest) -> None:
+        """Raises LocalProtocolError when that is no HTTP, OSError."""
         headers = [("Host", request.host), *request.headers, ("Connection", "close")]
         asked = h11.Request(
             method="GET",
             target=request.target,
             headers=[(name.encode(), value.strip().encode("utf-8", "surrogateescape")) for name, value in headers],
         )
-        self._writer.write(self._h11.send(asked) or b"")
+        await self._wire.send(self._h11.send(asked) or b"")
         self._h11.send(h11.EndOfMessage())
 
     async def next_event(self) -> object:
         """One of h11's. Raises RemoteProtocolError, OSError."""
         while (event := self._h11.next_event()) is h11.NEED_DATA:
-            received = await self._reader.read(_READ_BYTES)
+            received = await self._wire.receive()
             self.beginning = self.beginning or received[:_SHOWN_BYTES]
             self.at_end = not received
             self._h11.receive_data(received)
         return event
-
-    def abort(self) -> None:
-        self._writer.transport.abort()
 
 
 def _read_text(error: OSError) -> str:

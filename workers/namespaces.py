@@ -25,7 +25,10 @@ def open_network(pid: int) -> int:
 
 
 def enter_network(fd: int) -> None:
-    """This thread's sockets are made there from now on. Raises OSError: EPERM without privileges over it."""
+    """This thread's sockets are made there from now on; ``fd`` of the namespace, or a pidfd of a process in it.
+
+    Raises OSError: EPERM without privileges over it, ESRCH when the process has ended.
+    """
     _check(_LIBC.setns(fd, _CLONE_NEWNET))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import resource
 import signal
 import socket
@@ -18,12 +19,16 @@ from pathlib import Path
 from time import process_time
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import psutil
 import pytest
 import uvloop
 
-from ipc.api import Container, ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
-from ipc.clock import monotonic
+from ipc.api import Container, ExecAction, GRPCAction, HTTPGetAction, Pod, Probe, TCPSocketAction
+from ipc.board import Board
+from ipc.clock import Instant, SystemClock, monotonic
+from ipc.messages import ProbePod
+from ipc.runtime import ContainerState, RuntimePodStatus
 from tests.bench.bare_probes import BARE, Address, Arrivals, serving_apart
 from tests.bench.sleepers import load, quantile
 from tests.e2e.agent import Agent
@@ -32,10 +37,12 @@ from tests.e2e.manifests import pod
 from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
 from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of, network_of_pod
 from tests.podman_service import PodmanService, podman
+from tests.unit.workers import pods
 from workers.dialing import DialerClient
 from workers.labels import INSTANCE
 from workers.pod_network import Dialer, PodNetwork
 from workers.podman import PodmanRuntime
+from workers.prober.prober import PodProber, ProberReport
 from workers.probes.attempt import attempt
 from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
 from workers.runtime import Runtime
@@ -81,20 +88,21 @@ class Cost(NamedTuple):
         return self.prober_us + self.dialer_us
 
 
-class Prober:
-    """Makes attempts as a pod worker does."""
+class Attempts:
+    """As a pod worker makes them."""
 
     def __init__(self, dialer: Dialer, runtime: Runtime) -> None:
         self._dialer = dialer
         self._runtime = runtime
 
-    async def attempt(self, probe: Probe, network: PodNetwork, id: str = "") -> ProbeOutcome:
-        target = ProbeTarget(container=Container(name="main"), container_id=id, network=network)
+    async def carry_out(self, probe: Probe, target: ProbeTarget) -> ProbeOutcome:
         return await attempt(probe, target, self._dialer, self._runtime)
 
     async def probe(self, probe: Probe, network: PodNetwork, id: str = "") -> None:
         """It must succeed."""
-        outcome = await self.attempt(probe, network, id)
+        outcome = await self.carry_out(
+            probe, ProbeTarget(container=Container(name="main"), container_id=id, network=network)
+        )
         assert outcome.answer is Answer.SUCCESS, outcome
 
 
@@ -105,10 +113,10 @@ def dialer() -> Iterator[DialerProcess]:
 
 
 @contextlib.asynccontextmanager
-async def probing(dialer: DialerProcess, podman_socket: str) -> AsyncIterator[Prober]:
+async def probing(dialer: DialerProcess, podman_socket: str) -> AsyncIterator[Attempts]:
     client, runtime = DialerClient(str(dialer.path)), PodmanRuntime(podman_socket, "bench")
     try:
-        yield Prober(client, runtime)
+        yield Attempts(client, runtime)
     finally:
         client.close()
         await runtime.close()
@@ -189,7 +197,7 @@ async def _bare(kind: str, address: Address) -> None:
         await BARE[kind](address)
 
 
-async def _ours(prober: Prober, probe: Probe, network: PodNetwork) -> None:
+async def _ours(prober: Attempts, probe: Probe, network: PodNetwork) -> None:
     for _ in range(PROBES):
         await prober.probe(probe, network)
 
@@ -210,7 +218,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def test_many_networks(dialer: DialerProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    """Attempts and dialer alone, without an agent: what 300 pods cost at least."""
+    """A worker's prober and the dialer without an agent: what 300 pods cost at least."""
     with _networks(NETWORKS) as pids:
         networks = [network_of(pid, "127.0.0.1") for pid in pids]
         with _prober_apart(dialer, networks) as prober_pid:
@@ -250,20 +258,31 @@ def _prober_apart(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> Iter
 
 
 async def _probe_all(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> None:
-    """Spread over the period; each on time, however late the one before was."""
-    loop = asyncio.get_running_loop()
-    probe = PROBE_OF["http"](WEB)
+    """Pods that come one after the other, spread over the period."""
+    clock, board = SystemClock(), Board.create(worker_slots=1, pod_rows=len(networks))
+    async with probing(dialer, "/nonexistent") as attempts:
+        prober = PodProber(board, clock, attempts.carry_out, _nobody_is_told, random.Random(0))
+        began = clock.now().mono
+        for number, network in enumerate(networks):
+            of, status = _probed_pod(number, network, clock.now())
+            board.pod_writer(number).write(status.uid, clock.now().mono, msgspec.msgpack.encode(status))
+            await asyncio.sleep(began + PERIOD_S * number / len(networks) - clock.now().mono)
+            await prober.probe(ProbePod(uid=status.uid, pod=of, row=number))
+        await asyncio.Event().wait()
 
-    async def probe_one(number: int, network: PodNetwork) -> None:
-        due = began + PERIOD_S * number / len(networks)
-        while True:
-            await asyncio.sleep(due - loop.time())
-            await prober.attempt(probe, network)
-            due += PERIOD_S
 
-    async with probing(dialer, "/nonexistent") as prober:
-        began = loop.time()
-        await asyncio.gather(*(probe_one(number, network) for number, network in enumerate(networks)))
+def _probed_pod(number: int, network: PodNetwork, now: Instant) -> tuple[Pod, RuntimePodStatus]:
+    probe = msgspec.structs.replace(PROBE_OF["http"](WEB), period_seconds=PERIOD_S)
+    of = pods.pod(pods.container("main", readiness_probe=probe), uid=f"{number:036}")
+    sandbox = pods.sandbox(
+        of, ips=(network.ip,), infra_pid=network.infra_pid, infra_start_ticks=network.infra_start_ticks
+    )
+    runs = pods.seen(of, "main", ContainerState.RUNNING, started_at=now.wall)
+    return of, pods.observed(of, runs, sandboxes=(sandbox,))
+
+
+async def _nobody_is_told(report: ProberReport) -> None:
+    pass
 
 
 async def _observed(dialer_path: str, networks: Sequence[PodNetwork], pids: Mapping[str, int]) -> str:
@@ -334,7 +353,7 @@ Run = Callable[[], Awaitable[None]]
 
 
 class Litter(NamedTuple):
-    """Processes of this user."""
+    """Processes of this test and its container."""
 
     before: int
     most: int
@@ -353,10 +372,10 @@ def test_commands(podman_service: PodmanService, capsys: pytest.CaptureFixture[s
     }
     told = {}
     for way, run in ways.items():
-        before, cpu_s, began = _processes(), _podman_cpu_s(), monotonic()
-        most = uvloop.run(_run_all(run))
-        took_s, used_s = monotonic() - began, _podman_cpu_s() - cpu_s
-        told[way] = (1000 * used_s / EXECS, EXECS / took_s, Litter(before, most, _processes()))
+        before, cpu_s, began = _processes(id), _cpu_with_podman_s(podman_service), monotonic()
+        most = uvloop.run(_run_all(run, id))
+        took_s, used_s = monotonic() - began, _cpu_with_podman_s(podman_service) - cpu_s
+        told[way] = (1000 * used_s / EXECS, EXECS / took_s, Litter(before, most, _processes(id)))
     with capsys.disabled():
         print(f"\n{EXECS} commands, {EXECS_AT_ONCE} at a time; {load()}; of ours, our children and Podman's service")
         for way, (cpu_ms, rate, litter) in told.items():
@@ -368,7 +387,7 @@ def test_commands(podman_service: PodmanService, capsys: pytest.CaptureFixture[s
     assert left.after <= left.before + EXECS_AT_ONCE
 
 
-async def _run_all(way: contextlib.AbstractAsyncContextManager[Run]) -> int:
+async def _run_all(way: contextlib.AbstractAsyncContextManager[Run], id: str) -> int:
     """The most processes that were seen meanwhile."""
     most, numbers = 0, iter(range(EXECS))
 
@@ -377,7 +396,7 @@ async def _run_all(way: contextlib.AbstractAsyncContextManager[Run]) -> int:
         for number in numbers:
             await run()
             if not number % 20:
-                most = max(most, _processes())
+                most = max(most, _processes(id))
 
     async with way as run:
         await asyncio.gather(*(lane(run) for _ in range(EXECS_AT_ONCE)))
@@ -387,7 +406,7 @@ async def _run_all(way: contextlib.AbstractAsyncContextManager[Run]) -> int:
 @contextlib.asynccontextmanager
 async def _exec_probes(podman_socket: str, id: str) -> AsyncIterator[Run]:
     runtime = PodmanRuntime(podman_socket, "bench")
-    prober = Prober(DialerClient("/nonexistent"), runtime)
+    prober = Attempts(DialerClient("/nonexistent"), runtime)
     probe = Probe(exec=ExecAction(command=(BINARY, "exit", "0")), timeout_seconds=60)
     try:
         yield lambda: prober.probe(probe, PodNetwork(), id)
@@ -412,15 +431,23 @@ def _oci_command(id: str) -> list[str]:
     return [*enter, "crun", "--root", root, "exec", id, BINARY, "exit", "0"]
 
 
-def _processes() -> int:
-    return sum(process.info["uids"].real == os.getuid() for process in psutil.process_iter(["uids"]))
+def _processes(id: str) -> int:
+    """This one, those whose command names the container (monitors, clients), and all that these have begotten."""
+    parents, counted = {}, {os.getpid()}
+    for process in psutil.process_iter(["ppid", "cmdline"]):
+        parents[process.pid] = process.info["ppid"]
+        if id in " ".join(process.info["cmdline"] or ()):
+            counted.add(process.pid)
+    while begotten := {pid for pid, parent in parents.items() if parent in counted and pid not in counted}:
+        counted |= begotten
+    return len(counted)
 
 
-def _podman_cpu_s() -> float:
-    """Of this process, of what it has waited for, and of Podman's services with what they have waited for."""
+def _cpu_with_podman_s(service: PodmanService) -> float:
+    """Of this process, of what it has waited for, and of Podman's service with what that has waited for."""
     used = sum(resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime for who in _WHO)
-    for process in psutil.process_iter(["name", "cmdline", "uids"]):
-        if process.info["uids"].real == os.getuid() and "service" in (process.info["cmdline"] or ()):
+    for process in psutil.process_iter(["cmdline"]):
+        if any(service.socket in word for word in process.info["cmdline"] or ()):
             times = process.cpu_times()
             used += times.user + times.system + times.children_user + times.children_system
     return used

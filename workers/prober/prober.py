@@ -67,10 +67,22 @@ class _Prober:
         self.type = type
         self.probe = probe
         """As the manifest has it."""
+        self.asked = msgspec.structs.replace(probe, timeout_seconds=probe.timeout_seconds or 1)
+        """As it is attempted."""
         self.spec: ProbeSpec = probe_spec(type, probe)
         self.state = ProbeState(born_wall=born_wall)
         self.wake = asyncio.Event()
         self.task: asyncio.Task[None]
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A pod's row as it was read last, and what that says."""
+
+    row: int
+    sequence: int
+    """Of the board, before it was read."""
+    payload: bytes
+    status: RuntimePodStatus
 
 
 class _ProbedPod:
@@ -81,8 +93,7 @@ class _ProbedPod:
         self.verdicts: dict[str, ProbeVerdicts] = {}
         """By container id: what was told, and what was found out here."""
         self.probers: dict[Key, _Prober] = {}
-        self.seen: tuple[bytes, RuntimePodStatus] | None = None
-        """Its row as it was read last, and what that says."""
+        self.seen: _Seen | None = None
 
     def take(self, command: ProbePod) -> None:
         self.command = command
@@ -220,12 +231,11 @@ class PodProber:
     async def _try(self, prober: _Prober, target: ProbeTarget) -> ProbeOutcome | ProbeError:
         """An error when all tries were in vain; one that took too long is not tried again."""
         error = ProbeError()
-        probe = msgspec.structs.replace(prober.probe, timeout_seconds=prober.probe.timeout_seconds or 1)
+        timeout_s = prober.asked.timeout_seconds + OVERTIME_S
         for _ in range(MAX_TRIES):
-            timeout_s = probe.timeout_seconds + OVERTIME_S
             try:
                 async with asyncio.timeout(timeout_s):
-                    return await self._attempt(probe, target)
+                    return await self._attempt(prober.asked, target)
             except TimeoutError:
                 return ProbeError(f"not carried out within {timeout_s:g} s")
             except ProbeError as failed:
@@ -296,12 +306,15 @@ class PodProber:
         command = pod.command
         if command.row < 0:
             return command.status
+        sequence, seen = self._board.pod_sequence(command.row), pod.seen
+        if seen is not None and (seen.row, seen.sequence) == (command.row, sequence):
+            return seen.status
         row = self._board.read_pod(command.row)
         if row is None or row.uid != command.uid:
             return None
-        if pod.seen is None or pod.seen[0] != row.payload:
-            pod.seen = row.payload, decode_row(row)
-        return pod.seen[1]
+        status = seen.status if seen is not None and seen.payload == row.payload else decode_row(row)
+        pod.seen = _Seen(command.row, sequence, row.payload, status)
+        return status
 
 
 def _verdict(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeVerdict:

@@ -30,6 +30,12 @@ EARLY_S: Final = 0.002
 """How much too early a timer of an event loop may come, in seconds: it has to be due then."""
 
 
+TICKS_PER_S: Final = 32
+"""Attempts begin on ticks of the monotonic clock, that many a second, which are the same ones in all processes: those
+that are due within one tick wake this process, the dialer and the servers' host once and not each by itself. A power of
+two: ticks are exact numbers, so a rhythm of whole seconds never leaves them."""
+
+
 class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True):
     """When a probe is due, and how often it has to say the same. Durations in seconds."""
 
@@ -179,7 +185,8 @@ def _replace(step: Step, **fields: object) -> Step:
 def _first_due(spec: ProbeSpec, state: ProbeState, target: Target, now: Instant) -> float:
     """Wall clocks may jump, but nobody waits longer than the initial delay."""
     left_s = target.started_at + spec.initial_delay_s - now.wall
-    return max(now.mono + min(max(left_s, 0.0), spec.initial_delay_s), state.not_before)
+    wanted = max(now.mono + min(max(left_s, 0.0), spec.initial_delay_s), state.not_before)
+    return math.ceil(wanted * TICKS_PER_S) / TICKS_PER_S
 
 
 def _next_due(spec: ProbeSpec, due: float, mono: float) -> float:

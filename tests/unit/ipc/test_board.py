@@ -151,6 +151,22 @@ def test_pod_row_from_birth(board: Board) -> None:
     assert all(board.read_pod(row) is None for row in range(3))
 
 
+def test_every_act_on_a_row_has_a_number_of_its_own(board: Board) -> None:
+    writer, numbers = board.pod_writer(3), [board.pod_sequence(3)]
+    for act in (
+        lambda: writer.write("uid-a", 1.5, b"payload"),
+        lambda: writer.write("uid-a", 1.5, b"payload"),
+        lambda: writer.touch(2.5),
+        writer.clear,
+        lambda: board.pod_writer(3).write("uid-b", 1.5, b"payload"),
+    ):
+        act()
+        assert board.pod_sequence(3) == board.pod_sequence(3)
+        numbers.append(board.pod_sequence(3))
+    assert len(set(numbers)) == len(numbers)
+    assert board.pod_sequence(2) == 0
+
+
 def test_new_writer_touches_only_what_it_wrote(board: Board) -> None:
     board.pod_writer(0).write("uid-a", 1.0, b"old")
     heir = board.pod_writer(0)

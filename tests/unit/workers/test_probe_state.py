@@ -11,7 +11,17 @@ import pytest
 from ipc.api import Probe
 from ipc.clock import Instant
 from ipc.probe_results import ProbeResult, ProbeType
-from workers.prober.state import ProbeSpec, ProbeState, Scene, Step, Target, answer, look, probe_spec
+from workers.prober.state import (
+    TICKS_PER_S,
+    ProbeSpec,
+    ProbeState,
+    Scene,
+    Step,
+    Target,
+    answer,
+    look,
+    probe_spec,
+)
 
 STARTUP, LIVENESS, READINESS = ProbeType.STARTUP, ProbeType.LIVENESS, ProbeType.READINESS
 UNKNOWN, SUCCESS, FAILURE = ProbeResult.UNKNOWN, ProbeResult.SUCCESS, ProbeResult.FAILURE
@@ -156,10 +166,10 @@ def test_the_next_worker_goes_on_from_what_is_known(
 @pytest.mark.parametrize(
     ("delay", "started_at", "seen_at", "due"),
     [
-        (0, 3.0, 3.2, 3.2),
-        (15, 3.0, 3.2, 18.0),
+        (0, 3.0, 3.25, 3.25),
+        (15, 3.0, 3.25, 18.0),
         (15, 3.0, 30.0, 30.0),
-        (15, 3600.0, 3.2, 18.2),
+        (15, 3600.0, 3.25, 18.25),
     ],
     ids=["at once", "after its delay", "long over", "the clock was set back"],
 )
@@ -169,6 +179,18 @@ def test_the_first_attempt_counts_from_the_start_of_the_container(
     step = look(spec(LIVENESS, initial_delay_seconds=delay), born(), Scene(target=new(started_at)), at(seen_at))
     assert step.state.due == pytest.approx(T0 + due)
     assert step.attempt is (due == seen_at)
+
+
+@pytest.mark.parametrize("began", [0.001, 0.01, 0.1, 0.99, 123.456])
+@pytest.mark.parametrize("period_s", [1, 3, 10])
+def test_attempts_begin_on_ticks(began: float, period_s: int) -> None:
+    """The first one by less than a tick later, and all that follow."""
+    of = spec(READINESS, period_seconds=period_s)
+    state = look(of, born(), Scene(target=new(began)), at(began)).state
+    assert 0 <= state.due - T0 - began < 1 / TICKS_PER_S
+    for _ in range(5):
+        assert (state.due * TICKS_PER_S).is_integer()
+        state = answer(of, state, SUCCESS, Instant(mono=state.due + 0.007, wall=state.due)).state
 
 
 @pytest.mark.parametrize(
