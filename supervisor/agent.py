@@ -35,6 +35,7 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     Raises:
         instance_lock.InstanceBusy: another agent of this instance runs.
         directory_owner.DirectoryTaken: a directory is that of another instance.
+        podman_service.BrokenContainersConf: the user's settings for Podman cannot be read.
         OSError: a directory or socket cannot be made.
     """
     os.umask(0o077)

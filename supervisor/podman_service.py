@@ -41,12 +41,16 @@ class PodmanService(msgspec.Struct, frozen=True):
         return bool(self.argv) and age_s > START_S
 
 
+class BrokenContainersConf(Exception):
+    """Podman itself would refuse it. The message names the file."""
+
+
 def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, str]) -> PodmanService:
     """An explicit endpoint, else by ``podman.service``: the user's socket, our own, or (auto) the user's if it exists.
 
     Raises:
         OSError: the merged containers.conf cannot be written.
-        tomllib.TOMLDecodeError: one of the user's own files is broken.
+        BrokenContainersConf: one of the user's own files is no TOML.
     """
     if settings.container_runtime_endpoint:
         return PodmanService(Path(settings.container_runtime_endpoint.removeprefix("unix://")))
@@ -80,7 +84,15 @@ def conf_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def read_files(files: Iterable[Path]) -> list[dict[str, Any]]:
-    return [tomllib.loads(file.read_text()) for file in files if file.is_file() and os.access(file, os.R_OK)]
+    """Those that are there. Raises BrokenContainersConf, OSError."""
+    return [_read(file) for file in files if file.is_file() and os.access(file, os.R_OK)]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except ValueError as error:
+        raise BrokenContainersConf(f"{file}: {error}") from error
 
 
 def merged_conf(confs: Iterable[Mapping[str, Any]], keyring: bool) -> dict[str, Any]:

@@ -130,11 +130,18 @@ async def _connect(
         if not _is_connected_at_once(made, address):
             async with asyncio.timeout_at(deadline):
                 await asyncio.get_running_loop().sock_connect(made, address)
-        if made.getsockname() == made.getpeername():
-            # Nobody listens, and the port that the kernel chose for our end is the very one (net.selfConnect).
+        if _has_met_itself(made):
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         stack.pop_all()
         return made
+
+
+def _has_met_itself(made: socket.socket) -> bool:
+    """Nobody listens, and the port that the kernel chose for our end is the very one (net.selfConnect). Where a server
+    has reset the connection meanwhile there was one."""
+    with contextlib.suppress(OSError):
+        return bool(made.getsockname() == made.getpeername())
+    return False
 
 
 def _is_connected_at_once(made: socket.socket, address: Address) -> bool:

@@ -32,12 +32,13 @@ def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) ->
     from supervisor.agent import run_agent
     from supervisor.directory_owner import DirectoryTaken
     from supervisor.instance_lock import InstanceBusy
+    from supervisor.podman_service import BrokenContainersConf
 
     settings = _load(config_path)
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     try:
         return run_agent(settings, load_worker_main(), config_path)
-    except (InstanceBusy, DirectoryTaken, OSError) as error:
+    except (InstanceBusy, DirectoryTaken, BrokenContainersConf, OSError) as error:
         raise Failure(str(error)) from error
 
 

@@ -18,7 +18,7 @@ from supervisor.client import AgentError
 from supervisor.stream_client import StreamClient
 
 MAX_CONNECTIONS: Final = 200
-"""Most at once; the next ones wait to be accepted. The agent has as many for everybody."""
+"""Most at once; the next ones wait. The agent has as many for everybody."""
 PORT_BYTES: Final = 2
 """Each channel begins with the port's number."""
 
@@ -52,8 +52,8 @@ class Forwarding:
     async def _accept(self, listener: Listener, client: StreamClient, tasks: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._turns.acquire()
             sock, _ = await loop.sock_accept(listener.sock)
+            await self._turns.acquire()
             tasks.create_task(self._serve(sock, listener.port, client))
 
     async def _serve(self, sock: socket.socket, port: ForwardedPort, client: StreamClient) -> None:

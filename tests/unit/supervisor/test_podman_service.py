@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from supervisor.podman_service import choose_service, conf_files, merged_conf, read_files
+from supervisor.podman_service import BrokenContainersConf, choose_service, conf_files, merged_conf, read_files
 from supervisor.settings import PodmanSettings, Settings
 
 
@@ -72,3 +72,11 @@ def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
     file.write_text("")
     choose_service(wanted, tmp_path, {"HOME": str(tmp_path)})
     assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("text", [b"[engine\n", b"\xff"])
+def test_a_broken_file_is_named(tmp_path: Path, text: bytes) -> None:
+    file = tmp_path / "containers.conf"
+    file.write_bytes(text)
+    with pytest.raises(BrokenContainersConf, match=str(file)):
+        read_files([file])

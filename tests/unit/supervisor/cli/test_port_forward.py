@@ -102,6 +102,7 @@ async def test_more_at_once_than_the_agents_socket_has_room_for(master: Master, 
 
 async def test_whoever_connects_may_go_at_any_time(master: Master, echo: int) -> None:
     async with forwarding(master, echo) as found:
+        assert await found.ask(b"first") == b"first"  # its event loop has what it needs
         before = found.descriptors()
         for _ in range(10):
             _, writer = await asyncio.open_connection("127.0.0.1", found.port)
