@@ -218,7 +218,7 @@ class Crew:
         if incarnation != self._pool.incarnation(slot):
             return
         if isinstance(message, Ready):
-            self._pool.ready(slot, self._now)
+            self._pool.ready(slot, message.pid, self._now)
             self._owner.on_child_up(slot, incarnation, running=self._pool.is_running(slot))
         else:
             self._owner.on_message(slot, message)

@@ -158,9 +158,11 @@ class WorkerPool:
             if not entry.spec.heartbeat and entry.state is SlotState.STARTING:
                 entry.state = SlotState.RUNNING
 
-    def ready(self, slot: int, now: float) -> None:
-        """Its first message arrived. One that was asked to leave meanwhile is no longer expected to work."""
+    def ready(self, slot: int, pid: int, now: float) -> None:
+        """Its first message arrived, perhaps before the zygote's. One that was asked to leave meanwhile is no longer
+        expected to work."""
         entry = self._slots[slot]
+        entry.pid = pid
         if entry.state is SlotState.STARTING:
             entry.state, entry.since = SlotState.RUNNING, now
 

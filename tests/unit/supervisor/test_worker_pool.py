@@ -60,7 +60,7 @@ def started_pool(max_deaths: int = 3) -> WorkerPool:
     for spec in SPECS:
         pool.spawned(spec.slot, 1, 100 + spec.slot)
         if spec.heartbeat:
-            pool.ready(spec.slot, 0.0)
+            pool.ready(spec.slot, 100 + spec.slot, 0.0)
     return pool
 
 
@@ -182,12 +182,19 @@ def test_a_child_that_does_not_leave_is_killed_and_has_not_died_either() -> None
     assert kills(pool.check_heartbeats({0: (1, 20.0)}, 20.0)) == [], "not its successor"
 
 
+def test_a_child_may_speak_before_the_zygote_does() -> None:
+    pool = make_pool()
+    pool.start(0.0)
+    pool.ready(3, 103, 1.0)
+    assert {info.slot: info.pid for info in pool.infos({})}[3] == 103
+
+
 def test_a_child_that_is_asked_to_leave_before_it_was_ready_stays_asked() -> None:
     pool = make_pool(max_deaths=0)
     pool.start(0.0)
     pool.end(3, 0.5, GRACE_S)
     pool.spawned(3, 1, 100)
-    pool.ready(3, 1.0)
+    pool.ready(3, 103, 1.0)
     assert (pool.is_running(3), pool.is_leaving(3)) == (False, True)
     assert pool.exited(exited(3, 1, 0), 2.0) == [SpawnChild(SPECS[2], 2)]
 
