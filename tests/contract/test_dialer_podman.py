@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 from collections.abc import Iterator
 from typing import Any, Final
@@ -16,7 +15,7 @@ from ipc.clock import SystemClock
 from ipc.runtime import RuntimePodStatus
 from tests.contract.target import PodmanTarget, container_spec, pod_spec
 from tests.pod_server import DialerProcess, connect_in_pod, dialer_process, listen_in_pod
-from tests.podman_service import PodmanService, wait_until
+from tests.podman_service import PodmanService, podman, wait_until
 from workers.dialing import DialerClient
 from workers.observer import Observer
 from workers.pod_network import NOWHERE, DialError, PodNetwork, pod_network
@@ -182,16 +181,15 @@ async def removed(target: PodmanTarget, client: DialerClient, uid: str) -> None:
     status = await observed(target, uid)
     network = pod_network(status)
     await hello(client, network, "127.0.0.1")
-    namespace = os.stat(f"/proc/{network.infra_pid}/ns/net").st_ino
-    carriers = [process for process in psutil.process_iter() if carries_packets_of(process, namespace)]
+    place = podman("inspect", "--format", "{{.NetworkSettings.SandboxKey}}", status.sandboxes[0].infra_id).strip()
+    carriers = [process for process in psutil.process_iter() if carries_packets_of(process, place)]
     assert len(carriers) == 1
     await target.runtime.remove_pod(status.sandboxes[0].id)
     wait_until(lambda: not carriers[0].is_running(), DEADLINE_S)
 
 
-def carries_packets_of(process: psutil.Process, namespace: int) -> bool:
-    """slirp4netns and pasta get the path of the network namespace, as it is in Podman's mount namespace."""
-    with contextlib.suppress(psutil.Error, OSError):
-        paths = [word for word in process.cmdline() if "/netns/" in word] if process.name() in CARRIERS else []
-        return any(os.stat(f"/proc/{process.pid}/root{path}").st_ino == namespace for path in paths)
+def carries_packets_of(process: psutil.Process, network: str) -> bool:
+    """slirp4netns and pasta get the path of the network namespace."""
+    with contextlib.suppress(psutil.Error):
+        return process.name() in CARRIERS and network in process.cmdline()
     return False

@@ -227,6 +227,7 @@ class Watch:
             self._check_initialized(request.pod, container)
         if name in self._sidecars.get(uid, ()):
             self._sidecars_ran.add((container.pod_id, name))
+            self._note_started(uid)  # somebody may remove it before anything behind it starts
 
     def _check_initialized(self, pod: Pod, container: FakeContainer) -> None:
         """Per sandbox. Once it was, the manifest may have changed."""
