@@ -37,7 +37,8 @@ from workers.processes import start_ticks
 
 pytestmark = pytest.mark.podman
 
-NETWORKS: Final = ("slirp4netns", "bridge", "host")
+OWN_NETWORKS: Final = ("slirp4netns", "bridge")
+NETWORKS: Final = (*OWN_NETWORKS, "host")
 WEB: Final = 8080
 EXEC_TIMEOUT_S: Final = 30
 SUCCESS: Final = ProbeOutcome(Answer.SUCCESS)
@@ -199,11 +200,10 @@ async def test_exec(prober: Prober) -> None:
         await prober.probe(command("/bin/sh", "-c", "true"))
 
 
+@pytest.mark.parametrize("pod", OWN_NETWORKS, indirect=True)
 async def test_a_pod_that_is_gone_between_two_attempts(
     podman_service: PodmanService, dialer: DialerProcess, pod: RealPod
 ) -> None:
-    if not pod.network.infra_pid:
-        pytest.skip("the host's network stays")
     id = podman("pod", "create", "--label", f"{INSTANCE}={podman_service.new_instance()}").strip()
     podman("pod", "start", id)
     network = network_of_pod(id)
@@ -218,9 +218,8 @@ async def test_a_pod_that_is_gone_between_two_attempts(
         await prober.close()
 
 
+@pytest.mark.parametrize("pod", OWN_NETWORKS, indirect=True)
 async def test_a_pid_that_belongs_to_somebody_else_now_is_not_dialled(prober: Prober) -> None:
-    if not prober.pod.network.infra_pid:
-        pytest.skip("the host's network needs no pid")
     stranger = msgspec.structs.replace(
         prober.pod.network, infra_start_ticks=start_ticks(prober.pod.network.infra_pid) + 1
     )
