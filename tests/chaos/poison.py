@@ -11,13 +11,14 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Final
 
 from ipc.clock import monotonic
 from supervisor.suspects import POISON_DEATHS
 from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
 from tests.chaos import procs
+from tests.chaos.background import meanwhile
 from tests.e2e.agent import Agent
 
 POISON: Final = "poison-000"
@@ -35,21 +36,10 @@ class Poison:
         self.kills = 0
         self._kills_in_life: Counter[int] = Counter()
         """By the agent's pid."""
-        self.error: Exception | None = None
 
-    @contextlib.contextmanager
-    def on(self) -> Iterator[None]:
+    def on(self) -> AbstractContextManager[None]:
         """Until the end of the block."""
-        end = threading.Event()
-        thread = threading.Thread(target=self._kill_until, args=(end,), name="poison")
-        thread.start()
-        try:
-            yield
-        finally:
-            end.set()
-            thread.join()
-        if self.error is not None:
-            raise self.error
+        return meanwhile(self._kill_until, "poison")
 
     def findings(self) -> list[str]:
         """What is wrong, in sentences. An innocent pod may be isolated beside it, for a moment."""
@@ -65,15 +55,12 @@ class Poison:
 
     def _kill_until(self, end: threading.Event) -> None:
         restart_at = monotonic()
-        try:
-            while not end.wait(PERIOD_S):
-                if monotonic() > restart_at:
-                    restart_at = monotonic() + RESTARTED_EVERY_S
-                    self._kill_container()
-                with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
-                    self._kill_whoever_is_at_it()
-        except Exception as error:  # of this thread: told by the one that waits
-            self.error = error
+        while not end.wait(PERIOD_S):
+            if monotonic() > restart_at:
+                restart_at = monotonic() + RESTARTED_EVERY_S
+                self._kill_container()
+            with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
+                self._kill_whoever_is_at_it()
 
     def _kill_container(self) -> None:
         for found in procs.running(self._agent.instance):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import http.client
 import threading
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Final
 
 from tests.chaos import procs
+from tests.chaos.background import meanwhile
 from tests.chaos.plan import parts_of
 from tests.e2e.agent import Agent, Json
 
@@ -32,29 +33,15 @@ class Watch:
         self.samples = 0
         self.answers = 0
         """How often the agent answered."""
-        self.error: Exception | None = None
 
-    @contextlib.contextmanager
-    def on(self) -> Iterator[None]:
+    def on(self) -> AbstractContextManager[None]:
         """Watch until the end of the block."""
-        end = threading.Event()
-        thread = threading.Thread(target=self._watch, args=(end,), name="watch")
-        thread.start()
-        try:
-            yield
-        finally:
-            end.set()
-            thread.join()
-        if self.error is not None:
-            raise self.error
+        return meanwhile(self._watch, "watch")
 
     def _watch(self, end: threading.Event) -> None:
-        try:
-            while not end.wait(PERIOD_S):
-                self._look()
-                self._compare_restarts()
-        except Exception as error:  # of this thread: told by the one that waits
-            self.error = error
+        while not end.wait(PERIOD_S):
+            self._look()
+            self._compare_restarts()
 
     def _look(self) -> None:
         self.samples += 1
