@@ -166,11 +166,13 @@ def _lost_sight_of(given: Surroundings, status: ContainerStatus, old: ContainerS
 def _is_initialized(
     given: Surroundings, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
 ) -> bool:
-    """An init container that is done, or long gone from a pod whose regular containers are there: not started again."""
+    """An init container that is done, or long gone from a pod whose regular containers are there: not started again.
+    Gone to make room for the next start of all of them is not that: some regular ones only go later."""
     if seen:
         return seen[0].state is Observed.EXITED and seen[0].exit_code == 0
     return (
         status.state.waiting is not None
+        and not (given.restarting_all and status.state.waiting.reason == states.RESTARTING_ALL_CONTAINERS)
         and not is_restartable_init(container)
         and has_any_regular_container_created(given.pod, given.observed)
     )

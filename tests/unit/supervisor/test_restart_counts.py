@@ -12,7 +12,8 @@ from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from supervisor.status.container_states import ended_unseen
 from supervisor.status.containers import Surroundings, container_statuses
 
-POD = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(containers=(Container(name="main"),)))
+MAIN = Container(name="main")
+POD = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(containers=(MAIN,)))
 RUNNING, EXITED, UNKNOWN = ContainerState.RUNNING, ContainerState.EXITED, ContainerState.UNKNOWN
 
 View = Sequence[RuntimeContainerStatus]
@@ -77,6 +78,20 @@ def test_one_that_was_only_made_is_no_restart_yet() -> None:
     assert count_after([[made, life("b", 1, EXITED)]]) == 1
     assert count_after([[made, life("b", 1, EXITED)], [life("b", 1, EXITED)], [life("d", 2, RUNNING)]]) == 2
     assert count_after([[made]]) == 2, "the end of the one before it counts already"
+
+
+def test_an_init_container_that_goes_before_the_others_is_restarted_once() -> None:
+    """It is removed first; while the regular ones are still there each new status must not count it again."""
+    first = Container(name="first")
+    pod = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(init_containers=(first,), containers=(MAIN,)))
+    done = RuntimeContainerStatus(id="i", name="first", attempt=0, state=EXITED, created_at=1.0, started_at=1.0)
+    created = life("a", 1, ContainerState.CREATED)
+    statuses: tuple[ContainerStatus, ...] = ()
+    for seen, restarting in (([done, created], False), ([created], True), ([created], True), ([], True)):
+        observed = RuntimePodStatus(uid="u", containers=tuple(seen))
+        given = Surroundings(pod=pod, observed=observed, restarting_all=restarting)
+        statuses = container_statuses(given, ContainerKind.INIT, (first,), statuses)
+    assert statuses[0].restart_count == 1
 
 
 def test_an_init_container_that_never_ran_is_not_restarted_with_the_others() -> None:
