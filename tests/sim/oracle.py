@@ -100,7 +100,7 @@ def _missing(
         if newest is None and not sidecar and begun and number < begun[-1]:
             continue  # written before one that has begun: as if it had run and been removed
         if container.name in alive:
-            if sidecar:
+            if sidecar and (initialized or not _never_starts(container)):
                 continue
             return
         if not sidecar and newest is not None and _is_over(newest, container, pod):
@@ -116,6 +116,11 @@ def _missing(
             continue
         if why := _no_excuse(container, pod, podman, told, now_wall):
             yield why
+
+
+def _never_starts(sidecar: Container) -> bool:
+    """It runs and holds up what is behind it, until its startup probe has failed often enough, again and again."""
+    return sidecar.startup_probe is not None and health_of(sidecar.startup_probe) == NEVER
 
 
 def _is_over(newest: FakeContainer, container: Container, pod: Pod) -> bool:
