@@ -11,6 +11,7 @@ import msgspec
 from ipc.board import Board
 from ipc.call_slots import CallSlots
 from ipc.container_gc import GcPolicy
+from ipc.node_resources import NodeResources
 
 
 class Role(enum.StrEnum):
@@ -37,6 +38,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     pod_logs_dir: str
     pods_dir: str = ""
     """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""
+    memory_dir: str = ""
+    """The same for what must not reach a disk, on a file system that is memory."""
+    node: NodeResources = NodeResources()
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     max_mutations: int = 4

@@ -79,7 +79,10 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
             _plain_numbers(settings.workers),
             count=settings.workers.count or min(MAX_DEFAULT_WORKERS, host.cpus),
         ),
-        **{name: expand.path(name) for name in ("static_pod_path", "pod_logs_dir", "state_dir", "admin_socket")},
+        **{
+            name: expand.path(name)
+            for name in ("static_pod_path", "pod_logs_dir", "state_dir", "memory_dir", "admin_socket")
+        },
     )
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(file, "adminSocket", f"{resolved.admin_socket} has more than {MAX_SOCKET_PATH_BYTES} bytes")

@@ -148,6 +148,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     podman: PodmanSettings = PodmanSettings()
     pod_logs_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName/pod-logs")
     state_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName")
+    memory_dir: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName")
     admin_socket: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName.sock")
     workers: WorkersSettings = WorkersSettings()
     relist_period_s: Annotated[Seconds, _between("100ms", "10m")] = seconds("10s")
@@ -179,6 +180,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         host_ip=host_ip,
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
+        memory_dir=str(settings.memory_dir / PODS_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         max_mutations=settings.podman.max_concurrent_mutations,

@@ -6,7 +6,7 @@ off here for every container.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,24 +14,18 @@ import msgspec
 
 from ipc.api import Container, Pod
 from ipc.hashing import hash_in, sandbox_hash
+from ipc.node_resources import NodeResources
 from workers import labels
+from workers.container_resources import container_resources
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
+from workers.sandbox_namespaces import sandbox_namespaces
+from workers.security_context import container_security, sandbox_security
 from workers.signal_names import signal_number
+from workers.volumes.mounts import Mounts
 
-MAX_HOSTNAME_CHARS: Final = 63
-"""pkg/kubelet/kubelet_pods.go, truncatePodHostnameIfNeeded."""
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """In the label of a pod that does not say (pkg/apis/core/v1/defaults.go)."""
-
-
-class PortMapping(msgspec.Struct, frozen=True, kw_only=True):
-    """A container's port and where the host publishes it (pkg/kubelet/container/runtime.go, PortMapping)."""
-
-    container_port: int
-    host_port: int
-    host_ip: str
-    protocol: str
 
 
 # --- the sandbox -------------------------------------------------------------------------------------------------
@@ -49,12 +43,9 @@ def pod_spec(pod: Pod, instance: str, attempt: int, monitor_pid_file: Path) -> d
         "labels": _sandbox_labels(pod, instance, attempt),
         # Podman must not stop the sandbox when its last container ends: that is our decision.
         "exit_policy": "continue",
-        **(_HOST_NETWORK if pod.spec.host_network else _own_network(pod)),
+        **sandbox_namespaces(pod),
+        **sandbox_security(pod),
     }
-
-
-# Without a UTS namespace of its own the pod has the node's host name, as upstream.
-_HOST_NETWORK: Final = {"netns": {"nsmode": "host"}, "shared_namespaces": ["ipc", "net"]}
 
 
 def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> dict[str, str]:
@@ -77,39 +68,6 @@ def _pod_labels(pod: Pod, instance: str) -> dict[str, str]:
     }
 
 
-def _own_network(pod: Pod) -> dict[str, Any]:
-    published = [m for c in pod.spec.containers for m in make_port_mappings(c) if m.host_port]
-    return {
-        "shared_namespaces": ["ipc", "net", "uts"],
-        "hostname": truncate_hostname(pod.spec.hostname or pod.metadata.name),
-        "portmappings": [
-            {**msgspec.to_builtins(mapping), "protocol": mapping.protocol.lower()} for mapping in published
-        ],
-    }
-
-
-def make_port_mappings(container: Container) -> tuple[PortMapping, ...]:
-    """pkg/kubelet/container/helpers.go, MakePortMappings: of two ports with one name, or else with the same address
-    family, protocol, host address and numbers, the first one counts."""
-    by_key: dict[str, PortMapping] = {}
-    for port in container.ports:
-        family = "any" if not port.host_ip else "v6" if ":" in port.host_ip else "v4"
-        key = port.name or f"{family}-{port.protocol}-{port.host_ip}:{port.container_port}:{port.host_port}"
-        mapping = PortMapping(
-            container_port=port.container_port,
-            host_port=port.host_port,
-            host_ip=port.host_ip,
-            protocol=port.protocol or "TCP",
-        )
-        by_key.setdefault(key, mapping)
-    return tuple(by_key.values())
-
-
-def truncate_hostname(name: str) -> str:
-    """At most MAX_HOSTNAME_CHARS, ending neither in a hyphen nor in a dot."""
-    return name if len(name) <= MAX_HOSTNAME_CHARS else name[:MAX_HOSTNAME_CHARS].rstrip("-.")
-
-
 # --- containers --------------------------------------------------------------------------------------------------
 
 
@@ -123,6 +81,9 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     backoff_s: float
     log_file: Path
+    environment: Mapping[str, str] = {}
+    mounts: Mounts = Mounts()
+    node: NodeResources = NodeResources()
     termination_log: Path | None = None
     """The file on the host in which it leaves its termination message."""
     target_pid: int = 0
@@ -140,7 +101,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         "pod": place.sandbox_id,
         "image": place.image,
         "labels": _container_labels(pod, container, place),
-        "env": {variable.name: variable.value for variable in container.env if variable.value_from is None},
+        "env": place.environment,
         "terminal": container.tty,
         "stdin": container.stdin,
         "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},
@@ -148,25 +109,30 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
             entrypoint=container.command,
             command=container.args,
             work_dir=container.working_dir,
-            mounts=_mounts(container, place),
+            mounts=_binds(container, place),
+            volumes=place.mounts.volumes,
+            image_volumes=place.mounts.image_volumes,
         ),
         **_stop_signal(container),
         **_pid_namespace(place),
+        **container_security(pod, container),
+        **container_resources(pod, container, place.node),
         **_ON_ITS_OWN_NOTHING,
     }
 
 
-def _mounts(container: Container, place: ContainerPlace) -> list[dict[str, Any]]:
+def _binds(container: Container, place: ContainerPlace) -> list[Mapping[str, Any]]:
     """``Z`` is for hosts with SELinux: the file is for no container but this one."""
     if place.termination_log is None:
-        return []
+        return list(place.mounts.binds)
     return [
+        *place.mounts.binds,
         {
             "type": "bind",
             "source": str(place.termination_log),
             "destination": container.termination_message_path,
             "options": ["rbind", "rprivate", "rw", "Z"],
-        }
+        },
     ]
 
 

@@ -16,7 +16,9 @@ from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
+from workers.config_error import ConfigError
 from workers.decision import ContainerStart
+from workers.environment import EnvironmentSources, make_environment
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError
@@ -25,6 +27,7 @@ from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
 from workers.termination_message import make_termination_log, termination_log
+from workers.volumes.mounts import make_mounts
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
@@ -106,7 +109,7 @@ async def _create(
 ) -> ContainerStart:
     """A container that only has to be started. Raises _Failed, SyncEnded."""
     run.step(f"creating {container.name}")
-    place = await _place(run, container, start, sandbox_id)
+    place = await _place(run, pod, container, start, sandbox_id)
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
@@ -115,9 +118,16 @@ async def _create(
     return msgspec.structs.replace(start, created_id=id)
 
 
-async def _place(run: SyncRun, container: Container, start: ContainerStart, sandbox_id: str) -> ContainerPlace:
+async def _place(
+    run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
+) -> ContainerPlace:
     """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
     target_pid = await _target_pid(run, container)
+    try:
+        environment = make_environment(container, await _environment_sources(run, pod))
+        mounts = make_mounts(container, run.volumes, environment)
+    except ConfigError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
         termination_log = _termination_log(run, container, start.attempt)
     except OSError as error:
@@ -129,8 +139,23 @@ async def _place(run: SyncRun, container: Container, start: ContainerStart, sand
         attempt=start.attempt,
         backoff_s=start.backoff_s,
         log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
+        environment=environment,
+        mounts=mounts,
+        node=run.context.node,
         termination_log=termination_log,
         target_pid=target_pid,
+    )
+
+
+async def _environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
+    """Raises SyncEnded."""
+    return EnvironmentSources(
+        pod=pod,
+        objects=run.request.objects,
+        node_name=run.context.node_name,
+        host_ip=run.context.host_ip,
+        node=run.context.node,
+        volumes=run.volumes,
     )
 
 

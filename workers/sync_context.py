@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NoReturn, ParamSpec, TypeVar
 
@@ -12,6 +12,7 @@ import msgspec
 from ipc.clock import Clock, rfc3339
 from ipc.container_gc import GcPolicy
 from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.node_resources import NodeResources
 from ipc.pod_containers import field_path
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
@@ -22,6 +23,7 @@ from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.turns import Turns
+from workers.volumes.mounted import MountedVolume
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,8 +45,12 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     pod_logs_dir: str
     pods_dir: str
     dialer: Dialer
+    memory_dir: str = ""
+    """As ``pods_dir``, for what must not reach a disk."""
+    node_name: str = ""
     host_ip: str = ""
     """Of pods in the host's network."""
+    node: NodeResources = NodeResources()
     mutations: Turns
     """Calls that change something, across all syncs of this worker."""
     order: Iterator[int]
@@ -85,6 +91,8 @@ class SyncRun:
         """Namespace and name are empty until the view of an orphan has told them."""
         self.view = RuntimePodStatus(uid=pod.uid)
         """The observation that the sync acts on."""
+        self.volumes: Mapping[str, MountedVolume] = {}
+        """Of the pod, by name, once they are set up."""
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)

@@ -26,6 +26,7 @@ from workers.sandboxes import create_sandbox
 from workers.starting import start_container
 from workers.stopping import kill_container, kill_pod, wait_freed
 from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun
+from workers.volumes.set_up import set_up_volumes
 
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 
@@ -33,7 +34,8 @@ CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
     """Raises SyncEnded when a step leaves nothing to go on from. A container that cannot start stops no other, but an
     init container those behind it."""
-    # 1. Decide.
+    # 1. Make the volumes ready, and what they show as new as it is; then decide.
+    run.volumes = await set_up_volumes(run, pod)
     actions = _decide(run, pod, status)
     run.found(actions.reason)
     # 2. Stop the whole pod, or those containers that are in the way.

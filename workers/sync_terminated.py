@@ -13,11 +13,13 @@ from workers import pod_logs
 from workers.pod_dirs import remove_pod_directory
 from workers.removing import REMOVE_ERROR, remove_container, remove_garbage, remove_sandbox
 from workers.sync_context import SyncEnded, SyncRun
+from workers.volumes.tear_down import tear_down_volumes
 
 
 async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
     """Raises SyncEnded when something could not be removed; what could be is."""
     run.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
+    await tear_down_volumes(run)
     if not run.request.remove:
         await remove_garbage(run, status)
         return

@@ -1,6 +1,7 @@
 """The Kubernetes v1 types Rootlet speaks, with their decoding, defaulting, validation and table of support."""
 
 from ipc.api.base import ApiStruct, IntOrString, Quantity, ResourceList, Time
+from ipc.api.config_objects import ConfigMap, Secret
 from ipc.api.container import (
     Container,
     ContainerPort,
@@ -220,6 +221,7 @@ __all__ = [
     "CinderVolumeSource",
     "ClusterTrustBundleProjection",
     "ConditionStatus",
+    "ConfigMap",
     "ConfigMapEnvSource",
     "ConfigMapKeySelector",
     "ConfigMapProjection",
@@ -359,6 +361,7 @@ __all__ = [
     "ScaleIOVolumeSource",
     "SeccompProfile",
     "SeccompProfileType",
+    "Secret",
     "SecretEnvSource",
     "SecretKeySelector",
     "SecretProjection",

@@ -7,6 +7,7 @@ import enum
 import msgspec
 
 from ipc.api import Pod
+from ipc.config_objects import ConfigObjects
 from ipc.messages.base import EventReport, Message, PullEnded, PullProgress, Ready, Shutdown
 from ipc.probe_results import ProbeResult, ProbeType, ProbeVerdicts
 from ipc.runtime import RuntimePodStatus
@@ -82,6 +83,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
     verdicts: dict[str, ProbeVerdicts] = msgspec.field(default_factory=dict)
     """What its probes say, by container id; one that is not in it has not been probed."""
+    objects: ConfigObjects = ConfigObjects()
+    """Those that it refers to and that are there."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ from workers.restart import (
     in_backoff,
     next_backoff_s,
 )
-from workers.specgen import make_port_mappings, truncate_hostname
+from workers.sandbox_namespaces import make_port_mappings, truncate_hostname
 from workers.termination import KillReason, signal_window_s, termination_grace_s
 from workers.termination_order import TerminationOrder, termination_order
 from workers.unneeded import prune_init_containers

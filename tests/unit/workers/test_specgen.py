@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api import ContainerPort, EnvVar, ExecAction, Lifecycle, LifecycleHandler, Pod, SleepAction
+from ipc.api import ContainerPort, ExecAction, Lifecycle, LifecycleHandler, Pod, SleepAction
 from ipc.hashing import container_hash, sandbox_hash
 from ipc.pod_containers import ContainerKind
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
 from workers.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
-from workers.specgen import ContainerPlace, container_spec, make_port_mappings, pod_spec
+from workers.sandbox_namespaces import make_port_mappings
+from workers.specgen import ContainerPlace, container_spec, pod_spec
 
 PID_FILE = Path("/logs/infra_0.pid")
 PLACE = ContainerPlace(
@@ -75,8 +76,9 @@ def test_the_hosts_network_is_taken_as_it_is() -> None:
 
 
 def test_a_container() -> None:
-    of = pod(container("main", command=("sh", "-c"), args=("exit",), env=(EnvVar(name="A", value="b"),)))
-    assert container_spec(of, of.spec.containers[0], PLACE) == {
+    of = pod(container("main", command=("sh", "-c"), args=("exit",)))
+    place = msgspec.structs.replace(PLACE, environment={"A": "b"})
+    assert container_spec(of, of.spec.containers[0], place) == {
         "name": "main_web_default_0c3ad6a8_3",
         "pod": "abc",
         "image": IMAGE,
@@ -122,11 +124,6 @@ def test_what_the_manifest_does_not_say_is_the_images(fields: dict[str, Any], ex
     assert {key: spec[key] for key in ("entrypoint", "command") if key in spec} == expected
     assert "work_dir" not in spec
     assert spec_of(working_dir="/srv")["work_dir"] == "/srv"
-
-
-def test_the_last_of_two_values_of_a_variable_counts() -> None:
-    env = (EnvVar(name="A", value="1"), EnvVar(name="B", value="2"), EnvVar(name="A", value="3"))
-    assert spec_of(env=env)["env"] == {"A": "3", "B": "2"}
 
 
 def test_the_file_for_the_last_message_is_mounted_where_the_manifest_says() -> None:

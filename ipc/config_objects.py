@@ -1,0 +1,87 @@
+"""The ConfigMaps and Secrets that a pod refers to. Pure.
+
+A pod can refer to objects of its own namespace only, so a kind and a name say which one is meant.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from ipc.api import ConfigMap, Container, Pod, Secret, Volume, VolumeProjection
+
+
+class ObjectKind(enum.StrEnum):
+    CONFIG_MAP = "ConfigMap"
+    SECRET = "Secret"
+
+
+class ObjectRef(msgspec.Struct, frozen=True):
+    """Which object of a pod's namespace is meant."""
+
+    kind: ObjectKind
+    name: str
+
+
+class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Those that are there, by name."""
+
+    config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
+    secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+
+
+def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
+    """Everything that a pod refers to, optional or not (VisitPodConfigmapNames and VisitPodSecretNames,
+    pkg/api/v1/pod/util.go)."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
+    return frozenset(
+        ref
+        for refs in (
+            (_secret(secret.name) for secret in pod.spec.image_pull_secrets),
+            *map(_of_container, containers),
+            *map(_of_volume, pod.spec.volumes),
+        )
+        for ref in refs
+        if ref.name
+    )
+
+
+def _of_container(container: Container) -> Iterator[ObjectRef]:
+    for source in container.env_from:
+        if source.config_map_ref is not None:
+            yield _config_map(source.config_map_ref.name)
+        if source.secret_ref is not None:
+            yield _secret(source.secret_ref.name)
+    for variable in container.env:
+        value_from = variable.value_from
+        if value_from is not None and value_from.config_map_key_ref is not None:
+            yield _config_map(value_from.config_map_key_ref.name)
+        if value_from is not None and value_from.secret_key_ref is not None:
+            yield _secret(value_from.secret_key_ref.name)
+
+
+def _of_volume(volume: Volume) -> Iterator[ObjectRef]:
+    if volume.config_map is not None:
+        yield _config_map(volume.config_map.name)
+    if volume.secret is not None:
+        yield _secret(volume.secret.secret_name)
+    if volume.projected is not None:
+        for source in volume.projected.sources:
+            yield from _of_projection(source)
+
+
+def _of_projection(source: VolumeProjection) -> Iterator[ObjectRef]:
+    if source.config_map is not None:
+        yield _config_map(source.config_map.name)
+    if source.secret is not None:
+        yield _secret(source.secret.name)
+
+
+def _config_map(name: str) -> ObjectRef:
+    return ObjectRef(ObjectKind.CONFIG_MAP, name)
+
+
+def _secret(name: str) -> ObjectRef:
+    return ObjectRef(ObjectKind.SECRET, name)

@@ -1,0 +1,16 @@
+"""What this node can give to pods, found out once by the master: needed for admission, downward API and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Quantities as Kubernetes writes them."""
+
+    allocatable: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """cpu, memory, ephemeral-storage: what pods may have together."""
+    controllers: frozenset[str] = frozenset()
+    """cgroup v2 controllers that are delegated to this user."""

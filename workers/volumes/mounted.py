@@ -1,0 +1,29 @@
+"""What became of a volume that was set up, and why one could not be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
+    """One of a pod's volumes, ready. Exactly one of ``path``, ``image`` and ``claim`` is set."""
+
+    name: str
+    path: Path | None = None
+    """The directory or file on the host."""
+    image: str = ""
+    """Complete reference of the image that is mounted."""
+    claim: str = ""
+    """Name of the Podman volume."""
+    read_only: bool = False
+    """By what it is, whatever a mount says."""
+
+
+class VolumeError(Exception):
+    """A volume cannot be set up now; the text is for people and holds no secret."""
+
+    def __init__(self, volume: str, message: str) -> None:
+        super().__init__(f'MountVolume.SetUp failed for volume "{volume}": {message}')
+        self.volume = volume
