@@ -31,6 +31,9 @@ class FieldSupport(msgspec.Struct, frozen=True):
     support: Support
     why: str = ""
     accepted: tuple[Any, ...] = ()
+    tests: tuple[str, ...] = ()
+    """Of a supported field: end-to-end tests on real Podman, ``file::function`` below ``tests/``, that would fail if it
+    were ignored."""
 
 
 _YES: Final = Support.SUPPORTED
