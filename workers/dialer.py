@@ -57,7 +57,7 @@ def run_dialer(context: ChildContext, clock: Clock, row_writer: WorkerRowWriter)
     """Serve until the master says so or is gone; the exit code."""
     assert context.listen is not None, "the dialer is born with its socket"
     signal.signal(signal.SIGTERM, _leave)
-    dialer = Dialer(context.listen, Workshop(), clock.now().mono)
+    dialer = DialerServer(context.listen, Workshop(), clock.now().mono)
     context.link.sendall(encode_frame(msgspec.msgpack.encode(Ready(pid=os.getpid()))))
     master = _MasterLink(context.link)
     dialer.watch(master.fileno())
@@ -184,7 +184,7 @@ class Workshop:
             os.close(network)
 
 
-class Dialer:
+class DialerServer:
     """Clients and their requests. A turn answers at most one request of each, and waits for nobody."""
 
     def __init__(self, listen: socket.socket, workshop: Workshop, began_at: float) -> None:
