@@ -1,4 +1,4 @@
-"""What `podman kube play` does with a field of a pod, by Podman's own list (docs/kubernetes_support.md, version 5.8)."""
+"""What `podman kube play` does with a field of a pod, by Podman's own list for 5.8 (docs/kubernetes_support.md)."""
 
 from __future__ import annotations
 
