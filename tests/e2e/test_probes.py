@@ -193,7 +193,7 @@ def handler_pods(image: str, ports: Ports) -> Iterator[Json]:
 def asked_container(image: str, row: tuple[str, str], port: int) -> Json:
     kind, name = row
     number = {} if kind == "exec" else {"port": port}
-    probe = {kind: number | HANDLERS[row].action, **EVERY_SECOND, "timeoutSeconds": 10}
+    probe = {kind: number | HANDLERS[row].action, **EVERY_SECOND, "timeoutSeconds": 5}
     return one(
         image,
         name,
