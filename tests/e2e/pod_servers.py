@@ -86,6 +86,8 @@ class PodServers:
         self._client = DialerClient(str(agent.socket.with_suffix(".dial.sock")))
         self._serving: dict[tuple[str, int], contextlib.AsyncExitStack] = {}
         """By pod and port."""
+        self._networks: dict[str, PodNetwork] = {}
+        """By pod. A pod gets another one with another sandbox only, and nobody is dialled there in the old one's name."""
 
     def serve(self, pod: str, port: int, handler: Handler, *, tls: bool = False, own_network: bool = True) -> None:
         """From now on, in that pod, which must run."""
@@ -111,7 +113,10 @@ class PodServers:
         self._loop.close()
 
     def _network(self, pod: str) -> PodNetwork:
-        return network_of(self._agent.eye.running()[pod, INFRA].pid)
+        if pod not in self._networks:
+            running = self._agent.eye.running()
+            self._networks |= {name: network_of(seen.pid) for (name, kind), seen in running.items() if kind == INFRA}
+        return self._networks[pod]
 
     async def _serve(
         self,

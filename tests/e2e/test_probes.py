@@ -119,13 +119,15 @@ class Number(NamedTuple):
     command: tuple[str, ...] = WAIT
     mute: bool = False
     """There is a server, and it does not answer; otherwise nobody is there."""
+    rounding: float = ROUNDING_S
+    """By how much the measure may be too low."""
 
 
 NUMBERS: Final = {
     "initialDelaySeconds": Number(6, first_failure_s, PATIENT | SELDOM),
     "periodSeconds": Number(15, period_s, PATIENT),
     "timeoutSeconds": Number(5, failure_lasts_s, PATIENT | EVERY_SECOND, mute=True),
-    "failureThreshold": Number(6, failures_per_restart, EVERY_SECOND, KILLING),
+    "failureThreshold": Number(6, failures_per_restart, EVERY_SECOND, KILLING, rounding=0),
     "terminationGracePeriodSeconds": Number(5, life_s, SELDOM | {"failureThreshold": 1}, KILLING, STUBBORN),
 }
 """successThreshold, which is 1 but for readiness, and a readiness probe's failureThreshold have their own test."""
@@ -378,4 +380,4 @@ def test_each_number(agent: Agent, kind: str, parameter: str, type: str) -> None
     agent.until(lambda: number.measure(seen) is not None, f"the {parameter} shows", DEADLINE_S)
     measured = number.measure(seen)
     assert measured is not None
-    assert measured >= number.value - ROUNDING_S
+    assert measured >= number.value - number.rounding
