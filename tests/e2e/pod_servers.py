@@ -87,7 +87,7 @@ class PodServers:
         self._serving: dict[tuple[str, int], contextlib.AsyncExitStack] = {}
         """By pod and port."""
         self._networks: dict[str, PodNetwork] = {}
-        """By pod. A pod gets another one with another sandbox only, and nobody is dialled there in the old one's name."""
+        """By pod. Another sandbox has another one, and in the old one's name nobody is dialled."""
 
     def serve(self, pod: str, port: int, handler: Handler, *, tls: bool = False, own_network: bool = True) -> None:
         """From now on, in that pod, which must run."""
