@@ -38,7 +38,7 @@ from workers.pod_network import Dialer
 DEADLINE_S: Final = 10.0
 SLOT: Final = 1
 IDLE_TIMEOUT_S: Final = 3600.0
-"""Nobody leaves."""
+"""It stays."""
 PODMAN_SOCKET: Final = "podman.sock"
 """In the server's directory; nobody listens there unless a test does."""
 STARTED: Final = 1_700_000_000.0
