@@ -21,10 +21,10 @@ from supervisor.load_test.processes import read_usage
 from tests.bench.simulated import SimulatedNode, manifests, simulated_node
 
 READY_DEADLINE_S: Final = 120.0
-IDLE_TIMEOUT_S: Final = 10.0
+IDLE_TIMEOUT_S: Final = 20.0
 SETTLE_S: Final = 5.0
 """After the last pod was Ready; less than the time after which nobody is there who need not be."""
-LEFT_S: Final = 2.5 * IDLE_TIMEOUT_S
+LEFT_S: Final = 2.2 * IDLE_TIMEOUT_S
 PREFIX: Final = "rootlet-"
 MIB: Final = 1024 * 1024
 ALL: Final = "all"
