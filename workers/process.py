@@ -170,7 +170,7 @@ async def _api_server(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
     """It alone needs an HTTP server, and goes when nobody looks: so that is imported here, and not before the fork for
-    all. In a thread, because it takes 0.3 s of CPU, which may be long, and hearts beat meanwhile."""
+    all. In a thread, because it takes 0.2 s of CPU, which may be long, and hearts beat meanwhile."""
     server = await asyncio.to_thread(importlib.import_module, "workers.api_server")
     exit_code: int = await server.run_api_server(context, channel, clock, row_writer)
     return exit_code
