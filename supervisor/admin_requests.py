@@ -69,7 +69,7 @@ class AdminRequests:
         if slot is None:
             message = f'workers "{name}" not found'
             self._answer(request, Reply(request_id=0, code=404, reason="NotFound", message=message))
-        elif not self._crew.is_running(slot):
+        elif not self._crew.can_restart(slot):
             message = f'workers "{name}" does not run just now: it is about to begin anew'
             self._answer(request, Reply(request_id=0, code=409, reason="Conflict", message=message))
         else:

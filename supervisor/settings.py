@@ -98,6 +98,7 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
 class WorkersSettings(_Section, frozen=True, kw_only=True):
     count: Annotated[int, Range(0, 64)] = 0
     heartbeat_timeout_s: Annotated[Seconds, _between("2s", "10m")] = seconds("15s")
+    idle_timeout_s: Annotated[Seconds, _between("100ms", "720h")] = seconds("2m")
     max_deaths: Annotated[int, Range(1, 1000)] = 10
     death_period_s: Annotated[Seconds, _between("1s", "1h")] = seconds("1m")
 
@@ -190,6 +191,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         relist_period_s=float(settings.relist_period_s),
         quiet_relist_period_s=float(settings.quiet_relist_period_s),
         heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
+        idle_timeout_s=float(settings.workers.idle_timeout_s),
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         gc=settings.container_garbage_collection.policy,
         log_level=settings.logging.verbosity,

@@ -264,6 +264,8 @@ class Told:
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
         self.broken.append((slot, incarnation, why))
 
+    def on_demand(self, slot: int) -> None: ...
+
 
 def never_read(context: ChildContext) -> int:
     say(context, Ready(pid=os.getpid()))
