@@ -7,6 +7,7 @@ such a file, `resolved_settings` says what it means on a host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -15,6 +16,7 @@ import msgspec
 from ipc.boot import WorkerSettings
 from ipc.container_gc import GcPolicy
 from supervisor.durations import format_duration, parse_duration
+from supervisor.sysctl_allowlist import pattern_problem
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
 KIND: Final = "RootletConfiguration"
@@ -22,6 +24,8 @@ MAX_EVENTS: Final = 10_000
 """Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
 BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
+SECCOMP_DIR: Final = "seccomp"
+"""Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
 """Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
 
@@ -59,6 +63,12 @@ class Pattern(msgspec.Struct, frozen=True):
 
     regex: str
     says: str
+
+
+class Each(msgspec.Struct, frozen=True):
+    """What may be wrong with each item of a list, in words."""
+
+    problem: Callable[[str], str | None]
 
 
 def seconds(text: str) -> Seconds:
@@ -143,6 +153,8 @@ class Settings(_Section, frozen=True, kw_only=True):
     max_manifest_bytes: Annotated[Bytes, Range(1 << 10, 16 << 20)] = Bytes(1 << 20)
     node_status_update_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("10s")
     runtime_request_timeout_s: Annotated[Seconds, _between("1s", "1h")] = seconds("2m")
+    seccomp_default: bool = True
+    allowed_unsafe_sysctls: Annotated[tuple[str, ...], Each(pattern_problem)] = ()
     image_pull_timeout_s: Annotated[Seconds, _between("1s", "24h")] = seconds("30m")
     container_runtime_endpoint: str = ""
     podman: PodmanSettings = PodmanSettings()
@@ -181,6 +193,8 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
         memory_dir=str(settings.memory_dir / PODS_DIR),
+        seccomp_default=settings.seccomp_default,
+        seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         max_mutations=settings.podman.max_concurrent_mutations,

@@ -23,6 +23,7 @@ from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from ipc.clock import wall
+from ipc.id_ranges import IdRanges
 from workers import exec_marks, labels, leftovers, libpod, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.execs import Execs
@@ -134,6 +135,9 @@ class PodmanRuntime:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
                 raise
             return None
+
+    async def id_ranges(self) -> IdRanges:
+        return await self._inspect("info", "info", libpod.decode_id_ranges)
 
     # --- acting ---
 

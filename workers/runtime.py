@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from ipc.id_ranges import IdRanges
+
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
 
@@ -262,6 +264,9 @@ class Runtime(Protocol):
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
+
+    async def id_ranges(self) -> IdRanges:
+        """GET info: the ids of the user namespace that containers run in."""
 
     async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
         """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.

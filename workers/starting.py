@@ -20,6 +20,7 @@ from workers.config_error import ConfigError
 from workers.decision import ContainerStart
 from workers.environment import EnvironmentSources, make_environment
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
+from workers.identity import find_user
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError
 from workers.removing import remove_id
@@ -124,6 +125,7 @@ async def _place(
     """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
     target_pid = await _target_pid(run, container)
     try:
+        user = await find_user(run, pod, container)
         environment = make_environment(container, await _environment_sources(run, pod))
         mounts = make_mounts(container, run.volumes, environment)
     except ConfigError as error:
@@ -142,6 +144,8 @@ async def _place(
         environment=environment,
         mounts=mounts,
         node=run.context.node,
+        user=user,
+        seccomp=run.context.seccomp,
         termination_log=termination_log,
         target_pid=target_pid,
     )
