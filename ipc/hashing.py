@@ -15,6 +15,7 @@ import msgspec
 from ipc.api import Container, Pod, PodSpec
 from ipc.pod_containers import ContainerKind, find_container
 from ipc.restart_policy import is_restartable_init
+from ipc.user_namespaces import has_own_ids, ids_of_pod
 
 HASH_CHARS: Final = 16
 """Length of a hash, in hexadecimal digits (64 bits)."""
@@ -59,7 +60,7 @@ their own."""
 
 SANDBOX_FIELDS: Final = frozenset({"hostname", "hostNetwork"})
 """JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
-regular containers. Nothing else of a container is, so none of any kind re-creates the sandbox."""
+regular containers; and how many ids a pod has that has its own. Nothing else of a container is."""
 
 SANDBOX_SECURITY_FIELDS: Final = frozenset({"sysctls"})
 """The same of the pod's security context."""
@@ -102,6 +103,7 @@ def sandbox_hash(pod: Pod) -> str:
     spec = _json(pod.spec)
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS}
     covered["securityContext"] = _pod_security(pod.spec, SANDBOX_SECURITY_FIELDS)
+    covered |= {"ids": ids_of_pod(pod.spec)} if has_own_ids(pod.spec) else {}
     covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
     return _hash(covered)
 

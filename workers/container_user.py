@@ -107,7 +107,7 @@ def verify_ids(pod: Pod, container: Container, ranges: IdRanges) -> None:
             file = "/etc/subuid" if kind == "user" else "/etc/subgid"
             raise ConfigError(
                 f"{field} {id}: there is no such {kind} in a rootless container, whose {kind} ids are {shown(there)}; "
-                f"more come from {file}"
+                f"more come from {file}, `podman system migrate` and a restart of the agent"
             )
 
 

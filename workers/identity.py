@@ -6,6 +6,7 @@ Mirrors the beginning of generateContainerConfig (pkg/kubelet/kuberuntime/kuberu
 from __future__ import annotations
 
 from ipc.api import Container, Pod
+from ipc.user_namespaces import has_own_ids
 from workers.config_error import ConfigError
 from workers.container_user import (
     ImageUser,
@@ -29,7 +30,8 @@ async def find_user(run: SyncRun, pod: Pod, container: Container) -> str:
     try:
         image = await _image_user(run, container) if needs_image_user(pod, container) else ImageUser(uid=0)
         verify_run_as_non_root(pod, container, image)
-        if names_ids(pod, container):
+        # A pod with ids of its own has all that it names, or no sandbox.
+        if names_ids(pod, container) and not has_own_ids(pod.spec):
             verify_ids(pod, container, await run.read(run.runtime.id_ranges))
     except RuntimeCallError as error:
         raise ConfigError(error.message) from error

@@ -101,6 +101,7 @@ class PodmanRuntime:
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._dropped = 0
+        self._id_ranges: IdRanges | None = None
 
     # --- looking ---
 
@@ -137,7 +138,9 @@ class PodmanRuntime:
             return None
 
     async def id_ranges(self) -> IdRanges:
-        return await self._inspect("info", "info", libpod.decode_id_ranges)
+        if self._id_ranges is None:
+            self._id_ranges = await self._inspect("info", "info", libpod.decode_id_ranges)
+        return self._id_ranges
 
     # --- acting ---
 

@@ -266,7 +266,10 @@ class Runtime(Protocol):
         """GET images/{name}/json; None when absent."""
 
     async def id_ranges(self) -> IdRanges:
-        """GET info: the ids of the user namespace that containers run in."""
+        """GET info: the ids of the user namespace that containers run in.
+
+        Podman is asked once, because it takes 0.4 s over it; for other ids it has to be started anew itself.
+        """
 
     async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
         """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.

@@ -12,6 +12,7 @@ from typing import Any
 from ipc.api import Container, Pod
 from ipc.api.security import SecurityContext, SELinuxOptions
 from ipc.sysctls import dotted
+from ipc.user_namespaces import has_own_ids, ids_of_pod
 from workers.capabilities import capability_changes
 from workers.config_error import ConfigError
 from workers.effective_security import effective_security_context, pod_security_context
@@ -21,7 +22,7 @@ from workers.seccomp import SeccompSettings, seccomp_profile_path
 def sandbox_security(pod: Pod) -> dict[str, Any]:
     """Fields of a PodSpecGenerator. Sysctls by their names with dots, as upstream hands them to its runtime."""
     sysctls = {dotted(sysctl.name): sysctl.value for sysctl in pod_security_context(pod).sysctls}
-    return {"sysctl": sysctls} if sysctls else {}
+    return {**({"sysctl": sysctls} if sysctls else {}), **_user_namespace(pod)}
 
 
 def container_security(
@@ -55,6 +56,21 @@ def supplemental_groups(pod: Pod) -> tuple[int, ...]:
     context = pod_security_context(pod)
     own = () if context.fs_group is None else (context.fs_group,)
     return tuple(dict.fromkeys((*own, *context.supplemental_groups)))
+
+
+def _user_namespace(pod: Pod) -> dict[str, Any]:
+    """Ids that no other such pod has at the time, chosen by Podman (``--userns=auto``).
+
+    The service takes the mode and the mapping apart from one another: with the mode alone it makes a pod that has no
+    ids, in which no container starts (4.3.1).
+    """
+    if not has_own_ids(pod.spec):
+        return {}
+    size = ids_of_pod(pod.spec)
+    return {
+        "userns": {"nsmode": "auto", "value": f"size={size}"},
+        "idmappings": {"AutoUserNs": True, "AutoUserNsOpts": {"Size": size}},
+    }
 
 
 def _rights(context: SecurityContext) -> dict[str, Any]:
