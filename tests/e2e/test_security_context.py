@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
-from tests.podman_service import IMAGE, podman
+from tests.podman_service import IMAGE, PodmanService, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -108,8 +108,30 @@ PODS: Final = (
 POD_OF: Final = {one["name"]: made["metadata"]["name"] for made in PODS for one in made["spec"]["containers"]}
 
 
+USERS: Final = {
+    "passwd": "root:x:0:0:root:/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n",
+    "group": "root:x:0:\nalice:x:1000:\nteam:x:5000:alice\n",
+}
+
+
 @pytest.fixture(scope="module")
-def agent(new_shared_agent: NewAgent) -> Agent:
+def images(podman_service: PodmanService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The test image with another USER, by that; in all of them alice is in a team."""
+    made = podman("create", IMAGE, "true").strip()
+    directory = tmp_path_factory.mktemp("users")
+    for name, content in USERS.items():
+        (directory / name).write_text(content)
+        podman("cp", str(directory / name), f"{made}:/etc/{name}")
+    names = {user: f"localhost/{podman_service.run_name}-{user}:1" for user in ("alice", "1000")}
+    for user, name in names.items():
+        podman("commit", "--quiet", "--change", f"USER={user}", made, name)
+    podman("rm", made)
+    yield names
+    podman("rmi", "--force", *names.values())
+
+
+@pytest.fixture(scope="module")
+def agent(images: dict[str, str], new_shared_agent: NewAgent) -> Agent:
     shared = new_shared_agent(allowedUnsafeSysctls=["kernel.msg*"])
     profile = shared.state / "seccomp" / "fine" / "no-mkdir.json"
     profile.parent.mkdir(parents=True)
@@ -164,28 +186,6 @@ def test_user_and_group_of_the_container_count_before_the_pods(agent: Agent) -> 
     assert ids(told(agent, "group-alone"))[:2] == ("0", "2000"), "the user is the image's"
 
 
-USERS: Final = {
-    "passwd": "root:x:0:0:root:/:/bin/sh\nalice:x:1000:1000::/:/bin/sh\n",
-    "group": "root:x:0:\nalice:x:1000:\nteam:x:5000:alice\n",
-}
-
-
-@pytest.fixture(scope="module")
-def images(agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The test image with another USER, by that; in all of them alice is in a team."""
-    made = podman("create", IMAGE, "true").strip()
-    directory = tmp_path_factory.mktemp("users")
-    for name, content in USERS.items():
-        (directory / name).write_text(content)
-        podman("cp", str(directory / name), f"{made}:/etc/{name}")
-    names = {user: f"localhost/{agent.instance}-{user}:1" for user in ("alice", "1000")}
-    for user, name in names.items():
-        podman("commit", "--quiet", "--change", f"USER={user}", made, name)
-    podman("rm", made)
-    yield names
-    podman("rmi", "--force", *names.values())
-
-
 def of_image(manifest: Json, image: str) -> Json:
     manifest["spec"]["containers"][0]["image"] = image
     return manifest
@@ -194,19 +194,14 @@ def of_image(manifest: Json, image: str) -> Json:
 def test_the_groups_that_the_image_has_for_a_user(agent: Agent, images: dict[str, str]) -> None:
     strict = {"supplementalGroups": [3000], "supplementalGroupsPolicy": "Strict"}
     merge = {"supplementalGroups": [3000], "supplementalGroupsPolicy": "Merge"}
-    names = ("merged", "strict", "strict-of-image")
     agent.write(
         of_image(saying("merged", of_pod=merge), images["alice"]),
         of_image(saying("strict", of_pod={**strict, "runAsUser": 1000, "runAsGroup": 1000}), images["alice"]),
         of_image(saying("strict-of-image", of_pod=strict), images["alice"]),
     )
-    try:
-        assert ids(told(agent, "merged")) == ("1000", "1000", ["1000", "3000", "5000"])
-        assert ids(told(agent, "strict")) == ("1000", "1000", ["1000", "3000"])
-        assert "runAsGroup is not set" in until_waiting(agent, "strict-of-image")
-    finally:
-        agent.remove(*names)
-        agent.until_gone(names)
+    assert ids(told(agent, "merged")) == ("1000", "1000", ["1000", "3000", "5000"])
+    assert ids(told(agent, "strict")) == ("1000", "1000", ["1000", "3000"])
+    assert "runAsGroup is not set" in until_waiting(agent, "strict-of-image")
 
 
 def until_waiting(agent: Agent, name: str) -> str:
