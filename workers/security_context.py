@@ -7,7 +7,7 @@ is the sandbox's, which runs under Podman's defaults.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ipc.api import Container, Pod
 from ipc.api.security import SecurityContext, SELinuxOptions
@@ -17,6 +17,9 @@ from workers.capabilities import capability_changes
 from workers.config_error import ConfigError
 from workers.effective_security import effective_security_context, pod_security_context
 from workers.seccomp import SeccompSettings, seccomp_profile_path
+
+MASKED_PATHS: Final = ("/proc/asound", "/proc/interrupts", "/sys/devices/virtual/powercap")
+"""What upstream has masked (pkg/securitycontext/util.go, defaultMaskedPaths) and Podman 4.3 has not."""
 
 
 def sandbox_security(pod: Pod) -> dict[str, Any]:
@@ -37,7 +40,7 @@ def container_security(
         "no_new_privileges": context.allow_privilege_escalation is False,
         # Without the tmpfs on /tmp, /run and /var/tmp that `podman run --read-only` adds: upstream has none.
         "read_only_filesystem": bool(context.read_only_root_filesystem),
-        "unmask": ["ALL"] if context.proc_mount == "Unmasked" else [],
+        **_masks(context),
         "selinux_opts": _selinux(context.selinux_options),
         **_rights(context),
     }
@@ -71,6 +74,13 @@ def _user_namespace(pod: Pod) -> dict[str, Any]:
         "userns": {"nsmode": "auto", "value": f"size={size}"},
         "idmappings": {"AutoUserNs": True, "AutoUserNsOpts": {"Size": size}},
     }
+
+
+def _masks(context: SecurityContext) -> dict[str, Any]:
+    """Podman masks nothing of a privileged container by itself, and containerd nothing at all."""
+    if context.privileged:
+        return {}
+    return {"unmask": ["ALL"]} if context.proc_mount == "Unmasked" else {"mask": list(MASKED_PATHS)}
 
 
 def _rights(context: SecurityContext) -> dict[str, Any]:

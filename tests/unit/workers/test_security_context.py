@@ -22,7 +22,8 @@ LOCALHOST = SeccompProfile(type="Localhost", localhost_profile="fine/audit.json"
 def security(own: dict[str, Any] | None = None, seccomp: SeccompSettings | None = None, **shared: Any) -> Any:
     main = container("main", security_context=SecurityContext(**own) if own is not None else None)
     made = pod(main, security_context=PodSecurityContext(**shared) if shared else None)
-    return container_security(made, main, seccomp=seccomp)
+    found = container_security(made, main, seccomp=seccomp)
+    return {name: value for name, value in found.items() if name != "mask"}
 
 
 def test_without_a_context_podman_decides() -> None:
@@ -75,6 +76,15 @@ def test_the_seccomp_profile_is_the_containers_or_the_pods_or_the_nodes(
     assert found.get("seccomp_profile_path") == path
 
 
+@pytest.mark.parametrize(
+    ("own", "masks"),
+    [({}, True), ({"proc_mount": "Default"}, True), ({"proc_mount": "Unmasked"}, False), ({"privileged": True}, False)],
+)
+def test_masks_are_upstreams(own: dict[str, Any], masks: bool) -> None:
+    main = container("main", security_context=SecurityContext(**own))
+    assert ("/proc/interrupts" in container_security(pod(main), main).get("mask", ())) is masks
+
+
 def test_groups_are_those_of_the_pod_each_once() -> None:
     assert security(fs_group=7, supplemental_groups=(5, 7, 6)) == {"groups": ["7", "5", "6"]}
 
@@ -88,7 +98,7 @@ def test_selinux_options_of_the_container_replace_the_pods_as_a_whole() -> None:
 
 def test_the_user_is_what_was_found() -> None:
     of = pod("main")
-    assert container_security(of, of.spec.containers[0], "7:8") == {"user": "7:8"}
+    assert container_security(of, of.spec.containers[0], "7:8")["user"] == "7:8"
 
 
 def test_a_privileged_container_that_drops_capabilities_is_refused() -> None:
