@@ -84,7 +84,8 @@ async def test_pods_with_ids_of_their_own_share_none(target: PodmanTarget) -> No
     first, beside, other = [await started(target, pod) for pod in (made[0], made[0], made[1])]
     assert maps(first) == maps(beside) == IdRanges(users=(IdRange(0, 2048),), groups=(IdRange(0, 2048),))
     assert maps(other).users == (IdRange(0, 3000),)
-    assert len({owner(container) for container in (first, beside, other)}) == 2, "root of each pod is another user of the host"
+    owners = {owner(container) for container in (first, beside, other)}
+    assert len(owners) == 2, "root of each pod is another user of the host"
 
 
 async def test_when_there_are_no_more_ids_podman_says_so(target: PodmanTarget) -> None:
