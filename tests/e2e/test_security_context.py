@@ -409,7 +409,9 @@ def test_a_pod_with_ids_of_its_own_is_probed_published_and_stopped(agent: Agent)
         readinessProbe={"httpGet": {"port": 8080}, "periodSeconds": 1},
         startupProbe={"exec": {"command": ["sh", "-c", "test $(id -u) = 0"]}, "periodSeconds": 1},
     )
-    agent.run(pod("own-server", main, hostUsers=False))
+    debug = says("debug", "ps -o args", runAsUser=1000) | {"targetContainerName": "main"}
+    agent.run(pod("own-server", main, hostUsers=False, ephemeralContainers=[debug]))
+    assert "httpd" in last_words(agent, "debug", "own-server")
     fetched = subprocess.run(
         ["busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{free_port}/"],
         capture_output=True,
