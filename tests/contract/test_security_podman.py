@@ -11,7 +11,7 @@ import pytest
 from ipc.api import PodSecurityContext
 from ipc.api.security import Capabilities
 from ipc.id_ranges import IdRange, IdRanges, merged
-from tests.contract.target import FOREVER, PodmanTarget, container_spec, pod_spec
+from tests.contract.target import DEADLINE_S, FOREVER, PodmanTarget, container_spec, eventually, pod_spec
 from tests.podman_service import PodmanService
 from tests.unit.workers import pods
 from workers.capabilities import KNOWN, capability_changes
@@ -88,6 +88,21 @@ async def test_pods_with_ids_of_their_own_share_none(target: PodmanTarget) -> No
     assert len(owners) == 2, "root of each pod is another user of the host"
 
 
+async def test_only_podman_tells_how_a_container_with_ids_of_its_own_has_ended(target: PodmanTarget) -> None:
+    """Its bundle belongs to its own root: neither how it ended nor how a command is begun can be read there."""
+    pod = await target.runtime.create_pod(pod_spec(target, **own_ids()))
+    container = await started(target, pod)
+    assert (await target.runtime.exec_container(container.id, ("id", "-u"), DEADLINE_S)).output == b"0\n"
+    await target.runtime.kill_container(container.id, "KILL")
+
+    async def look() -> InspectedContainer:
+        assert target.runtime.recorded_end(container) is None
+        return await target.runtime.inspect_container(container.id)
+
+    ended = await eventually(look, lambda found: found.state in ("stopped", "exited"))
+    assert ended.exit_code == 137
+
+
 async def test_when_there_are_no_more_ids_podman_says_so(target: PodmanTarget) -> None:
     with pytest.raises(RuntimeCallError, match=r"(?i)not (find )?enough (available|unused) IDs"):
         await target.runtime.create_pod(pod_spec(target, **own_ids(OUT_OF_REACH)))
@@ -113,6 +128,6 @@ async def test_what_a_sandbox_is_made_with_is_not_its_members(target: PodmanTarg
     container = await started(target, pod, seccomp_profile_path="unconfined")
     assert status(container)["Seccomp"] == ["0"]
     shown = await target.runtime.exec_container(
-        container.id, ("cat", "/proc/sys/net/ipv4/ip_unprivileged_port_start"), 20.0
+        container.id, ("cat", "/proc/sys/net/ipv4/ip_unprivileged_port_start"), DEADLINE_S
     )
     assert shown.output == b"99\n"

@@ -406,8 +406,8 @@ def test_a_pod_with_ids_of_its_own_is_probed_published_and_stopped(agent: Agent)
     main = container(
         script=SERVE,
         ports=[{"containerPort": 8080, "hostPort": free_port, "hostIP": "127.0.0.1"}],
-        readinessProbe={"httpGet": {"port": 8080}, "periodSeconds": 1},
-        startupProbe={"exec": {"command": ["sh", "-c", "test $(id -u) = 0"]}, "periodSeconds": 1},
+        readinessProbe={"httpGet": {"port": 8080}, "periodSeconds": 1, "timeoutSeconds": 10},
+        startupProbe={"exec": {"command": ["sh", "-c", "test $(id -u) = 0"]}, "periodSeconds": 1, "timeoutSeconds": 10},
     )
     debug = says("debug", "ps -o args", runAsUser=1000) | {"targetContainerName": "main"}
     agent.run(pod("own-server", main, hostUsers=False, ephemeralContainers=[debug]))
@@ -445,7 +445,7 @@ def test_probes_and_hooks_run_with_the_containers_context(agent: Agent) -> None:
     main = container(
         script=STAY,
         securityContext=context,
-        readinessProbe={**check, "periodSeconds": 1},
+        readinessProbe={**check, "periodSeconds": 1, "timeoutSeconds": 10},
         lifecycle={"postStart": check},
     )
     agent.run(pod("checked", main, securityContext={"runAsUser": 1000, "runAsGroup": 2000, "runAsNonRoot": True}))
