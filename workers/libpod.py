@@ -126,6 +126,7 @@ class _InspectContainer(_Wire, frozen=True):
     config: _Config | None = None
     host_config: _HostConfig | None = None
     network_settings: _NetworkSettings | None = None
+    oci_config_path: str = msgspec.field(default="", name="OCIConfigPath")
 
 
 class _InspectPodMember(_Wire, frozen=True):
@@ -251,6 +252,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         ips=_ips(wire.network_settings),
         log_path=log_config.path if log_config else "",
         stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
+        config_path=wire.oci_config_path,
     )
 
 

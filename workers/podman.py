@@ -29,6 +29,7 @@ from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.execs import Execs
 from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
+from workers.oci_config import read_user
 from workers.pidfd import wait_ended
 from workers.registry_logins import LoginsError, read_logins
 from workers.runtime import (
@@ -127,7 +128,8 @@ class PodmanRuntime:
     async def inspect_container(self, id: str) -> InspectedContainer:
         path = f"containers/{_name(id)}/json"
         found = await self._inspect("inspect container", path, libpod.decode_container)
-        return msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found))
+        user = read_user(found.config_path)
+        return msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found), user=user)
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         try:

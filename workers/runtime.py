@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from ipc.api import LinuxContainerUser
 from ipc.id_ranges import IdRanges
 
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
@@ -115,6 +116,10 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """Of the image's manifest, ``sha256:...``."""
     start_ticks: int = 0
     """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the look."""
+    config_path: str = ""
+    """The file in which the OCI runtime was told of it; empty before its first start."""
+    user: LinuxContainerUser | None = None
+    """As whom its first process was begun, when that can be read."""
 
 
 class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):

@@ -183,6 +183,12 @@ def test_user_and_groups_of_the_pod(agent: Agent) -> None:
     assert ids(told(agent, "user-alone")) == ("1000", "0", ["0"])
 
 
+def test_the_status_says_as_whom_a_container_was_begun(agent: Agent) -> None:
+    last_words(agent, "of-pod")
+    user = container_status(agent.pods()["ids"], "of-pod")["user"]
+    assert user == {"linux": {"uid": 1000, "gid": 2000, "supplementalGroups": [2000, 3000, 4000]}}
+
+
 def test_user_and_group_of_the_container_count_before_the_pods(agent: Agent) -> None:
     assert ids(told(agent, "of-container")) == ("1001", "2001", ["2001", "3000", "4000"])
     assert ids(told(agent, "group-alone"))[:2] == ("0", "2000"), "the user is the image's"
