@@ -125,9 +125,9 @@ async def _place(
     """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
     target_pid = await _target_pid(run, container)
     try:
-        user = await find_user(run, pod, container)
         environment = make_environment(container, await _environment_sources(run, pod))
         mounts = make_mounts(container, run.volumes, environment)
+        user = await find_user(run, pod, container)
     except ConfigError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
