@@ -90,7 +90,7 @@ def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
 
     conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
-    None as well for a container of a pod with ids of its own, whose bundle is not open to us: Podman has to say it.
+    None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
     """
     words = monitor_words(container.conmon_pid)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")

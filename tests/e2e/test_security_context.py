@@ -185,8 +185,8 @@ def test_user_and_groups_of_the_pod(agent: Agent) -> None:
 
 def test_the_status_says_as_whom_a_container_was_begun(agent: Agent) -> None:
     last_words(agent, "of-pod")
-    user = container_status(agent.pods()["ids"], "of-pod")["user"]
-    assert user == {"linux": {"uid": 1000, "gid": 2000, "supplementalGroups": [2000, 3000, 4000]}}
+    user = container_status(agent.pods()["ids"], "of-pod")["user"]["linux"]
+    assert (user["uid"], user["gid"], sorted(user["supplementalGroups"])) == (1000, 2000, [2000, 3000, 4000])
 
 
 def test_user_and_group_of_the_container_count_before_the_pods(agent: Agent) -> None:
