@@ -84,7 +84,7 @@ def _masks(context: SecurityContext) -> dict[str, Any]:
 
 
 def _rights(context: SecurityContext) -> dict[str, Any]:
-    """Podman refuses changes of what a privileged container has; it has all."""
+    """A privileged container has every capability, whatever is added."""
     if context.privileged:
         return {"privileged": True}
     return capability_changes(context.capabilities) if context.capabilities is not None else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -388,6 +389,14 @@ def test_pods_with_ids_of_their_own(agent: Agent) -> None:
     taken = [range(start, start + count) for _, start, count in (first, other)]
     assert not set(taken[0]) & set(taken[1])
     assert ranges(agent, "shared", "main")[0] != first
+
+
+def test_a_pod_with_more_ids_than_there_are_says_so_and_goes(agent: Agent) -> None:
+    agent.write(once("too-high", says("too-high", runAsUser=2_000_000), hostUsers=False))
+    agent.until(lambda: "FailedCreatePodSandBox" in agent.reasons("too-high"), "its sandbox is not made")
+    assert re.search("enough (available|unused) IDs", agent.reasons("too-high")["FailedCreatePodSandBox"])
+    agent.remove("too-high")
+    agent.until_gone(["too-high"])
 
 
 def ranges(agent: Agent, name: str, of: str) -> list[tuple[int, ...]]:
