@@ -194,6 +194,12 @@ class Runtime(Protocol):
     async def version(self) -> str:
         """GET _ping: the libpod API version; proves that the service answers."""
 
+    async def id_ranges(self) -> IdRanges:
+        """GET info: the ids of the user namespace that containers run in.
+
+        Podman is asked once, because it takes 0.4 s over it; for other ids it has to be started anew itself.
+        """
+
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
         """GET pods/json, ours only; with a uid only those that carry it, which is as cheap as an inspect."""
 
@@ -269,12 +275,6 @@ class Runtime(Protocol):
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
-
-    async def id_ranges(self) -> IdRanges:
-        """GET info: the ids of the user namespace that containers run in.
-
-        Podman is asked once, because it takes 0.4 s over it; for other ids it has to be started anew itself.
-        """
 
     async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
         """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.
