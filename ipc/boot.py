@@ -43,6 +43,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
     node: NodeResources = NodeResources()
+    seccomp_default: bool = True
+    """Whether a container that chooses no seccomp profile runs under Podman's."""
+    seccomp_dir: str = ""
+    """Where the profiles of type Localhost lie."""
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     max_mutations: int = 4

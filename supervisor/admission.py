@@ -14,8 +14,10 @@ from typing import Final
 import msgspec
 
 from ipc.api import Pod, Support, unsupported_fields
+from supervisor.apparmor import APPARMOR, apparmor_problem
 from supervisor.settings import Settings
 from supervisor.sources.types import pod_key
+from supervisor.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 
 HOST_OS: Final = "linux"
 OS_LABEL: Final = "kubernetes.io/os"
@@ -104,6 +106,16 @@ def _ports(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | No
     return None
 
 
+def _sysctls(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    message = forbidden_sysctl(pod, settings.allowed_unsafe_sysctls)
+    return Rejected(SYSCTL_FORBIDDEN, message) if message else None
+
+
+def _apparmor(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+    message = apparmor_problem(pod)
+    return Rejected(APPARMOR, message) if message else None
+
+
 def _warnings(pod: Pod) -> tuple[str, ...]:
     findings = unsupported_fields(pod)
     return tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
@@ -113,4 +125,4 @@ def _predicate_failed(predicate: str, why: str) -> Rejected:
     return Rejected(predicate, f"Predicate {predicate} failed: {why}")
 
 
-_CHECKS: Final[tuple[Check, ...]] = (_os_label, _number_of_pods, _node_name, _ports)
+_CHECKS: Final[tuple[Check, ...]] = (_sysctls, _os_label, _number_of_pods, _node_name, _ports, _apparmor)

@@ -7,6 +7,7 @@ such a file, `resolved_settings` says what it means on a host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -15,6 +16,7 @@ import msgspec
 from ipc.boot import WorkerSettings
 from ipc.container_gc import GcPolicy
 from supervisor.durations import format_duration, parse_duration
+from supervisor.sysctl_allowlist import pattern_problem
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
 KIND: Final = "RootletConfiguration"
@@ -24,6 +26,8 @@ BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.image_rights`)."""
+SECCOMP_DIR: Final = "seccomp"
+"""Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
 """Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
 
@@ -61,6 +65,12 @@ class Pattern(msgspec.Struct, frozen=True):
 
     regex: str
     says: str
+
+
+class Each(msgspec.Struct, frozen=True):
+    """What may be wrong with each item of a list, in words."""
+
+    problem: Callable[[str], str | None]
 
 
 def seconds(text: str) -> Seconds:
@@ -146,6 +156,8 @@ class Settings(_Section, frozen=True, kw_only=True):
     max_manifest_bytes: Annotated[Bytes, Range(1 << 10, 16 << 20)] = Bytes(1 << 20)
     node_status_update_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("10s")
     runtime_request_timeout_s: Annotated[Seconds, _between("1s", "1h")] = seconds("2m")
+    seccomp_default: bool = True
+    allowed_unsafe_sysctls: Annotated[tuple[str, ...], Each(pattern_problem)] = ()
     image_pull_timeout_s: Annotated[Seconds, _between("1s", "24h")] = seconds("30m")
     container_runtime_endpoint: str = ""
     podman: PodmanSettings = PodmanSettings()
@@ -185,6 +197,8 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
         memory_dir=str(settings.memory_dir / PODS_DIR),
+        seccomp_default=settings.seccomp_default,
+        seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         max_mutations=settings.podman.max_concurrent_mutations,

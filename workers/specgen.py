@@ -20,6 +20,7 @@ from workers.container_resources import container_resources
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.sandbox_namespaces import sandbox_namespaces
+from workers.seccomp import SeccompSettings
 from workers.security_context import container_security, sandbox_security
 from workers.signal_names import signal_number
 from workers.volumes.mounts import Mounts
@@ -84,6 +85,9 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     mounts: Mounts = Mounts()
     node: NodeResources = NodeResources()
+    user: str = ""
+    """As whom it runs (`workers.container_user`); empty leaves that to the image."""
+    seccomp: SeccompSettings = SeccompSettings()
     termination_log: Path | None = None
     """The file on the host in which it leaves its termination message."""
     target_pid: int = 0
@@ -115,7 +119,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         ),
         **_stop_signal(container),
         **_pid_namespace(place),
-        **container_security(pod, container),
+        **container_security(pod, container, place.user, place.seccomp),
         **container_resources(pod, container, place.node),
         **_ON_ITS_OWN_NOTHING,
     }

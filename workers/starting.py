@@ -20,6 +20,7 @@ from workers.config_error import ConfigError
 from workers.decision import ContainerStart
 from workers.environment import EnvironmentSources, make_environment
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
+from workers.identity import find_user
 from workers.image_reference import parse_image_reference
 from workers.images import FindLogins, ImageError
 from workers.pull_secrets import PullSecretError, check_pull_secret, logins_for
@@ -150,6 +151,7 @@ async def _place(
     try:
         environment = make_environment(container, await _environment_sources(run, pod))
         mounts = make_mounts(container, run.volumes, environment)
+        user = await find_user(run, pod, container)
     except ConfigError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
@@ -166,6 +168,8 @@ async def _place(
         environment=environment,
         mounts=mounts,
         node=run.context.node,
+        user=user,
+        seccomp=run.context.seccomp,
         termination_log=termination_log,
         target_pid=target_pid,
     )

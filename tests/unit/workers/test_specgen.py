@@ -106,6 +106,7 @@ def test_a_container() -> None:
         "sdnotifyMode": "ignore",
         "systemd": "false",
         "image_volume_mode": "ignore",
+        "mask": ["/proc/asound", "/proc/interrupts", "/sys/devices/virtual/powercap"],
     }
 
 

@@ -305,7 +305,7 @@ CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
                 "procMount": "Unmasked",
                 "privileged": True,
                 "allowPrivilegeEscalation": False,
-                "capabilities": {"add": ["SYS_ADMIN"]},
+                "capabilities": {"add": ["CAP_SYS_ADMIN"]},
             }
         },
         [
@@ -316,7 +316,7 @@ CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
             f'{MAIN}.securityContext: Invalid value: "allowPrivilegeEscalation": '
             "may not be false when privileged is true",
             f'{MAIN}.securityContext: Invalid value: "allowPrivilegeEscalation": '
-            "may not be false when capabilities.add holds SYS_ADMIN",
+            "may not be false when capabilities.add holds CAP_SYS_ADMIN",
         ],
     ),
     ("no rights", {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}, []),
