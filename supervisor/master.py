@@ -64,6 +64,7 @@ from supervisor.dialogue import (
 )
 from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
+from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_health import PodmanHealth
 from supervisor.podman_service import PodmanService
 from supervisor.probe_memory import ProbeMemory
@@ -106,7 +107,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        host = host_ip()
+        host, node = host_ip(), node_resources(read_machine(settings.state_dir))
         self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
@@ -125,7 +126,7 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), host),
+            lambda: worker_settings(self._settings, str(self._service.socket), host, node),
         )
         self._requests = AdminRequests(self, self._desired, self._crew, self._spawn)
         self._started_at = self._clock.now().wall
