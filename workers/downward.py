@@ -92,6 +92,7 @@ _FIELDS: Final[Mapping[str, Callable[[Pod, Whereabouts], str]]] = {
     "metadata.namespace": lambda pod, where: pod.metadata.namespace,
     "metadata.uid": lambda pod, where: pod.metadata.uid,
     "spec.nodeName": lambda pod, where: pod.spec.node_name or where.node_name,
+    "spec.host": lambda pod, where: pod.spec.node_name or where.node_name,
     "spec.serviceAccountName": lambda pod, where: pod.spec.service_account_name,
     "status.hostIP": lambda pod, where: next(iter(where.host_ips), ""),
     "status.hostIPs": lambda pod, where: ",".join(where.host_ips),
