@@ -114,6 +114,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         ),
         **_stop_signal(container),
         **_pid_namespace(place),
+        **_host_name(pod),
         **container_security(pod, container),
         **container_resources(pod, container, place.node),
         **_ON_ITS_OWN_NOTHING,
@@ -155,6 +156,13 @@ def _pid_namespace(place: ContainerPlace) -> dict[str, Any]:
     """By its path, as CRI runtimes do. Named by its container instead, the other one would be a dependency for Podman:
     started with this one when it has ended, and not removable before this one."""
     return {"pidns": {"nsmode": "path", "value": f"/proc/{place.target_pid}/ns/pid"}} if place.target_pid else {}
+
+
+def _host_name(pod: Pod) -> dict[str, Any]:
+    """The sandbox's, in a namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins
+    over the manifest's and the image's, with which many a server says where it listens."""
+    name = sandbox_namespaces(pod).get("hostname")
+    return {"utsns": {"nsmode": "private"}, "hostname": name} if name else {}
 
 
 _ON_ITS_OWN_NOTHING: Final = {

@@ -26,7 +26,9 @@ OBJECTS = ConfigObjects(
 
 
 def container(*env: Mapping[str, Any], name: str = "main", **fields: Any) -> Container:
-    return msgspec.convert({"name": name, "image": pods.IMAGE, "args": ["sleep", "1000"], "env": env, **fields}, Container)
+    return msgspec.convert(
+        {"name": name, "image": pods.IMAGE, "args": ["sleep", "1000"], "env": env, **fields}, Container
+    )
 
 
 def field(name: str, path: str) -> dict[str, Any]:

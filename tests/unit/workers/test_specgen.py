@@ -85,6 +85,8 @@ def test_a_container() -> None:
         "entrypoint": ["sh", "-c"],
         "command": ["exit"],
         "env": {"A": "b"},
+        "utsns": {"nsmode": "private"},
+        "hostname": "web",
         "terminal": False,
         "stdin": False,
         "labels": {
@@ -144,6 +146,11 @@ def test_command_and_args_see_the_environment(
     place = msgspec.structs.replace(PLACE, environment={"A": "a b", "EMPTY": ""})
     spec = container_spec(of, of.spec.containers[0], place)
     assert {key: spec[key] for key in ("entrypoint", "command") if key in spec} == expected
+
+
+def test_in_the_hosts_network_a_container_has_the_hosts_name() -> None:
+    of = pod(container("main"), host_network=True, hostname="ignored")
+    assert not {"utsns", "hostname"} & container_spec(of, of.spec.containers[0], PLACE).keys()
 
 
 def test_the_file_for_the_last_message_is_mounted_where_the_manifest_says() -> None:
