@@ -25,7 +25,7 @@ def expand_all(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
     return [expand(word, values) for word in words]
 
 
-def expand_sub_path(expression: str, values: Mapping[str, str]) -> str:
+def expand_sub_path_expr(expression: str, values: Mapping[str, str]) -> str:
     """A subPathExpr (ExpandContainerVolumeMounts). Raises ConfigError for what has no value, or an empty one."""
     missing: set[str] = set()
 

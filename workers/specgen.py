@@ -82,6 +82,8 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     backoff_s: float
     log_file: Path
+    hostname: str = ""
+    """The sandbox's; empty when that has the host's."""
     environment: Mapping[str, str] = {}
     mounts: Mounts = Mounts()
     node: NodeResources = NodeResources()
@@ -114,7 +116,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         ),
         **_stop_signal(container),
         **_pid_namespace(place),
-        **_host_name(pod),
+        **_host_name(place),
         **container_security(pod, container),
         **container_resources(pod, container, place.node),
         **_ON_ITS_OWN_NOTHING,
@@ -158,11 +160,10 @@ def _pid_namespace(place: ContainerPlace) -> dict[str, Any]:
     return {"pidns": {"nsmode": "path", "value": f"/proc/{place.target_pid}/ns/pid"}} if place.target_pid else {}
 
 
-def _host_name(pod: Pod) -> dict[str, Any]:
-    """The sandbox's, in a namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins
-    over the manifest's and the image's, with which many a server says where it listens."""
-    name = sandbox_namespaces(pod).get("hostname")
-    return {"utsns": {"nsmode": "private"}, "hostname": name} if name else {}
+def _host_name(place: ContainerPlace) -> dict[str, Any]:
+    """In a UTS namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins over
+    the manifest's and the image's, with which many a server says where it listens."""
+    return {"utsns": {"nsmode": "private"}, "hostname": place.hostname} if place.hostname else {}
 
 
 _ON_ITS_OWN_NOTHING: Final = {

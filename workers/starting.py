@@ -25,6 +25,7 @@ from workers.image_reference import parse_image_reference
 from workers.images import ImageError
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
+from workers.sandbox_namespaces import sandbox_namespaces
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
 from workers.termination_message import make_termination_log, termination_log
@@ -140,6 +141,7 @@ async def _place(
         attempt=start.attempt,
         backoff_s=start.backoff_s,
         log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
+        hostname=sandbox_namespaces(pod).get("hostname", ""),
         environment=environment,
         mounts=mounts,
         node=run.context.node,

@@ -13,7 +13,7 @@ from tests.kubelet_tables.translate import Json, convert, pod
 from workers.config_error import ConfigError
 from workers.downward import Whereabouts
 from workers.environment import EnvironmentSources, make_environment
-from workers.expansion import expand, expand_all, expand_sub_path
+from workers.expansion import expand, expand_all, expand_sub_path_expr
 
 _MASTER_SERVICE: Final = ("default", "kubernetes")
 _NO_SERVICE_IP: Final = ("", "None")
@@ -35,7 +35,7 @@ def _expand_command_and_args(case: Json) -> Result:
 def _expand_sub_path_expr(case: Json) -> Result:
     mount, values = convert(case["mount"], VolumeMount), _named(case["envs"])
     try:
-        return case.get("expected_subpath"), expand_sub_path(mount.sub_path_expr, values)
+        return case.get("expected_subpath"), expand_sub_path_expr(mount.sub_path_expr, values)
     except ConfigError as error:
         return case.get("error"), error.message
 

@@ -84,6 +84,7 @@ def test_the_address_of_a_sandbox_that_was_just_made(tmp_path: Path) -> None:
         done = await host.sync(of)
         assert (done.error, errors(done)) == ("", [])
         assert host.environments() == [{"IP": ADDRESS}, {"IPS": ADDRESS}]
+        assert {spec["hostname"] for spec in host.made} == {"web"}
 
     on_host(tmp_path, scenario)
 
@@ -120,6 +121,7 @@ def test_in_the_hosts_network_the_hosts_address_is_the_pods(tmp_path: Path) -> N
     async def scenario(host: WatchedHost) -> None:
         await host.sync(of)
         assert host.environments() == [{"IP": HOST_IP, "IPS": HOST_IP}]
+        assert "hostname" not in host.made[0], "nor a name of its own"
         assert host.looks == []
 
     on_host(tmp_path, scenario)

@@ -85,8 +85,6 @@ def test_a_container() -> None:
         "entrypoint": ["sh", "-c"],
         "command": ["exit"],
         "env": {"A": "b"},
-        "utsns": {"nsmode": "private"},
-        "hostname": "web",
         "terminal": False,
         "stdin": False,
         "labels": {
@@ -148,9 +146,11 @@ def test_command_and_args_see_the_environment(
     assert {key: spec[key] for key in ("entrypoint", "command") if key in spec} == expected
 
 
-def test_in_the_hosts_network_a_container_has_the_hosts_name() -> None:
-    of = pod(container("main"), host_network=True, hostname="ignored")
-    assert not {"utsns", "hostname"} & container_spec(of, of.spec.containers[0], PLACE).keys()
+def test_the_sandboxs_name_in_a_namespace_of_its_own() -> None:
+    of = pod(container("main"))
+    spec = container_spec(of, of.spec.containers[0], msgspec.structs.replace(PLACE, hostname="web"))
+    assert (spec["hostname"], spec["utsns"]) == ("web", {"nsmode": "private"})
+    assert not {"utsns", "hostname"} & spec_of().keys()
 
 
 def test_the_file_for_the_last_message_is_mounted_where_the_manifest_says() -> None:
