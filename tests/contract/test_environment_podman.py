@@ -149,7 +149,7 @@ async def test_what_podman_adds_gives_way(host: PodmanHost) -> None:
 @pytest.mark.parametrize(("env", "variable"), [((), "web"), (({"name": "HOSTNAME", "value": "::"},), "::")])
 async def test_the_host_name_and_the_variable(host: PodmanHost, env: tuple[dict[str, str], ...], variable: str) -> None:
     """Podman's own idea of the variable wins over the manifest's where containers share a UTS namespace."""
-    script = f"hostname; cat /etc/hostname; echo; {POLITE}"
+    script = f"hostname; echo $(cat /etc/hostname); {POLITE}"
     found = await environment(host, container(*env, args=["sh", "-c", script]))
     assert found["HOSTNAME"] == variable
     assert [line.split(" ", 3)[3] for line in host.log("main", 0).splitlines()] == ["web", "web", "ready"]
