@@ -49,6 +49,12 @@ def own(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name not in OF_PODMAN}
 
 
+def printed(agent: Agent, name: str) -> dict[str, str]:
+    """The environment of a container that is ``env`` itself: a shell passes on no names that are none of its own."""
+    agent.until(lambda: agent.row(name)[2:3] == ["Completed"], f"{name} has come to its end")
+    return own(dict(line.split("=", 1) for line in agent.cli("logs", name).out.splitlines()))
+
+
 def test_values_and_references(agent: Agent) -> None:
     env = [
         literal("A", "a"),
@@ -59,9 +65,7 @@ def test_values_and_references(agent: Agent) -> None:
         literal("EMPTY", ""),
     ]
     agent.write(pod("literals", container(command=["env"], env=env), restartPolicy="Never"))
-    agent.until(lambda: agent.row("literals")[2:3] == ["Completed"], "it has come to its end")
-    lines = agent.cli("logs", "literals").out.splitlines()
-    assert own(dict(line.split("=", 1) for line in lines)) == {
+    assert printed(agent, "literals") == {
         "A": "aa",
         "B": "ab $(LATER) $(A) $(NONE)",
         "LATER": "later",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import container, pod
-from tests.e2e.test_environment import TELL, literal, own, told
+from tests.e2e.test_environment import TELL, literal, own, printed, told
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -74,8 +74,9 @@ def test_whole_objects(agent: Agent) -> None:
         config_map("whole-too", A="second", OVERRIDDEN="of a map"),
         secret("whole", A=PASSWORD),
     )
-    agent.run(pod("whole", container(script=TELL, envFrom=froms, env=[literal("OVERRIDDEN", "$(A) $(S_A)")])))
-    assert own(told(agent, "whole")) == {
+    main = container(command=["env"], envFrom=froms, env=[literal("OVERRIDDEN", "$(A) $(S_A)")])
+    agent.write(pod("whole", main, restartPolicy="Never"))
+    assert printed(agent, "whole") == {
         "A": "second",
         "b.c-d": "dotted",
         "S_A": PASSWORD,
