@@ -47,13 +47,20 @@ class EnvironmentSources(msgspec.Struct, frozen=True, kw_only=True):
     """By name; for variables that are read from files."""
 
 
-def make_environment(container: Container, sources: EnvironmentSources) -> dict[str, str]:
-    """Name to value: what the container's definition adds to the environment of its image, or replaces there.
+class Environment(dict[str, str]):
+    """Name to value. Its repr says the names only: some values are of Secrets."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self))})"
+
+
+def make_environment(container: Container, sources: EnvironmentSources) -> Environment:
+    """What the container's definition adds to the environment of its image, or replaces there.
 
     ``envFrom`` comes first, in order; then ``env``, in order, each of which sees those before it. Of two values of a
     name the last one counts. Raises ConfigError.
     """
-    environment: dict[str, str] = {}
+    environment = Environment()
     for source in container.env_from:
         environment.update(_all_keys(source, sources))
     for variable in container.env:

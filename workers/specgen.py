@@ -103,7 +103,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         "pod": place.sandbox_id,
         "image": place.image,
         "labels": _container_labels(pod, container, place),
-        "env": place.environment,
+        "env": dict(place.environment),
         "terminal": container.tty,
         "stdin": container.stdin,
         "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},

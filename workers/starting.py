@@ -26,6 +26,7 @@ from workers.images import ImageError
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.sandbox_namespaces import sandbox_namespaces
+from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
 from workers.termination_message import make_termination_log, termination_log
@@ -115,7 +116,8 @@ async def _create(
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
+        message = without_secrets(error.message, run.request.objects)
+        raise await _failed(run, container, CREATE_CONTAINER_ERROR, message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
 
@@ -264,9 +266,10 @@ async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> 
 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
     """To be raised; the attempt counts as one that has ended."""
+    message = without_secrets(error.message, run.request.objects)
     if error.kind is not ErrorKind.NOT_FOUND:
-        start_error.write(pod_logs.log_file(run.logs, container.name, attempt), error.message)
-    return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
+        start_error.write(pod_logs.log_file(run.logs, container.name, attempt), message)
+    return await _failed(run, container, RUN_CONTAINER_ERROR, message)
 
 
 async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:

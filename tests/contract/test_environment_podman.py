@@ -122,6 +122,18 @@ async def test_a_command_that_is_empty_runs_none_of_its_arguments(host: PodmanHo
     assert "ran" not in host.log("main", 0)
 
 
+async def test_an_error_does_not_tell_a_secret_in_the_command(host: PodmanHost) -> None:
+    """The OCI runtime's words have it in them."""
+    word = "hunter22"
+    secret = value_from("WORD", secretKeyRef={"name": "s", "key": "word"})
+    objects = ConfigObjects(secrets={"s": Secret(data={"word": word.encode()})})
+    done = await host.sync(host.pod(container(secret, command=["/bin/$(WORD)"], args=[])), objects=objects)
+    (failed,) = (result for result in done.results if result.error)
+    assert failed.error == "RunContainerError"
+    assert "/bin/<secret>" in failed.message
+    assert word not in repr((done, host.events, await host.observe(host.uid)))
+
+
 @pytest.fixture
 def image_with_environment() -> Iterator[str]:
     name = "localhost/rootlet-test-environment:1"

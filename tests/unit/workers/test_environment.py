@@ -96,6 +96,12 @@ def test_what_comes_from_elsewhere_is_not_expanded() -> None:
     assert environment(*env) == {"A": "a", "MAP": "$(A)", "SECRET": "of s", "REF": "$(A)/of s"}
 
 
+def test_no_repr_has_a_value() -> None:
+    found = environment(value_from("PASSWORD", secretKeyRef={"name": "s", "key": "A"}), literal("B", "$(PASSWORD)"))
+    assert repr(found) == "Environment('PASSWORD', 'B')"
+    assert "of s" not in repr(OBJECTS)
+
+
 # --- what is not there -------------------------------------------------------------------------------------------
 
 

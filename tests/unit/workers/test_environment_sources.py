@@ -14,7 +14,7 @@ from ipc.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
 from tests.unit.workers import pods
 from tests.unit.workers.sync_harness import FakeHost
-from workers.runtime import InspectedContainer, SpecDict
+from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError, SpecDict
 
 ADDRESS = "10.88.0.7"
 HOST_IP = "192.0.2.1"
@@ -177,5 +177,29 @@ def test_a_secret_is_in_the_environment_and_nowhere_else(tmp_path: Path) -> None
         assert host.environments() == [{"PASSWORD": PASSWORD}]
         elsewhere = [{key: value for key, value in spec.items() if key != "env"} for spec in host.made]
         assert PASSWORD not in repr((done, host.events, elsewhere, await host.observe(pods.UID)))
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_secret_that_the_runtime_repeats_is_told_to_nobody(tmp_path: Path) -> None:
+    """An error of the OCI runtime has the command's first word in it."""
+    secret = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "PASSWORD"}}}
+    of = pods.pod(container(secret, command=["/bin/$(PASSWORD)"], args=[]))
+
+    async def scenario(host: WatchedHost) -> None:
+        start = host.runtime.start_container
+
+        async def start_container(id: str) -> None:
+            if not host.made:  # the sandbox's
+                return await start(id)
+            (word,) = host.made[-1]["entrypoint"]
+            raise RuntimeCallError(ErrorKind.COMMAND, "start", f"crun: executable file `{word}` not found")
+
+        host.runtime.start_container = start_container  # type: ignore[method-assign]
+        done = await host.sync(of, objects=OBJECTS)
+        assert errors(done) == [("RunContainerError", "crun: executable file `/bin/<secret>` not found")]
+        seen = await host.observe(pods.UID)
+        assert "/bin/<secret>" in seen.containers[0].error, "what the next look finds"
+        assert PASSWORD not in repr((done, host.events, seen))
 
     on_host(tmp_path, scenario)
