@@ -23,6 +23,9 @@ MAX_EXPONENT: Final = 64
 MAX_BINARY_VALUE: Final = 2**63 - 1
 """Amounts with a binary suffix are capped here, as upstream does."""
 
+MAX_UNITS: Final = 2**63 - 1
+"""What does not fit into 64 bits is told as this."""
+
 _PATTERN: Final = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d+))?", re.ASCII)
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL_SUFFIXES: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
@@ -142,3 +145,13 @@ def add(left: Amount, right: Amount) -> Amount:
 def larger(left: Amount, right: Amount) -> Amount:
     """The first of two that are equal."""
     return right if right.value > left.value else left
+
+
+def in_units(amount: Fraction, divisor: Fraction) -> int:
+    """How many of them, rounded up; no divisor is 1.
+
+    Source: pkg/api/v1/resource/helpers.go, convertQuantityToString.
+    """
+    if amount <= 0 or divisor < 0:
+        return 0
+    return min(math.ceil(amount / (divisor or 1)), MAX_UNITS)

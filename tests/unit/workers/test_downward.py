@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from ipc.api import EnvVar, Pod, ResourceFieldSelector, ResourceRequirements
+from ipc.api.quantity import MAX_UNITS
 from ipc.node_resources import NodeResources
 from tests.unit.workers.pods import UID, container, pod
 from workers.config_error import ConfigError
 from workers.downward import (
-    MAX_VALUE,
     Whereabouts,
     asks_for_pod_ips,
     field_value,
@@ -183,4 +183,4 @@ def test_no_resource(resource: str) -> None:
 
 
 def test_a_value_fits_into_64_bits() -> None:
-    assert told("limits.memory", limits={"memory": "100E"}) == str(MAX_VALUE)
+    assert told("limits.memory", limits={"memory": "100E"}) == str(MAX_UNITS)
