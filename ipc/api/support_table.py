@@ -44,6 +44,8 @@ _NA: Final = Support.NOT_APPLICABLE
 
 _ONE_NODE: Final = "there is one node and no scheduler"
 _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of the container on"
+_AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
+_VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
@@ -201,13 +203,57 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].name", _YES),
     FieldSupport("spec.containers[*].image", _YES),
     FieldSupport("spec.containers[*].imagePullPolicy", _YES),
-    FieldSupport("spec.containers[*].command", _YES),
-    FieldSupport("spec.containers[*].args", _YES),
+    FieldSupport(
+        "spec.containers[*].command",
+        _YES,
+        tests=("e2e/test_environment.py::test_commands_and_arguments_see_them",),
+    ),
+    FieldSupport(
+        "spec.containers[*].args", _YES, tests=("e2e/test_environment.py::test_commands_and_arguments_see_them",)
+    ),
     FieldSupport("spec.containers[*].workingDir", _YES),
-    FieldSupport("spec.containers[*].env[*].name", _YES),
-    FieldSupport("spec.containers[*].env[*].value", _YES),
-    FieldSupport("spec.containers[*].env[*].valueFrom", _NO, "the variable would be missing"),
-    FieldSupport("spec.containers[*].envFrom", _NO, "the variables would be missing"),
+    FieldSupport(
+        "spec.containers[*].env[*].name", _YES, tests=("e2e/test_environment.py::test_values_and_references",)
+    ),
+    FieldSupport(
+        "spec.containers[*].env[*].value", _YES, tests=("e2e/test_environment.py::test_values_and_references",)
+    ),
+    FieldSupport(
+        f"{_VALUE_FROM}.fieldRef",
+        _YES,
+        tests=(
+            "e2e/test_environment.py::test_fields_of_the_pod",
+            "e2e/test_environment.py::test_the_address_in_the_hosts_network",
+        ),
+    ),
+    FieldSupport(f"{_VALUE_FROM}.resourceFieldRef", _YES, tests=("e2e/test_environment.py::test_resources",)),
+    FieldSupport(
+        f"{_VALUE_FROM}.configMapKeyRef",
+        _NOTE,
+        _AT_START,
+        tests=("e2e/test_environment_objects.py::test_keys_of_objects",),
+    ),
+    FieldSupport(
+        f"{_VALUE_FROM}.secretKeyRef",
+        _NOTE,
+        _AT_START,
+        tests=("e2e/test_environment_objects.py::test_keys_of_objects",),
+    ),
+    FieldSupport(
+        f"{_VALUE_FROM}.fileKeyRef",
+        _NOTE,
+        "the agent's user has to be able to read the file: its owner is root of the container, or others may",
+        tests=("e2e/test_environment_objects.py::test_variables_of_a_file",),
+    ),
+    FieldSupport(
+        "spec.containers[*].envFrom",
+        _NOTE,
+        _AT_START,
+        tests=(
+            "e2e/test_environment_objects.py::test_whole_objects",
+            "e2e/test_environment_objects.py::test_a_change_of_an_object_reaches_the_next_life_only",
+        ),
+    ),
     FieldSupport("spec.containers[*].ports[*].name", _YES),
     FieldSupport("spec.containers[*].ports[*].containerPort", _NOTE, "tells, and publishes only with a hostPort"),
     FieldSupport("spec.containers[*].ports[*].hostPort", _NOTE, "a rootless host has no ports below 1024 to give"),
