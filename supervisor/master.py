@@ -67,6 +67,7 @@ from supervisor.doctor.findings import Level
 from supervisor.doctor.host import gather
 from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
+from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_health import PodmanHealth
 from supervisor.podman_service import PodmanService
 from supervisor.probe_memory import ProbeMemory
@@ -110,7 +111,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        host = host_ip()
+        host, node = host_ip(), node_resources(read_machine(settings.state_dir))
         self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
@@ -129,7 +130,7 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), host),
+            lambda: worker_settings(self._settings, str(self._service.socket), host, node),
         )
         self._requests = AdminRequests(self, self._desired, self._crew, self._spawn)
         self._started_at = self._clock.now().wall

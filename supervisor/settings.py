@@ -14,6 +14,7 @@ import msgspec
 
 from ipc.boot import WorkerSettings
 from ipc.container_gc import GcPolicy
+from ipc.node_resources import NodeResources
 from supervisor.durations import format_duration, parse_duration
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
@@ -172,7 +173,12 @@ class Settings(_Section, frozen=True, kw_only=True):
         return self.admin_socket.with_suffix(".dial.sock")
 
 
-def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -> WorkerSettings:
+_UNKNOWN_NODE: Final = NodeResources()
+
+
+def worker_settings(
+    settings: Settings, podman_socket: str, host_ip: str = "", node: NodeResources = _UNKNOWN_NODE
+) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
         instance=settings.instance_name,
@@ -180,6 +186,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         podman_socket=podman_socket,
         dialer_socket=str(settings.dialer_socket),
         host_ip=host_ip,
+        node=node,
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),

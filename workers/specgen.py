@@ -17,6 +17,7 @@ from ipc.hashing import hash_in, sandbox_hash
 from ipc.node_resources import NodeResources
 from workers import labels
 from workers.container_resources import container_resources
+from workers.expansion import expand_all
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.sandbox_namespaces import sandbox_namespaces
@@ -93,8 +94,7 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
 def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
     """Body of POST containers/create.
 
-    ``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
-    and command do the same.
+    The environment of the image lies below that of the place: Podman joins them.
     """
     return {
         "name": container_name(pod, container.name, place.attempt),
@@ -106,8 +106,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         "stdin": container.stdin,
         "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},
         **_given(
-            entrypoint=container.command,
-            command=container.args,
+            **_process(container, place),
             work_dir=container.working_dir,
             mounts=_binds(container, place),
             volumes=place.mounts.volumes,
@@ -115,10 +114,21 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         ),
         **_stop_signal(container),
         **_pid_namespace(place),
+        **_host_name(pod),
         **container_security(pod, container),
         **container_resources(pod, container, place.node),
         **_ON_ITS_OWN_NOTHING,
     }
+
+
+def _process(container: Container, place: ContainerPlace) -> dict[str, list[str]]:
+    """``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
+    and command do the same. But for an entrypoint of one empty word, which Podman takes for none: it would run the
+    first argument."""
+    command, args = expand_all(container.command, place.environment), expand_all(container.args, place.environment)
+    if command == [""]:
+        return {"entrypoint": command + args, "command": []}
+    return {"entrypoint": command, "command": args}
 
 
 def _binds(container: Container, place: ContainerPlace) -> list[Mapping[str, Any]]:
@@ -146,6 +156,13 @@ def _pid_namespace(place: ContainerPlace) -> dict[str, Any]:
     """By its path, as CRI runtimes do. Named by its container instead, the other one would be a dependency for Podman:
     started with this one when it has ended, and not removable before this one."""
     return {"pidns": {"nsmode": "path", "value": f"/proc/{place.target_pid}/ns/pid"}} if place.target_pid else {}
+
+
+def _host_name(pod: Pod) -> dict[str, Any]:
+    """The sandbox's, in a namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins
+    over the manifest's and the image's, with which many a server says where it listens."""
+    name = sandbox_namespaces(pod).get("hostname")
+    return {"utsns": {"nsmode": "private"}, "hostname": name} if name else {}
 
 
 _ON_ITS_OWN_NOTHING: Final = {

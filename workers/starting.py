@@ -18,7 +18,8 @@ from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
 from workers.decision import ContainerStart
-from workers.environment import EnvironmentSources, make_environment
+from workers.environment import make_environment
+from workers.environment_sources import environment_sources
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.image_reference import parse_image_reference
 from workers.images import FindLogins, ImageError
@@ -148,9 +149,9 @@ async def _place(
     """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
     target_pid = await _target_pid(run, container)
     try:
-        environment = make_environment(container, await _environment_sources(run, pod))
+        environment = make_environment(container, await environment_sources(run, pod, container, sandbox_id))
         mounts = make_mounts(container, run.volumes, environment)
-    except ConfigError as error:
+    except (ConfigError, RuntimeCallError) as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
         termination_log = _termination_log(run, container, start.attempt)
@@ -168,18 +169,6 @@ async def _place(
         node=run.context.node,
         termination_log=termination_log,
         target_pid=target_pid,
-    )
-
-
-async def _environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
-    """Raises SyncEnded."""
-    return EnvironmentSources(
-        pod=pod,
-        objects=run.request.objects,
-        node_name=run.context.node_name,
-        host_ip=run.context.host_ip,
-        node=run.context.node,
-        volumes=run.volumes,
     )
 
 
