@@ -70,6 +70,7 @@ class Dispatcher:
         self._lives.end(life)
         self._parts.looks.forget(life.uid)
         self._parts.queue.remove(life.uid)
+        self._parts.usage.drop(life.uid)
         self._parts.suspects.forget(life.uid)
         self._out.send_all(self._parts.probing.forget(life.uid))
         self._out.to_node(Untrack(uid=life.uid))

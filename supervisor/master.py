@@ -112,7 +112,8 @@ class Master:
         self._service = service
         self._clock = SystemClock()
         host, node = host_ip(), node_resources(read_machine(settings.state_dir))
-        self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
+        rows = settings.max_pods + SPARE_ROWS
+        self._loop = SyncLoop(settings, settings.workers.count, rows, host, random.Random(), node)
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)

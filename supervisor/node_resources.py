@@ -14,6 +14,7 @@ import psutil
 
 from ipc.api.quantity import Notation, format_quantity
 from ipc.node_resources import NodeResources
+from supervisor.cgroups import delegated_controllers
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +24,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     storage_bytes: int
     """Size of the file system on which the pods' files lie."""
+    controllers: frozenset[str] = frozenset()
+    """cgroup v2 controllers that are delegated to this user."""
+    oom_score_adj: int = 0
+    """Of this process."""
 
 
 def read_machine(state_dir: Path) -> Machine:
@@ -33,6 +38,8 @@ def read_machine(state_dir: Path) -> Machine:
         cpus=len(psutil.Process().cpu_affinity() or ()) or psutil.cpu_count() or 1,
         memory_bytes=psutil.virtual_memory().total,
         storage_bytes=psutil.disk_usage(str(existing)).total,
+        controllers=delegated_controllers() or frozenset(),
+        oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
     )
 
 
@@ -42,7 +49,9 @@ def node_resources(machine: Machine) -> NodeResources:
             "cpu": format_quantity(Fraction(machine.cpus)),
             "memory": _bytes(machine.memory_bytes),
             "ephemeral-storage": _bytes(machine.storage_bytes),
-        }
+        },
+        controllers=machine.controllers,
+        least_oom_score_adj=machine.oom_score_adj,
     )
 
 

@@ -26,8 +26,10 @@ from ipc.messages import (
     SyncDone,
     WorkType,
 )
+from ipc.node_resources import NodeResources
 from ipc.probe_results import ProbeVerdicts
 from supervisor import requeue
+from supervisor.admission import UNKNOWN_NODE
 from supervisor.dialogue import (
     EventsRestored,
     HousekeepingTick,
@@ -64,9 +66,17 @@ FAILED_SYNC = "FailedSync"
 class SyncLoop:
     """Takes events in turn. What it knows is in its parts."""
 
-    def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, rng: random.Random) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        workers: int,
+        pod_rows: int,
+        host_ip: str,
+        rng: random.Random,
+        node: NodeResources = UNKNOWN_NODE,
+    ) -> None:
         self._rng = rng
-        self._parts = parts = LoopParts(settings, workers, pod_rows, host_ip)
+        self._parts = parts = LoopParts(settings, workers, pod_rows, host_ip, node)
         self._lives, self._looks, self._cache, self._out = parts.lives, parts.looks, parts.cache, parts.out
         self._announcer = parts.announcer
         self._updates = PodUpdates(parts)

@@ -37,11 +37,16 @@ def default_pod_resources(spec: PodSpec) -> PodSpec:
         return spec
     try:
         limits = _aggregate(spec, lambda container: container.resources.limits)
-        requests = _aggregate(spec, lambda container: container.resources.requests)
+        requests = aggregate_requests(spec)
     except QuantityError:
         return spec
     with_limits = _with_huge_page_limits(spec.resources, limits)
     return msgspec.structs.replace(spec, resources=_with_requests(with_limits, requests))
+
+
+def aggregate_requests(spec: PodSpec) -> Mapping[str, Amount]:
+    """What the pod's containers ask for together (AggregateContainerRequests). Raises QuantityError."""
+    return _aggregate(spec, lambda container: container.resources.requests)
 
 
 def _with_huge_page_limits(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRequirements:

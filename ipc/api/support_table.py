@@ -49,6 +49,17 @@ _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
+_DELEGATED: Final = (
+    "cpu and memory, as far as the host delegates these cgroup controllers to the agent's user; a Warning event of the "
+    "pod names those that are not enforced"
+)
+_COUNTED: Final = "counted at admission; of cpu the weight too, where that controller is delegated"
+_RESOURCES: Final = (
+    "e2e/test_resources.py::test_a_pod_for_which_there_is_no_room_is_rejected",
+    "e2e/test_resources.py::test_limits_hold_or_are_said_not_to",
+    "e2e/test_resources.py::test_whom_the_kernel_kills_first",
+)
+
 OBJECT_ROWS: Final = (
     FieldSupport("apiVersion", _YES, "must be v1"),
     FieldSupport("kind", _YES, "must be Pod"),
@@ -116,7 +127,9 @@ POD_ROWS: Final = (
         tests=("e2e/test_security_context.py::test_pods_with_ids_of_their_own",),
     ),
     FieldSupport("spec.runtimeClassName", _NO, "it asks for another kind of isolation than Podman's runtime gives"),
-    FieldSupport("spec.resources", _WARN, "limits are not enforced yet"),
+    FieldSupport("spec.resources.limits", _NOTE, f"of a container without its own; {_DELEGATED}", tests=_RESOURCES),
+    FieldSupport("spec.resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
+    FieldSupport("spec.resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.resourceClaims", _NO, "the devices would be missing"),
     FieldSupport("spec.overhead", _NA, "set for a runtime class"),
     FieldSupport("spec.imagePullSecrets", _WARN, "images are pulled with the registry logins of the agent's user"),
@@ -270,7 +283,8 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].tty", _YES),
     FieldSupport("spec.containers[*].terminationMessagePath", _YES),
     FieldSupport("spec.containers[*].terminationMessagePolicy", _NOTE, _NEXT_LIFE),
-    FieldSupport("spec.containers[*].resources", _WARN, "limits are not enforced yet"),
+    FieldSupport("spec.containers[*].resources.limits", _NOTE, _DELEGATED, tests=_RESOURCES),
+    FieldSupport("spec.containers[*].resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
     FieldSupport("spec.containers[*].restartPolicy", _YES, "the pod's when not given"),

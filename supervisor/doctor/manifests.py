@@ -43,7 +43,7 @@ def check_manifests(
 
 def _check_pod(pod: Pod, before: Sequence[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     subject = f"pod {'/'.join(pod_key(pod))}"
-    verdict = admit(pod, before, settings)
+    verdict = admit(pod, before, settings, facts.node)
     if isinstance(verdict, Admitted):
         yield from (warning(subject, text) for text in verdict.warnings)
     else:

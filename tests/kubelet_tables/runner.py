@@ -20,7 +20,6 @@ META: Final = "_meta"
 
 _HOSTS = "host names and DNS"
 LATER: Final[Mapping[str, str]] = {
-    "oom_score_adj": "resources",
     "managed_hosts_file": _HOSTS,
     "node_hosts_file": _HOSTS,
     "pod_hostname_and_domain": _HOSTS,
