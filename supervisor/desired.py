@@ -22,7 +22,15 @@ from supervisor.sources.applied import AppliedPods
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
-from supervisor.sources.types import APPLY_SOURCE, FILE_SOURCE, DesiredPod, ManifestError, PodUpdate, SourceSnapshot
+from supervisor.sources.types import (
+    APPLY_SOURCE,
+    FILE_SOURCE,
+    DesiredPod,
+    ManifestError,
+    ObjectUpdate,
+    PodUpdate,
+    SourceSnapshot,
+)
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger("rootlet.sources")
@@ -36,7 +44,7 @@ SHORTEST_GRACE_S = 1
 class Change(msgspec.Struct, frozen=True):
     """What one merge brought."""
 
-    updates: tuple[PodUpdate, ...] = ()
+    updates: tuple[PodUpdate | ObjectUpdate, ...] = ()
     errors: tuple[ManifestError, ...] = ()
     """Those that were not told before."""
     kill: KillPod | None = None
@@ -164,7 +172,7 @@ class Desired:
 
     def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
         updates = self._config.merge(snapshot, self._clock.now())
-        for pod in (pod for update in updates for pod in update.pods):
+        for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
             self._held_back.pop(pod.metadata.uid, None)
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
         self._changes.put_nowait(Change(updates, errors, kill))

@@ -1,0 +1,47 @@
+"""What is told of a ConfigMap or Secret: names and sizes, never a value. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Final
+
+from ipc.api import ConfigMap, ObjectMeta
+from ipc.config_objects import ConfigObject, ObjectKind
+from ipc.messages import ObjectSummary
+from supervisor.sources.types import DesiredObject
+
+MAX_SHOWN_KEYS: Final = 100
+"""Most keys that are told by name. An object can have a hundred thousand, and what is told is kept thrice."""
+
+
+def summarize(item: DesiredObject) -> ObjectSummary:
+    """The object as the API server knows it."""
+    found = item.object
+    sizes = _sizes(found)
+    meta = found.metadata
+    return ObjectSummary(
+        kind=ObjectKind(found.kind),
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            labels=meta.labels,
+            creation_timestamp=meta.creation_timestamp,
+        ),
+        type="" if isinstance(found, ConfigMap) else found.type,
+        immutable=bool(found.immutable),
+        sizes=dict(itertools.islice(sorted(sizes.items()), MAX_SHOWN_KEYS)),
+        keys=len(sizes),
+        size_bytes=sum(sizes.values()),
+        source=item.source,
+        file=item.file,
+    )
+
+
+def _sizes(found: ConfigObject) -> Mapping[str, int]:
+    """In bytes."""
+    if isinstance(found, ConfigMap):
+        texts = {key: len(text.encode()) for key, text in found.data.items()}
+        return texts | {key: len(data) for key, data in found.binary_data.items()}
+    return {key: len(data) for key, data in found.data.items()}
