@@ -17,6 +17,11 @@ class ObjectKind(enum.StrEnum):
     CONFIG_MAP = "ConfigMap"
     SECRET = "Secret"
 
+    @property
+    def plural(self) -> str:
+        """As it stands in URLs."""
+        return f"{self.lower()}s"
+
 
 class ObjectRef(msgspec.Struct, frozen=True, order=True):
     """Which object of a pod's namespace is meant."""

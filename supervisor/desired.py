@@ -14,11 +14,13 @@ import msgspec
 
 from ipc.api import Pod
 from ipc.clock import Clock
+from ipc.config_objects import ObjectKey
+from ipc.memory_directory import NotMemory, make_memory_directory
 from ipc.messages import Reply
 from supervisor import checkpoint
 from supervisor.dialogue import KillPod
 from supervisor.settings import Settings
-from supervisor.sources.applied import AppliedPods
+from supervisor.sources.applied import AppliedStore
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
@@ -61,8 +63,11 @@ class Desired:
         self._clock = clock
         self._config = PodConfig((FILE_SOURCE, APPLY_SOURCE))
         self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
-        self._applied = AppliedPods(
-            settings.state_dir / APPLIED_DIRECTORY, origin(APPLY_SOURCE), settings.max_manifest_bytes
+        self._applied = AppliedStore(
+            settings.state_dir / APPLIED_DIRECTORY,
+            origin(APPLY_SOURCE),
+            settings.max_manifest_bytes,
+            secrets_directory=settings.memory_dir / APPLIED_DIRECTORY,
         )
         self._checkpoint = settings.state_dir / CHECKPOINT_FILE
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
@@ -126,7 +131,7 @@ class Desired:
             reading.cancel()
 
     async def apply(self, file: str, body: bytes) -> Reply:
-        """`rootlet apply`: all pods of the body or none."""
+        """`rootlet apply`: all objects of the body or none."""
         async with self._applying:
             elsewhere = self._config.stated_elsewhere(APPLY_SOURCE)
             try:
@@ -156,14 +161,34 @@ class Desired:
             kill = KillPod(namespace, name, max(grace_period_s, SHORTEST_GRACE_S))
         async with self._applying:
             try:
-                await asyncio.to_thread(self._applied.delete, namespace, name)
+                await asyncio.to_thread(self._applied.delete, (namespace, name))
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
             self._merge(await asyncio.to_thread(self._applied.read), kill)
             await self._save()
         return Reply(request_id=0, code=200, results=(f'pod "{name}" deleted',))
 
+    async def delete_object(self, key: ObjectKey) -> Reply:
+        """`rootlet delete configmap` and `secret`: only what was applied, as for pods."""
+        holder, named = self._config.objects().get(key), f'{key.kind.plural} "{key.name}"'
+        if holder is None:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
+        if holder.source != APPLY_SOURCE:
+            text = f"{named} is stated by the manifest {holder.file}: remove it there"
+            return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        async with self._applying:
+            try:
+                await asyncio.to_thread(self._applied.delete, key)
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
+            self._merge(await asyncio.to_thread(self._applied.read))
+        return Reply(request_id=0, code=200, results=(f'{key.kind.lower()} "{key.name}" deleted',))
+
     async def _read_sources(self) -> None:
+        try:
+            await asyncio.to_thread(make_memory_directory, self._settings.memory_dir)
+        except (NotMemory, OSError) as error:
+            log.warning("no memory for the content of Secrets: %s; set memoryDir", error)
         async with self._applying:
             self._merge(await asyncio.to_thread(self._applied.read))
         async for snapshot in watch_manifests(self._reader, self._settings.file_check_frequency_s):

@@ -212,6 +212,7 @@ from ipc.api.volume_attached import (
 __all__ = [
     "DEFAULT_NAMESPACE",
     "MAX_FIELD_ERRORS",
+    "OPAQUE",
     "AWSElasticBlockStoreVolumeSource",
     "Affinity",
     "ApiStruct",

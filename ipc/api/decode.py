@@ -1,5 +1,4 @@
-"""From parsed YAML or JSON to a Pod, ConfigMap or Secret and back to JSON. Every finding of a manifest is reported, each
-with its path."""
+"""From parsed YAML or JSON to a Pod, ConfigMap or Secret and back. Every finding is reported, each with its path."""
 
 import binascii
 import difflib

@@ -108,8 +108,10 @@ class PodConfig:
 
     def stated_elsewhere(self, source: str) -> dict[PodKey | ObjectKey, str]:
         """The names that other sources hold, and where, for people."""
-        held = (*self.desired(), *self.objects().values())
-        return {item.key: place(item) for item in held if item.source != source}
+        held: dict[PodKey | ObjectKey, str] = {
+            item.key: place(item) for item in self.desired() if item.source != source
+        }
+        return held | {key: place(item) for key, item in self.objects().items() if item.source != source}
 
     def conflicts(self) -> tuple[ManifestError, ...]:
         """Claims that wait, as of the last merges. A claim that waits still is the same value again."""

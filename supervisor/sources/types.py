@@ -84,6 +84,16 @@ class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     document: int = 0
 
+    @property
+    def key(self) -> PodKey:
+        """What it is called."""
+        return pod_key(self.pod)
+
+    @property
+    def title(self) -> str:
+        """The same for people."""
+        return f"pod {'/'.join(self.key)}"
+
 
 class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
     """The same for a ConfigMap or Secret."""
@@ -91,6 +101,16 @@ class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
     object: ConfigObject
     file: str = ""
     document: int = 0
+
+    @property
+    def key(self) -> ObjectKey:
+        """What it is called."""
+        return object_key(self.object)
+
+    @property
+    def title(self) -> str:
+        """The same for people."""
+        return str(self.key)
 
 
 class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):

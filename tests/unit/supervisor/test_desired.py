@@ -15,7 +15,7 @@ from supervisor.desired import CHECKPOINT_FILE, Change, Desired
 from supervisor.dialogue import KillPod
 from supervisor.settings import Seconds, Settings
 from supervisor.sources.types import PodOperation
-from tests.unit.supervisor.manifests import DEADLINE_S, manifest, text
+from tests.unit.supervisor.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
 
@@ -31,6 +31,7 @@ class Sources:
             instance_name="test",
             static_pod_path=self.manifests,
             state_dir=self.state,
+            memory_dir=directory / "memory",
             file_check_frequency_s=LOOK_PERIOD,
         )
         self.desired = Desired(settings, SystemClock())
@@ -62,7 +63,7 @@ async def sources(tmp_path: Path) -> AsyncIterator[Sources]:
 async def test_what_was_applied_goes_and_a_grace_period_goes_with_it(sources: Sources) -> None:
     assert await sources.delete("applied", 0) == 200
     change = await sources.next_change()
-    assert [(update.op, [pod.metadata.name for pod in update.pods]) for update in change.updates] == [
+    assert [(update.op, [pod.metadata.name for pod in update.pods]) for update in pod_updates(change.updates)] == [
         (PodOperation.REMOVE, ["applied"])
     ]
     assert change.kill == KillPod("default", "applied", 1)
@@ -109,7 +110,7 @@ async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sourc
         ]
         changes = [await restarted.next_change(), await restarted.next_change()]
         assert restarted.desired.all_ready
-    assert [pod for change in changes for update in change.updates for pod in update.pods] == []
+    assert [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods] == []
     assert [error.field for change in changes for error in change.errors] == ["spec.hostPID"]
 
 
@@ -118,7 +119,7 @@ async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sourc
     running = restored(Sources(tmp_path))["of-a-file"]
     (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
     change = await sources.next_change()
-    assert [update.op for update in change.updates] == [PodOperation.UPDATE]
+    assert [update.op for update in pod_updates(change.updates)] == [PodOperation.UPDATE]
     await sources.desired.hold_back(running)
     assert await images_after_restart(tmp_path) == ({"of-a-file": "busybox", "applied": "busybox"}, ["new"])
 
@@ -156,7 +157,7 @@ async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[st
     async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
         before = restored(restarted)
         changes = [await restarted.next_change(), await restarted.next_change()]
-    updated = [pod for change in changes for update in change.updates for pod in update.pods]
+    updated = [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods]
     return (
         {name: pod.spec.containers[0].image for name, pod in before.items()},
         [pod.spec.containers[0].image for pod in updated],
