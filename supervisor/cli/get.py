@@ -153,9 +153,8 @@ def get(
     names = (name, *names) if slash else names
     kind = _ALIASES.get(resource)
     if kind is None:
-        raise click.UsageError(
-            f'there is no resource type "{resource}": only pods, events, configmaps, secrets and workers'
-        )
+        known = "only pods, events, configmaps, secrets and workers"
+        raise click.UsageError(f'there is no resource type "{resource}": {known}')
     with agent(ctx) as client:
         if kind == "workers":
             _get_workers(client, names, output, watch, headers=not no_headers)

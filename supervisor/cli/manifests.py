@@ -89,7 +89,7 @@ def objects_in(manifest: Manifest, namespace: str) -> list[Target]:
 
 def _items(manifest: Manifest, document: Any) -> list[tuple[str, Any]]:
     """Kind and content of the document, or of what is listed in it."""
-    kind = document.get("kind") if isinstance(document, dict) else None
+    kind = str(document.get("kind")) if isinstance(document, dict) else ""
     if kind == "List":
         return [found for item in document.get("items") or () for found in _items(manifest, item)]
     if kind in _TYPED_LISTS:
