@@ -11,7 +11,7 @@ import msgspec
 
 from ipc.api.base import Int64
 from ipc.api.config_objects import ConfigMap, Secret
-from ipc.api.errors import FieldError, FieldErrors, not_supported, required, shown_key
+from ipc.api.errors import FieldError, FieldErrors, is_type_word, not_supported, required, shown_key
 from ipc.api.pod import Pod
 from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
 
@@ -101,7 +101,9 @@ def _type_meta_error(name: str, value: object, wanted: str) -> list[FieldError]:
         return [required(name, f"must be {wanted}")]
     if not isinstance(value, str):
         return [_wrong_type(name, "string", value)]
-    return [] if value == wanted else [not_supported(name, value, [wanted])]
+    if value == wanted:
+        return []
+    return [not_supported(name, value, [wanted]) if is_type_word(value) else FieldError(name, f"must be {wanted}")]
 
 
 class _Stop(Exception):

@@ -31,8 +31,8 @@ from ipc.api import (
     validate_pod,
     validate_secret,
 )
+from ipc.api.errors import is_type_word, redacted
 from supervisor.sources.identity import Origin, identify, identify_object
-from supervisor.sources.types import printable
 
 Stated = Pod | ConfigMap | Secret
 
@@ -77,8 +77,9 @@ def decode_item(value: Any, origin: Origin) -> Stated:
     decode = _KINDS.get(kind)
     if decode is None:
         holds = ", ".join((*_KINDS, *(name for name in _LISTS if name != _LIST)))
-        message = f"{kind[:MAX_KIND_CHARS]} is not supported here; a manifest holds {holds} or {_LIST}"
-        raise FieldErrors([FieldError("kind", printable(message))])
+        stated = kind[:MAX_KIND_CHARS] if is_type_word(kind[:MAX_KIND_CHARS]) else "this"
+        message = f"{stated} is not supported here; a manifest holds {holds} or {_LIST}"
+        raise FieldErrors([FieldError("kind", message)])
     return decode(value, origin)
 
 
@@ -103,8 +104,9 @@ def _config_map(value: Any, origin: Origin) -> ConfigMap:
 
 
 def _secret(value: Any, origin: Origin) -> Secret:
+    """No finding repeats any value, not even one of its metadata."""
     secret = identify_object(default_secret(decode_secret(value)), origin)
-    _raise_if(validate_secret(secret))
+    _raise_if(tuple(map(redacted, validate_secret(secret))))
     return secret
 
 

@@ -50,9 +50,14 @@ def object_updates(
     before: AcceptedObjects, after: AcceptedObjects
 ) -> tuple[tuple[ObjectUpdate, ...], tuple[ObjectUpdate, ...]]:
     """What came or changed, and what went, of whatever source."""
-    came = tuple(item for key, item in after.items() if key not in before or before[key] != item)
+    came = tuple(item for key, item in after.items() if key not in before or _differs(before[key], item))
     went = tuple(key for key in before if key not in after)
     return (ObjectUpdate(stated=came),) if came else (), (ObjectUpdate(gone=went),) if went else ()
+
+
+def _differs(before: DesiredObject, now: DesiredObject) -> bool:
+    """A document may move within its file, which concerns nobody."""
+    return (before.source, before.file, before.object) != (now.source, now.file, now.object)
 
 
 def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, ...]:
