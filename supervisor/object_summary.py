@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ipc.api import ConfigMap, ObjectMeta
@@ -12,7 +12,9 @@ from ipc.messages import ObjectSummary
 from supervisor.sources.types import DesiredObject
 
 MAX_SHOWN_KEYS: Final = 100
-"""Most keys that are told by name. An object can have a hundred thousand, and what is told is kept thrice."""
+MAX_SHOWN_BYTES: Final = 4096
+"""Most keys that are told by name, and how long these may be together. An object can have a hundred thousand, and all
+that is told of all objects goes to a new API server at once."""
 
 
 def summarize(item: DesiredObject) -> ObjectSummary:
@@ -31,12 +33,19 @@ def summarize(item: DesiredObject) -> ObjectSummary:
         ),
         type="" if isinstance(found, ConfigMap) else found.type,
         immutable=bool(found.immutable),
-        sizes=dict(itertools.islice(sorted(sizes.items()), MAX_SHOWN_KEYS)),
+        sizes={key: sizes[key] for key in _shown(sizes)},
         keys=len(sizes),
         size_bytes=sum(sizes.values()),
         source=item.source,
         file=item.file,
     )
+
+
+def _shown(keys: Iterable[str]) -> list[str]:
+    """The first of them."""
+    first = sorted(keys)[:MAX_SHOWN_KEYS]
+    lengths = itertools.accumulate(map(len, first))
+    return [key for key, length in zip(first, lengths, strict=True) if length <= MAX_SHOWN_BYTES]
 
 
 def _sizes(found: ConfigObject) -> Mapping[str, int]:

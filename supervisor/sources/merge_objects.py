@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import msgspec
 
@@ -24,6 +25,9 @@ from supervisor.sources.types import (
     SourceSnapshot,
 )
 
+MAX_OBJECTS: Final = 5_000
+"""Most ConfigMaps and Secrets of all sources together."""
+
 AcceptedObjects = Mapping[ObjectKey, DesiredObject]
 """What is accepted, in the order of acceptance."""
 
@@ -37,13 +41,23 @@ def merge_objects(
         DesiredObject(source=source, object=item.object, file=item.file, document=item.document)
         for item in snapshot.objects
     ]
-    claims, conflicts = arbitrate(snapshot, stated, old.values(), others)
+    held_elsewhere = list(others)
+    claims, conflicts = arbitrate(snapshot, stated, old.values(), held_elsewhere)
+    claims, surplus = _within_maximum(claims, MAX_OBJECTS - len(held_elsewhere))
     refused = {claim.key: tuple(_refusals(claim, old[claim.key].object)) for claim in claims if claim.key in old}
     new = {
         claim.key: old[claim.key] if refused.get(claim.key) else _known(claim, old.get(claim.key), now)
         for claim in claims
     }
-    return new, (*map(_conflict, conflicts), *itertools.chain.from_iterable(refused.values()))
+    return new, (*map(_conflict, conflicts), *itertools.chain.from_iterable(refused.values()), *surplus)
+
+
+def _within_maximum(
+    claims: tuple[DesiredObject, ...], room: int
+) -> tuple[tuple[DesiredObject, ...], tuple[ManifestError, ...]]:
+    """Those that came first, and why not the others."""
+    why = f"more than {MAX_OBJECTS} ConfigMaps and Secrets"
+    return claims[:room], tuple(_error(ManifestErrorKind.INVALID, claim, "", why) for claim in claims[room:])
 
 
 def object_updates(
@@ -77,27 +91,22 @@ def _known(claim: DesiredObject, existing: DesiredObject | None, now: Instant) -
 
 
 def _refusals(claim: DesiredObject, existing: ConfigObject) -> Iterator[ManifestError]:
-    key = claim.key
     for error in changes_refused(claim.object, existing):
-        yield ManifestError(
-            kind=ManifestErrorKind.IMMUTABLE,
-            file=claim.file,
-            document=claim.document,
-            field=error.path,
-            message=f"{key} stays as it was: {error.message}",
-            namespace=key.namespace,
-            name=key.name,
-        )
+        yield _error(ManifestErrorKind.IMMUTABLE, claim, error.path, f"{claim.key} stays as it was: {error.message}")
 
 
 def _conflict(conflict: Conflict[DesiredObject]) -> ManifestError:
-    item, key = conflict.item, conflict.item.key
+    why = f"{conflict.item.key} is already stated by {place(conflict.holder)}, which keeps it"
+    return _error(ManifestErrorKind.CONFLICT, conflict.item, "metadata.name", why)
+
+
+def _error(kind: ManifestErrorKind, claim: DesiredObject, field: str, message: str) -> ManifestError:
     return ManifestError(
-        kind=ManifestErrorKind.CONFLICT,
-        file=item.file,
-        document=item.document,
-        field="metadata.name",
-        message=f"{key} is already stated by {place(conflict.holder)}, which keeps it",
-        namespace=key.namespace,
-        name=key.name,
+        kind=kind,
+        file=claim.file,
+        document=claim.document,
+        field=field,
+        message=message,
+        namespace=claim.key.namespace,
+        name=claim.key.name,
     )

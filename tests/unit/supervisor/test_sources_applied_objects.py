@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from ipc.config_objects import ObjectKey, ObjectKind
-from supervisor.sources.applied import AppliedStore, file_name
+from supervisor.sources.applied import AppliedStore, Key, file_name
 from supervisor.sources.identity import Origin
 from supervisor.sources.types import APPLY_SOURCE
 from tests.unit.supervisor.manifests import manifest, text
@@ -123,7 +123,12 @@ def test_names_that_are_taken(stores: Stores) -> None:
 
 
 def test_files_of_different_kinds_never_meet() -> None:
-    keys = [("configmap", "default.app"), ("default", "app"), APP, ObjectKey(ObjectKind.SECRET, "default", "app")]
+    keys: list[Key] = [
+        ("configmap", "default.app"),
+        ("default", "app"),
+        APP,
+        ObjectKey(ObjectKind.SECRET, "default", "app"),
+    ]
     assert len({file_name(key) for key in keys}) == len(keys)
     for hostile in ("../../x", "a/b", "", "x" * 999):
         assert "/" not in file_name(ObjectKey(ObjectKind.SECRET, "default", hostile))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ipc.api import ConfigMap, Secret
 from ipc.config_objects import ObjectKey, ObjectKind
+from supervisor.sources import merge_objects
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.identity import LAST_APPLIED
 from supervisor.sources.merge import PodConfig
@@ -196,6 +197,15 @@ def test_an_immutable_object_stays_as_it_was_until_it_is_gone(config: PodConfig)
     assert conflicts(config) == []
     assert merge(config) == ["-a"]
     assert merge(config, stated({**first, "data": {"k": "new"}})) == ["+a"]
+
+
+def test_their_number_has_a_maximum(config: PodConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_objects, "MAX_OBJECTS", 2)
+    merge(config, stated(config_map("b")))
+    assert merge(config, stated(config_map("a"), config_map("b"), config_map("c"))) == ["+a"]
+    assert conflicts(config) == ["a.yaml: document 3: more than 2 ConfigMaps and Secrets"]
+    assert merge(config, stated(secret("x"), file="x.json"), source=APPLY_SOURCE) == []
+    assert merge(config, stated(config_map("a"))) == ["+x", "-b"]
 
 
 def test_a_secrets_type_stays_too(config: PodConfig) -> None:

@@ -12,7 +12,7 @@ from ipc.config_objects import ObjectKind, ObjectRef
 from ipc.messages import SyncAction, SyncResult
 from supervisor.config_objects import MAX_POD_BYTES
 from supervisor.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
-from supervisor.object_summary import MAX_SHOWN_KEYS
+from supervisor.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
 from supervisor.worker_pool import API_SLOT
 from tests.unit.supervisor.dialogue import POD_SLOT, Talk, pod, running
 
@@ -211,6 +211,14 @@ def test_of_very_many_keys_the_first_are_told(talk: Talk) -> None:
     )
     summary = talk.objects["many"]
     assert (len(summary.sizes), summary.keys, summary.size_bytes) == (MAX_SHOWN_KEYS, 999, 2 * 999)
+
+
+def test_long_keys_are_told_as_far_as_there_is_room(talk: Talk) -> None:
+    keys = [f"{number:02}" + "k" * 250 for number in range(50)]
+    talk.state(ConfigMap(metadata=ObjectMeta(name="long", namespace="default"), data=dict.fromkeys(keys, "")))
+    summary = talk.objects["long"]
+    assert list(summary.sizes) == keys[: MAX_SHOWN_BYTES // 252]
+    assert summary.keys == 50
 
 
 def test_a_new_api_server_is_told_again(talk: Talk) -> None:
