@@ -55,9 +55,9 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
     unknown: frozenset[ObjectRef] = frozenset()
-    """Those of which nothing is known now, not even that they do not exist: not all sources were read yet, or all that
-    the pod refers to is too large to be sent. What was made of them stays as it is, and who needs one waits for it,
-    also where it is optional."""
+    """Those of which nothing is known now, not even that they do not exist: their source was not read yet, or their
+    file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. What was
+    made of them stays as it is, and who needs one waits for it, also where it is optional."""
 
     def is_unknown(self, kind: ObjectKind, name: str) -> bool:
         """Whether nothing must be concluded from its absence here."""

@@ -1,7 +1,8 @@
 """The ConfigMaps and Secrets that are there, and which of them go along with a sync of a pod. Pure state.
 
-In memory only, of Secrets and of ConfigMaps alike: there is no checkpoint of them. Until every source was read once,
-what is not here is *unknown*, which is something else than absent (`ipc.config_objects.ConfigObjects`).
+In memory only, of Secrets and of ConfigMaps alike: there is no checkpoint of them but for their names. Until every
+source was read once, what is not here is *unknown*, which is something else than absent
+(`ipc.config_objects.ConfigObjects`); what was there before a restart, until its file was read.
 
 Upstream's counterpart is the manager of pkg/kubelet/util/manager, which watches what its pods refer to; here all of
 them are known, and the pods that refer to one that changes are synced at once (`supervisor.object_updates`).
@@ -29,7 +30,7 @@ class PodObjects(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
     """Of all these objects in a message."""
     unread: bool = False
-    """Something is unknown because not every source was read yet."""
+    """Something is unknown because not every source, or not the file where it stood, was read yet."""
     too_large: tuple[ObjectRef, ...] = ()
     """Those for which there was no room: unknown to the pod, too."""
 
@@ -44,7 +45,9 @@ class ConfigObjectStore:
 
     def __init__(self) -> None:
         self.complete = False
-        """Every source was read completely once: what is not here does not exist."""
+        """Every source was read completely once: what is not here does not exist, unless it is expected."""
+        self.expected: frozenset[ObjectKey] = frozenset()
+        """Those that were here before the agent was restarted, and may still be."""
         self._stored: dict[ObjectKey, _Stored] = {}
 
     def __contains__(self, key: ObjectKey) -> bool:
@@ -79,7 +82,7 @@ class ConfigObjectStore:
             else:
                 found.append(stored.object)
                 size_bytes += stored.size_bytes
-        unread = [] if self.complete else absent
+        unread = [ref for ref in absent if not self.complete or _key(namespace, ref) in self.expected]
         return PodObjects(
             objects=ConfigObjects(
                 config_maps={item.metadata.name: item for item in found if isinstance(item, ConfigMap)},

@@ -19,6 +19,7 @@ from ipc.memory_directory import NotMemory, make_memory_directory
 from ipc.messages import Reply
 from supervisor import checkpoint
 from supervisor.dialogue import KillPod
+from supervisor.expected_objects import NamesUnusable, load_names, save_names
 from supervisor.settings import Settings
 from supervisor.sources.applied import AppliedStore
 from supervisor.sources.directory import ManifestReader
@@ -28,16 +29,18 @@ from supervisor.sources.types import (
     APPLY_SOURCE,
     FILE_SOURCE,
     DesiredPod,
+    ExpectedObject,
     ManifestError,
-    ObjectUpdate,
     PodUpdate,
     SourceSnapshot,
+    Update,
 )
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger("rootlet.sources")
 
 CHECKPOINT_FILE = "desired.json"
+NAMES_FILE = "objects.json"
 APPLIED_DIRECTORY = "applied"
 SHORTEST_GRACE_S = 1
 """kubectl sends 1 for ``--grace-period=0`` too."""
@@ -46,7 +49,7 @@ SHORTEST_GRACE_S = 1
 class Change(msgspec.Struct, frozen=True):
     """What one merge brought."""
 
-    updates: tuple[PodUpdate | ObjectUpdate, ...] = ()
+    updates: tuple[Update, ...] = ()
     errors: tuple[ManifestError, ...] = ()
     """Those that were not told before."""
     kill: KillPod | None = None
@@ -70,6 +73,8 @@ class Desired:
             secrets_directory=settings.memory_dir / APPLIED_DIRECTORY,
         )
         self._checkpoint = settings.state_dir / CHECKPOINT_FILE
+        self._names_file = settings.state_dir / NAMES_FILE
+        self._saved_names: tuple[ExpectedObject, ...] = ()
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._applying = asyncio.Lock()
         self._saving = asyncio.Lock()
@@ -84,7 +89,7 @@ class Desired:
         """Every source was read completely once."""
         return self._config.all_ready()
 
-    def restore(self) -> tuple[PodUpdate, ...]:
+    def restore(self) -> tuple[Update, ...]:
         """The last accepted set, so that running pods stay supervised while a source cannot be read.
 
         Without a usable checkpoint they wait for their source: until it was read nothing is deleted either way.
@@ -94,7 +99,14 @@ class Desired:
         except checkpoint.CheckpointError as error:
             log.error("%s", error)
             desired = ()
-        return self._config.restore(desired)
+        return self._config.restore(desired, self._load_names())
+
+    def _load_names(self) -> tuple[ExpectedObject, ...]:
+        try:
+            self._saved_names = load_names(self._names_file)
+        except NamesUnusable as error:
+            log.error("%s", error)
+        return self._saved_names
 
     def forget(self) -> None:
         """Every pod was taken down on request: nothing is left that the next start would have to restore."""
@@ -182,6 +194,7 @@ class Desired:
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
             self._merge(await asyncio.to_thread(self._applied.read))
+            await self._save()
         return Reply(request_id=0, code=200, results=(f'{key.kind.lower()} "{key.name}" deleted',))
 
     async def _read_sources(self) -> None:
@@ -223,7 +236,7 @@ class Desired:
         """
         async with self._saving:
             self._is_unsaved = False
-            writing = asyncio.ensure_future(asyncio.to_thread(checkpoint.save, self._checkpoint, self._effective()))
+            writing = asyncio.ensure_future(asyncio.to_thread(self._write, self._effective(), self._config.names()))
             try:
                 await asyncio.shield(writing)
             except asyncio.CancelledError:
@@ -231,3 +244,10 @@ class Desired:
                 raise
             except OSError as error:
                 log.error("checkpoint not written: %s", error)
+
+    def _write(self, desired: tuple[DesiredPod, ...], names: tuple[ExpectedObject, ...]) -> None:
+        """Names change less often than pods. Raises OSError."""
+        if names != self._saved_names:
+            save_names(self._names_file, names)
+            self._saved_names = names
+        checkpoint.save(self._checkpoint, desired)

@@ -39,7 +39,7 @@ from ipc.messages import (
 )
 from ipc.probe_results import ProbeVerdicts
 from supervisor.settings import Settings
-from supervisor.sources.types import ObjectUpdate, PodUpdate
+from supervisor.sources.types import ObjectsExpected, ObjectUpdate, PodUpdate
 
 
 class SourcesReady(msgspec.Struct, frozen=True):
@@ -183,6 +183,7 @@ class Log(msgspec.Struct, frozen=True):
 LoopEvent = (
     PodUpdate
     | ObjectUpdate
+    | ObjectsExpected
     | SourcesReady
     | Views
     | SyncDone

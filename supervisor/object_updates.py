@@ -12,7 +12,7 @@ from ipc.clock import Instant
 from ipc.messages import WorkType
 from supervisor.loop_parts import LoopParts
 from supervisor.pod_lifecycle import PodLifecycle
-from supervisor.sources.types import ObjectUpdate
+from supervisor.sources.types import ObjectsExpected, ObjectUpdate
 
 
 class ObjectUpdates:
@@ -28,6 +28,11 @@ class ObjectUpdates:
         changed = self._objects.take(update)
         self._out.to_api(self._reporter.objects(update))
         self._sync(self._lives.referring_to(changed))
+
+    def on_objects_expected(self, expected: ObjectsExpected, now: Instant) -> None:
+        """Those that are expected no more and have not come are absent now."""
+        answered, self._objects.expected = self._objects.expected - expected.keys, expected.keys
+        self._sync(self._lives.referring_to([key for key in answered if key not in self._objects]))
 
     def on_sources_ready(self) -> None:
         """What is missing now does not exist: who could do without it goes on."""

@@ -55,7 +55,7 @@ from supervisor.pod_updates import PodUpdates
 from supervisor.probing import needs_sync, take_verdict
 from supervisor.reporter import pod_event
 from supervisor.settings import Settings
-from supervisor.sources.types import ObjectUpdate, PodUpdate
+from supervisor.sources.types import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.worker_changes import WorkerChanges
 
 FAILED_SYNC = "FailedSync"
@@ -78,6 +78,7 @@ class SyncLoop:
         self._handlers: dict[type, Callable[..., None]] = {
             PodUpdate: self._updates.on_pod_update,
             ObjectUpdate: self._objects.on_object_update,
+            ObjectsExpected: self._objects.on_objects_expected,
             SourcesReady: self._on_sources_ready,
             KillPod: self._updates.on_kill_pod,
             StopPods: self._updates.on_stop_pods,

@@ -9,6 +9,7 @@ agent of an instance runs at a time, and the master calls from one thread at a t
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -86,7 +87,7 @@ class AppliedStore:
         )
 
     def _read_secrets(self) -> SourceSnapshot:
-        """Where there is no memory for them there are none of ours."""
+        """Where there is no memory for them, or no directory and none can be made, there are none of ours."""
         nothing = SourceSnapshot(source=self._origin.source, complete=True)
         if self._secrets_directory is None:
             return nothing
@@ -95,7 +96,8 @@ class AppliedStore:
         except NotMemory:
             return nothing
         except OSError as error:
-            return self._unreadable(self._secrets_directory, error)
+            is_there = os.path.lexists(self._secrets_directory)
+            return self._unreadable(self._secrets_directory, error) if is_there else nothing
         return self._secrets_reader.read(list_manifests(self._secrets_directory))
 
     def _unreadable(self, directory: Path, error: OSError) -> SourceSnapshot:

@@ -27,13 +27,15 @@ from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, obj
 from supervisor.sources.types import (
     DesiredObject,
     DesiredPod,
+    ExpectedObject,
     ManifestError,
     ManifestErrorKind,
-    ObjectUpdate,
+    ObjectsExpected,
     PodKey,
     PodOperation,
     PodUpdate,
     SourceSnapshot,
+    Update,
     pod_key,
 )
 
@@ -53,28 +55,32 @@ class PodConfig:
     def __init__(self, sources: Iterable[str]) -> None:
         self._accepted: dict[str, Accepted] = {source: {} for source in sources}
         self._objects: dict[str, AcceptedObjects] = {source: {} for source in self._accepted}
+        self._expected: tuple[ExpectedObject, ...] = ()
         self._stated: dict[str, SourceSnapshot] = {}
         self._conflicts: dict[str, tuple[ManifestError, ...]] = {}
         self._seen: set[str] = set()
 
-    def restore(self, desired: Iterable[DesiredPod]) -> tuple[PodUpdate, ...]:
+    def restore(self, desired: Iterable[DesiredPod], expected: Iterable[ExpectedObject] = ()) -> tuple[Update, ...]:
         """Take the checkpointed set as accepted, with the claims that its pods held. One RESTORE per source.
 
-        Pods of sources that are not configured any more are left out. Raises ValueError once any source was merged:
-        what a source states is newer than any checkpoint.
+        ``expected``: the objects that were there, of which nothing but the names is known. What is of sources that are
+        not configured any more is left out. Raises ValueError once any source was merged: what a source states is newer
+        than any checkpoint.
         """
         if self._stated:
             raise ValueError("RESTORE after a source was merged")
         for item in desired:
             if item.source in self._accepted:
                 self._accepted[item.source] = {**self._accepted[item.source], item.pod.metadata.uid: item}
-        return tuple(
+        self._expected = tuple(item for item in expected if item.source in self._accepted)
+        restored = tuple(
             _update(PodOperation.RESTORE, source, (item.pod for item in accepted.values()))
             for source, accepted in self._accepted.items()
             if accepted
         )
+        return (self._told_expected(), *restored) if self._expected else restored
 
-    def merge(self, snapshot: SourceSnapshot, now: Instant) -> tuple[PodUpdate | ObjectUpdate, ...]:
+    def merge(self, snapshot: SourceSnapshot, now: Instant) -> tuple[Update, ...]:
         """What changes because of everything that one source states. Raises ValueError for an unknown source.
 
         Claims of other sources that waited for a name given up here are accepted in the same merge, after the updates
@@ -92,7 +98,25 @@ class PodConfig:
         updates = self._merge_source(source, now, first_set=first_set)
         updates += tuple(update for other in waiting for update in self._merge_source(other, now, first_set=False))
         came, went = object_updates(objects_before, self.objects())
-        return (*came, *updates, *went)
+        return (*came, *self._no_longer_expected(snapshot), *updates, *went)
+
+    def names(self) -> tuple[ExpectedObject, ...]:
+        """What is worth keeping of the objects: those that are there, and those that may be."""
+        there = (ExpectedObject(item.source, item.file, key) for key, item in self.objects().items())
+        return (*there, *self._expected)
+
+    def _no_longer_expected(self, snapshot: SourceSnapshot) -> tuple[ObjectsExpected, ...]:
+        """What was expected, if the snapshot has answered any of it: it is there, or its file was read and has none."""
+        before, held, there = self._expected, snapshot.held_files(), self.objects()
+        self._expected = tuple(
+            item
+            for item in before
+            if item.key not in there and (item.source != snapshot.source or not snapshot.complete or item.file in held)
+        )
+        return (self._told_expected(),) if self._expected != before else ()
+
+    def _told_expected(self) -> ObjectsExpected:
+        return ObjectsExpected(frozenset(item.key for item in self._expected))
 
     def objects(self) -> dict[ObjectKey, DesiredObject]:
         """Every accepted ConfigMap and Secret."""

@@ -174,6 +174,14 @@ class DesiredObject(msgspec.Struct, frozen=True, kw_only=True):
         return (self.key,)
 
 
+class ExpectedObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A ConfigMap or Secret that was accepted before the agent was restarted, and where it stood."""
+
+    source: str
+    file: str
+    key: ObjectKey
+
+
 class PodOperation(enum.StrEnum):
     """pkg/kubelet/types/pod_update.go, PodOperation; RESTORE and SET as its documents describe them."""
 
@@ -207,3 +215,14 @@ class ObjectUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
     stated: tuple[DesiredObject, ...] = ()
     gone: tuple[ObjectKey, ...] = ()
+
+
+class ObjectsExpected(msgspec.Struct, frozen=True):
+    """These were there before the agent was restarted, and it is not known yet whether they still are: their file, or
+    their source, could not be read since."""
+
+    keys: frozenset[ObjectKey]
+
+
+Update = PodUpdate | ObjectUpdate | ObjectsExpected
+"""What a merge brings."""

@@ -11,7 +11,7 @@ import msgspec
 from ipc.api import Pod, decode_pod, default_pod
 from ipc.clock import Instant, monotonic
 from supervisor.sources.identity import Origin, identify
-from supervisor.sources.types import FILE_SOURCE, ObjectUpdate, PodUpdate
+from supervisor.sources.types import FILE_SOURCE, PodUpdate, Update
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=FILE_SOURCE)
 NOW = Instant(mono=100.0, wall=1_767_225_600.0)  # 2026-01-01T00:00:00Z
@@ -38,7 +38,7 @@ def pod(name: str = "web", *, origin: Origin = ORIGIN, **fields: Any) -> Pod:
     return identify(default_pod(decode_pod(manifest(name, **fields))), origin)
 
 
-def pod_updates(updates: Iterable[PodUpdate | ObjectUpdate]) -> list[PodUpdate]:
+def pod_updates(updates: Iterable[Update]) -> list[PodUpdate]:
     """Those of pods."""
     return [update for update in updates if isinstance(update, PodUpdate)]
 

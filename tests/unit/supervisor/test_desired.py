@@ -11,10 +11,11 @@ import pytest
 
 from ipc.api import Pod
 from ipc.clock import SystemClock
-from supervisor.desired import CHECKPOINT_FILE, Change, Desired
+from ipc.config_objects import ObjectKey, ObjectKind
+from supervisor.desired import CHECKPOINT_FILE, NAMES_FILE, Change, Desired
 from supervisor.dialogue import KillPod
 from supervisor.settings import Seconds, Settings
-from supervisor.sources.types import PodOperation
+from supervisor.sources.types import ObjectUpdate, PodOperation
 from tests.unit.supervisor.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
@@ -69,6 +70,25 @@ async def test_what_was_applied_goes_and_a_grace_period_goes_with_it(sources: So
     assert change.kill == KillPod("default", "applied", 1)
 
 
+async def test_a_config_map_is_applied_and_deleted(sources: Sources) -> None:
+    """As a pod is."""
+    key = ObjectKey(ObjectKind.CONFIG_MAP, "default", "app")
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}}
+    assert (await sources.desired.delete_object(key)).code == 404
+    assert (await sources.desired.apply("-", text(found))).results == ("configmap/app created",)
+    (came,) = (await sources.next_change()).updates
+    assert isinstance(came, ObjectUpdate)
+    assert [item.key for item in came.stated] == [key]
+    assert (sources.state / NAMES_FILE).exists()
+    reply = await sources.desired.delete_object(key)
+    assert (reply.code, reply.results) == (200, ('configmap "app" deleted',))
+    assert (await sources.next_change()).updates == (ObjectUpdate(gone=(key,)),)
+    (sources.manifests / "b.yaml").write_bytes(text(found))
+    await sources.next_change()
+    reply = await sources.desired.delete_object(key)
+    assert (reply.code, "b.yaml" in reply.message) == (403, True)
+
+
 async def test_a_manifests_pod_stays_even_when_an_earlier_one_of_its_name_is_going_down(sources: Sources) -> None:
     assert await sources.delete("of-a-file", 1) == 403
     assert await sources.delete("of-a-file", 1, going_down=True) == 403
@@ -103,7 +123,7 @@ async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sourc
     assert change.updates == ()
     restarted = Sources(tmp_path)
     async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
-        restored = [pod for update in restarted.desired.restore() for pod in update.pods]
+        restored = [pod for update in pod_updates(restarted.desired.restore()) for pod in update.pods]
         assert [(pod.metadata.name, pod.spec.containers[0].image, pod.spec.host_pid) for pod in restored] == [
             ("of-a-file", "busybox", False),
             ("applied", "busybox", False),
@@ -148,7 +168,7 @@ async def test_an_edit_that_is_refused_right_before_the_end_does_not_reach_the_c
 
 def restored(sources: Sources) -> dict[str, Pod]:
     """What a start restores, by name."""
-    return {pod.metadata.name: pod for update in sources.desired.restore() for pod in update.pods}
+    return {pod.metadata.name: pod for update in pod_updates(sources.desired.restore()) for pod in update.pods}
 
 
 async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[str]]:

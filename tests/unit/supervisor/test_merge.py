@@ -18,10 +18,10 @@ from supervisor.sources.types import (
     ManifestError,
     ManifestErrorKind,
     ManifestPod,
-    ObjectUpdate,
     PodOperation,
     PodUpdate,
     SourceSnapshot,
+    Update,
     pod_key,
 )
 from tests.unit.supervisor.manifests import NOW, ORIGIN, pod, pod_updates
@@ -51,7 +51,7 @@ def merge(config: PodConfig, *pods: list[ManifestPod], **fields: Any) -> list[tu
     return told(config.merge(snapshot(*pods, **fields), NOW))
 
 
-def told(updates: Iterable[PodUpdate | ObjectUpdate]) -> list[tuple[str, list[str]]]:
+def told(updates: Iterable[Update]) -> list[tuple[str, list[str]]]:
     return [(update.op.value, [pod.metadata.name for pod in update.pods]) for update in pod_updates(updates)]
 
 
@@ -350,7 +350,7 @@ def test_any_sequence_of_snapshots(sequence: list[SourceSnapshot], restart_at: i
     for number, current in enumerate(sequence):
         if number == restart_at:
             previous, config, world = config, PodConfig([FILE, APPLY]), {}
-            replay(world, config.restore(previous.desired()))
+            replay(world, pod_updates(config.restore(previous.desired())))
         before = config.desired()
         updates = pod_updates(config.merge(current, NOW))
         replay(world, updates)

@@ -81,6 +81,12 @@ def test_memory_that_cannot_be_read_is_partial_knowledge(stores: Stores) -> None
     assert not stores.open().read().complete
 
 
+def test_a_directory_that_cannot_be_made_holds_up_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = AppliedStore(tmp_path / "applied", ORIGIN, secrets_directory=tmp_path / "file" / "secrets")
+    assert store.read().complete
+
+
 def test_without_memory_secrets_are_refused_and_nothing_else_is_done(tmp_path: Path) -> None:
     store = AppliedStore(tmp_path / "applied", ORIGIN, secrets_directory=Path("/sys/rootlet"))
     for other in (store, AppliedStore(tmp_path / "applied", ORIGIN)):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from ipc.api import ConfigMap, Secret
 from ipc.config_objects import ObjectKey, ObjectKind
+from supervisor.expected_objects import NamesUnusable, load_names, save_names
 from supervisor.sources import merge_objects
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.identity import LAST_APPLIED
@@ -24,9 +27,11 @@ from supervisor.sources.types import (
     ManifestError,
     ManifestErrorKind,
     ManifestObject,
+    ObjectsExpected,
     ObjectUpdate,
     PodUpdate,
     SourceSnapshot,
+    Update,
 )
 from tests.unit.supervisor.manifests import NOW, ORIGIN, manifest, text
 
@@ -214,6 +219,47 @@ def test_a_secrets_type_stays_too(config: PodConfig) -> None:
     (refused,) = conflicts(config)
     assert "type: Secret default/a stays as it was: " in refused
     assert PLANTED not in refused
+
+
+# --- after a restart --------------------------------------------------------------------------------------------------
+
+
+def expected(updates: Iterable[Update]) -> list[list[str]]:
+    """What is expected from then on, of each update that says so."""
+    return [sorted(key.name for key in update.keys) for update in updates if isinstance(update, ObjectsExpected)]
+
+
+def test_what_was_there_is_expected_until_its_file_was_read(config: PodConfig) -> None:
+    merge(config, stated(config_map("a")), stated(config_map("b"), secret("c"), file="b.yaml"))
+    merge(config, stated(secret("x"), file="x.json"), source=APPLY_SOURCE)
+    names = config.names()
+    assert PLANTED not in str(names)
+    again = PodConfig([FILE_SOURCE, APPLY_SOURCE])
+    assert expected(again.restore((), names)) == [["a", "b", "c", "x"]]
+    assert expected(again.merge(snapshot(complete=False), NOW)) == []
+    broken = snapshot(stated(config_map("a")), stated(secret("c"), file="b.yaml"), bad=("b.yaml",))
+    assert expected(again.merge(broken, NOW)) == [["b", "x"]]
+    assert {(item.file, item.key.name) for item in again.names()} == {
+        ("a.yaml", "a"),
+        ("b.yaml", "b"),
+        ("b.yaml", "c"),
+        ("x.json", "x"),
+    }
+    assert expected(again.merge(snapshot(source=APPLY_SOURCE), NOW)) == [["b"]]
+    assert expected(again.merge(snapshot(stated(config_map("a"))), NOW)) == [[]]
+    assert expected(again.merge(snapshot(), NOW)) == []
+
+
+def test_names_survive_on_disk_and_a_damaged_file_is_said(tmp_path: Path, config: PodConfig) -> None:
+    path = tmp_path / "state" / "objects.json"
+    assert load_names(path) == ()
+    merge(config, stated(config_map("a", data={"k": PLANTED}), secret("b", stringData={"k": PLANTED})))
+    save_names(path, config.names())
+    assert load_names(path) == config.names()
+    assert PLANTED not in path.read_text()
+    path.write_text("[1]")
+    with pytest.raises(NamesUnusable, match=r"objects.json cannot be used: Expected `object`"):
+        load_names(path)
 
 
 # --- no value of a Secret in any error --------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from ipc.api import ConfigMap, ConfigMapEnvSource, EnvFromSource, LocalObjectReference, ObjectMeta, Pod, Secret
-from ipc.config_objects import ObjectKind, ObjectRef
+from ipc.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.messages import SyncAction, SyncResult
 from supervisor.config_objects import MAX_POD_BYTES
 from supervisor.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
+from supervisor.sources.types import ObjectsExpected
 from supervisor.worker_pool import API_SLOT
 from tests.unit.supervisor.dialogue import POD_SLOT, Talk, pod, running
 
@@ -142,6 +143,23 @@ def test_sources_that_stay_unreadable_hold_up_nothing() -> None:
     assert not objects.is_unknown(ObjectKind.SECRET, "login")
     talk.done("a")
     assert talk.ready() == ["sync a"]
+    assert talk.syncs["a"].objects.unknown == frozenset()
+
+
+def test_what_is_expected_after_a_restart_is_not_absent() -> None:
+    """Its file cannot be read; what is missing beside it is absent."""
+    talk = Talk()
+    key = ObjectKey(ObjectKind.CONFIG_MAP, "default", "mine")
+    talk.say(ObjectsExpected(frozenset({key})))
+    talk.add(using("a", "mine", "other"), using("b", "other"))
+    talk.relist()
+    assert talk.ready() == ["sync b"]
+    assert talk.syncs["b"].objects.unknown == frozenset()
+    assert "sync a" in talk.tick(SOURCES_PATIENCE_S)
+    assert talk.syncs["a"].objects.unknown == {ObjectRef(ObjectKind.CONFIG_MAP, "mine")}
+    talk.done("a")
+    talk.done("b")
+    assert talk.say(ObjectsExpected(frozenset())) == ["sync a"]
     assert talk.syncs["a"].objects.unknown == frozenset()
 
 
