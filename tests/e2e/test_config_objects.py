@@ -162,6 +162,8 @@ def test_nobody_is_told_a_value(agent: Agent) -> None:
     assert not any(holds_planted(path.read_bytes()) for path in files_below(agent.directory / "logs"))
     for process in agent.marked_processes():
         assert not holds_planted(_environment(process))
+    for role, pid in agent.processes().items():
+        assert role in ("zygote", "podman") or psutil.Process(pid).rlimit(psutil.RLIMIT_CORE)[0] == 0, role
 
 
 def _environment(process: psutil.Process) -> bytes:

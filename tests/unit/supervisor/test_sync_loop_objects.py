@@ -9,7 +9,7 @@ import pytest
 
 from ipc.api import ConfigMap, ConfigMapEnvSource, EnvFromSource, LocalObjectReference, ObjectMeta, Pod, Secret
 from ipc.config_objects import ObjectKey, ObjectKind, ObjectRef
-from ipc.messages import SyncAction, SyncResult
+from ipc.messages import SyncAction, SyncPod, SyncResult
 from supervisor.config_objects import MAX_POD_BYTES
 from supervisor.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
@@ -156,7 +156,9 @@ def test_what_is_expected_after_a_restart_is_not_absent() -> None:
     assert talk.ready() == ["sync b"]
     assert talk.syncs["b"].objects.unknown == frozenset()
     assert "sync a" in talk.tick(SOURCES_PATIENCE_S)
-    assert talk.syncs["a"].objects.unknown == {ObjectRef(ObjectKind.CONFIG_MAP, "mine")}
+    sync = talk.syncs["a"]
+    assert sync.objects.unknown == {ObjectRef(ObjectKind.CONFIG_MAP, "mine")}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(sync), type=SyncPod) == sync
     talk.done("a")
     talk.done("b")
     assert talk.say(ObjectsExpected(frozenset())) == ["sync a"]
