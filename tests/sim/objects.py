@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from ipc.api import ConfigMap, ConfigMapEnvSource, Container, EnvFromSource, ObjectMeta, Pod
 from ipc.config_objects import ConfigObjects, referenced_objects
-from ipc.messages import SyncPod, WorkType
+from ipc.messages import PodChanged, SyncPod, WorkType
+from tests.sim.watch import TERMINAL
 
 NEEDED: Final = "needed"
 """Without it a container cannot be made. It is there once it is quiet."""
@@ -66,6 +67,18 @@ def wrong_objects(sync: SyncPod, stated: Mapping[str, ConfigMap], *, sources_rea
         unknown=frozenset(ref for ref in references if ref.name not in stated and not sources_ready),
     )
     return "" if sync.objects == wanted else f"{_words(sync.objects)} instead of {_words(wanted)}"
+
+
+def stale_objects(
+    pod: Pod, told: PodChanged | None, newest: SyncPod | None, stated: Mapping[str, ConfigMap]
+) -> Iterator[str]:
+    """Whoever runs has been synced with the ConfigMaps as they are now."""
+    if told is None or told.status.phase in TERMINAL or not referenced_objects(pod):
+        return
+    if newest is None or newest.kind is not WorkType.SYNC:
+        yield "it refers to ConfigMaps and was not synced"
+    elif why := wrong_objects(newest, stated, sources_ready=True):
+        yield f"its last sync had {why}"
 
 
 def _words(objects: ConfigObjects) -> str:

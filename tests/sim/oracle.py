@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ipc.api import ConfigMap, Container, Pod
-from ipc.config_objects import referenced_objects
+from ipc.api import Container, Pod
 from ipc.hashing import hash_in
-from ipc.messages import PodChanged, SyncPod, WorkType
+from ipc.messages import PodChanged
 from ipc.probe_results import probes_of
 from ipc.restart_policy import container_should_restart, is_restartable_init
 from tests.fakes.runtime import FakeContainer
-from tests.sim.objects import wrong_objects
 from tests.sim.pods import ABSENT
 from tests.sim.probes import FLAKY, NEVER, health_of
 from tests.sim.runtime import SimPodman, uid_of
@@ -47,18 +45,6 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
             yield f"{name} runs as it was before an edit"
     yield from _missing(pod, podman, told, alive, now_wall)
     yield from _readiness(pod, told)
-
-
-def stale_objects(
-    pod: Pod, told: PodChanged | None, newest: SyncPod | None, stated: Mapping[str, ConfigMap]
-) -> Iterator[str]:
-    """Whoever runs has been synced with the ConfigMaps as they are now."""
-    if told is None or told.status.phase in TERMINAL or not referenced_objects(pod):
-        return
-    if newest is None or newest.kind is not WorkType.SYNC:
-        yield "it refers to ConfigMaps and was not synced"
-    elif why := wrong_objects(newest, stated, sources_ready=True):
-        yield f"its last sync had {why}"
 
 
 def _readiness(pod: Pod, told: PodChanged) -> Iterator[str]:

@@ -25,8 +25,8 @@ from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings
 from tests.fakes.clock import SimClock
 from tests.sim.agent import SLOTS, Agent, Given
 from tests.sim.loop import NOBODY, run_alone
-from tests.sim.objects import SimObjects
-from tests.sim.oracle import complaints, stale_objects
+from tests.sim.objects import SimObjects, stale_objects
+from tests.sim.oracle import complaints
 from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
