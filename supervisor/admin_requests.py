@@ -7,12 +7,13 @@ from typing import Any, Protocol, assert_never
 
 import msgspec
 
-from ipc.messages import ApplyManifests, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.config_objects import ObjectKey
+from ipc.messages import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
 from supervisor.crew import Crew
 from supervisor.desired import Desired
 from supervisor.worker_pool import API_SLOT
 
-AdminRequest = ApplyManifests | DeletePod | RestartWorker | StopAgent
+AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
 
 
 class Agent(Protocol):
@@ -46,6 +47,8 @@ class AdminRequests:
                 self._spawn(self._apply(request))
             case DeletePod():
                 self._spawn(self._delete(request))
+            case DeleteObject():
+                self._spawn(self._delete_object(request))
             case RestartWorker():
                 self._restart_worker(request)
             case StopAgent():
@@ -62,6 +65,10 @@ class AdminRequests:
         going_down = self._agent.is_going_down(namespace, name)
         reply = await self._desired.delete(namespace, name, request.grace_period_s, going_down=going_down)
         self._answer(request, reply)
+
+    async def _delete_object(self, request: DeleteObject) -> None:
+        key = ObjectKey(request.kind, request.namespace, request.name)
+        self._answer(request, await self._desired.delete_object(key))
 
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""

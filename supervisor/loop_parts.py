@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipc.node_resources import NodeResources
 from supervisor.announcer import Announcer
+from supervisor.config_objects import ConfigObjectStore
 from supervisor.image_pulls import ImagePulls, pull_limits
 from supervisor.lives import Lives
 from supervisor.looks import Looks
@@ -29,6 +30,7 @@ class LoopParts:
         self.looks = Looks()
         self.cache = self.looks.cache
         self.queue = WorkQueue()
+        self.objects = ConfigObjectStore()
         self.pulls = ImagePulls(pull_limits(settings))
         self.probing = Probing()
         self.out = Outbox()
