@@ -132,7 +132,12 @@ POD_ROWS: Final = (
     FieldSupport("spec.resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.resourceClaims", _NO, "the devices would be missing"),
     FieldSupport("spec.overhead", _NA, "set for a runtime class"),
-    FieldSupport("spec.imagePullSecrets", _WARN, "images are pulled with the registry logins of the agent's user"),
+    FieldSupport(
+        "spec.imagePullSecrets",
+        _NOTE,
+        "tried before the registry logins of the agent's user; what they have pulled is for pods that have them",
+        tests=("e2e/test_pull_secrets.py::test_a_pod_pulls_with_its_own_logins_and_others_do_not",),
+    ),
     FieldSupport("spec.readinessGates", _WARN, "Ready does not wait for further conditions"),
     FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
