@@ -41,6 +41,10 @@ CONTAINER_FIELDS: Final = frozenset(
 """JSON names of the container fields that need a new container. Ports belong to the sandbox; policies, probes and
 hooks are read from the manifest whenever they are needed."""
 
+VOLUME_FIELDS: Final = frozenset({"path", "type", "medium", "reference", "claimName", "readOnly"})
+"""JSON names of the fields of volume sources (hostPath, emptyDir, image, persistentVolumeClaim) that need new
+containers. The other sources' files are changed while their containers run; so is the limit of an emptyDir."""
+
 SANDBOX_FIELDS: Final = frozenset({"hostname", "hostNetwork"})
 """JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
 regular containers. Nothing else of a container is, so none of any kind re-creates the sandbox."""
@@ -54,9 +58,28 @@ def container_hash(container: Container, kind: ContainerKind) -> str:
 
 
 def hash_in(spec: PodSpec, container: Container) -> str:
-    """`container_hash` of a container of that pod."""
+    """`container_hash` of a container of that pod, which also covers the volumes that it mounts."""
     found = find_container(spec, container.name)
-    return container_hash(container, found.kind if found is not None else ContainerKind.REGULAR)
+    kind = found.kind if found is not None else ContainerKind.REGULAR
+    volumes = _mounted(spec, container)
+    if not volumes:
+        return container_hash(container, kind)
+    return _hash({"container": container_hash(container, kind), "volumes": volumes})
+
+
+def _mounted(spec: PodSpec, container: Container) -> dict[str, Any]:
+    """By name, what of a volume's definition is settled when a container is made."""
+    names = {mount.name for mount in container.volume_mounts}
+    return {volume.name: _settled(_json(volume)) for volume in spec.volumes if volume.name in names}
+
+
+def _settled(volume: dict[str, Any]) -> list[dict[str, Any]]:
+    """Which source it is, and where that leads."""
+    return [
+        {"source": source} | {key: value for key, value in fields.items() if key in VOLUME_FIELDS}
+        for source, fields in volume.items()
+        if isinstance(fields, dict)
+    ]
 
 
 def _role(container: Container, kind: ContainerKind) -> dict[str, str]:

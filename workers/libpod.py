@@ -24,6 +24,7 @@ from workers.runtime import (
     ListedPod,
     RuntimeCallError,
     RuntimeEvent,
+    VolumeInfo,
 )
 from workers.signal_names import signal_name
 
@@ -154,6 +155,14 @@ class _Image(_Wire, frozen=True):
     config: _ImageConfig | None = None
 
 
+class _Volume(_Wire, frozen=True):
+    name: str
+    driver: str = ""
+    mountpoint: str = ""
+    options: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+
+
 class _Created(_Wire, frozen=True):
     id: str
 
@@ -261,6 +270,18 @@ def decode_image(body: bytes) -> ImageInfo:
     )
 
 
+def decode_volume(body: bytes) -> VolumeInfo:
+    """GET volumes/{name}/json and POST volumes/create."""
+    wire = _decode(_Volume, body)
+    return VolumeInfo(
+        name=wire.name,
+        mount_point=wire.mountpoint,
+        driver=wire.driver or "local",
+        options=wire.options or {},
+        labels=wire.labels or {},
+    )
+
+
 def decode_created_id(body: bytes) -> str:
     """POST pods/create and containers/create."""
     return _decode(_Created, body).id
@@ -351,8 +372,10 @@ _KIND_BY_CAUSE: Final = (
     ("name is already in use", ErrorKind.NAME_IN_USE),
     ("pod already exists", ErrorKind.NAME_IN_USE),
     ("container already exists", ErrorKind.NAME_IN_USE),
+    ("volume already exists", ErrorKind.NAME_IN_USE),
     ("no such container", ErrorKind.NOT_FOUND),
     ("no such pod", ErrorKind.NOT_FOUND),
+    ("no such volume", ErrorKind.NOT_FOUND),
     ("has already been removed", ErrorKind.NOT_FOUND),
     ("state improper", ErrorKind.WRONG_STATE),
     ("no such exec session", ErrorKind.NOT_FOUND),

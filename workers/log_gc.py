@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import shutil
 import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -26,6 +25,8 @@ import msgspec
 from ipc.container_gc import CONTAINER_GC_FAILED
 from ipc.messages import CollectLogs, EventReport
 from workers import pod_logs
+from workers.unshare import DEFAULT, Unshare
+from workers.volumes.removal import remove
 
 TIMESTAMP_SLACK_S: Final = 1.0
 """File systems are behind the clock by a tick."""
@@ -106,13 +107,19 @@ class LogGarbage:
         )
 
 
-def collect(pod_logs_dir: str, pods_dir: str, is_kept: Callable[[str], bool], listed_at: float) -> Collected:
+def collect(
+    pod_logs_dir: str,
+    pods_dir: str,
+    is_kept: Callable[[str], bool],
+    listed_at: float,
+    unshare: Unshare = DEFAULT,
+) -> Collected:
     """Remove what is left of pods that are not kept. ``pods_dir`` may be empty: there is none. Blocks: for a thread.
 
     ``is_kept`` is asked with a pod's UID right before its directory would go; ``listed_at`` in epoch seconds.
     """
     places = ((pod_logs_dir, _uid_of_logs), (pods_dir, _uid_of_directory))
-    found = [_collect_in(Path(root), uid_of, is_kept, listed_at) for root, uid_of in places if root]
+    found = [_collect_in(Path(root), uid_of, is_kept, listed_at, unshare) for root, uid_of in places if root]
     return Collected(
         removed=tuple(path for one in found for path in one.removed),
         failures=tuple(failure for one in found for failure in one.failures),
@@ -120,7 +127,7 @@ def collect(pod_logs_dir: str, pods_dir: str, is_kept: Callable[[str], bool], li
 
 
 def _collect_in(
-    root: Path, uid_of: Callable[[Path], str], is_kept: Callable[[str], bool], listed_at: float
+    root: Path, uid_of: Callable[[Path], str], is_kept: Callable[[str], bool], listed_at: float, unshare: Unshare
 ) -> Collected:
     removed, failures = [], []
     try:
@@ -133,7 +140,7 @@ def _collect_in(
         try:
             uid = uid_of(directory)
             if uid and not is_kept(uid) and _changed_at(directory) < listed_at - TIMESTAMP_SLACK_S and not is_kept(uid):
-                shutil.rmtree(directory)
+                remove(directory, unshare)
                 removed.append(str(directory))
         except FileNotFoundError:
             continue  # somebody was quicker

@@ -7,9 +7,11 @@ Nobody but the agent's user may look in: a container sees only what is mounted i
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Final
+
+from workers.unshare import DEFAULT, Unshare
+from workers.volumes.removal import remove
 
 DIRECTORY_MODE: Final = 0o700
 
@@ -27,10 +29,10 @@ def ensure_directory(directory: Path) -> None:
     directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
 
 
-def remove_pod_directory(pods_dir: str, uid: str) -> None:
+def remove_pod_directory(pods_dir: str, uid: str, unshare: Unshare = DEFAULT) -> None:
     """Remove everything of a pod that is gone. Raises OSError; not for what cannot be the name of a directory there:
     the uid of an orphan is what somebody wrote on a label."""
     directory = pod_directory(pods_dir, uid)
     is_name = uid not in ("", ".", "..") and "/" not in uid
     if pods_dir and is_name and os.path.lexists(directory):
-        shutil.rmtree(directory)
+        remove(directory, unshare)

@@ -37,6 +37,6 @@ async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
 async def _remove_logs(run: SyncRun) -> None:
     try:
         await asyncio.to_thread(pod_logs.remove, run.logs)
-        await asyncio.to_thread(remove_pod_directory, run.context.pods_dir, run.pod.uid)
+        await asyncio.to_thread(remove_pod_directory, run.context.pods_dir, run.pod.uid, run.context.unshare)
     except OSError as error:
         raise SyncEnded(REMOVE_ERROR, f"directories: {error}") from error

@@ -63,6 +63,11 @@ def _with_requests(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRe
     return msgspec.structs.replace(pod, requests={**from_limits, **from_containers, **pod.requests})
 
 
+def aggregate_limits(spec: PodSpec) -> Mapping[str, Fraction]:
+    """What the limits of the pod's containers allow them together. Raises QuantityError."""
+    return _aggregate(spec, lambda container: container.resources.limits)
+
+
 def _aggregate(spec: PodSpec, amounts_of: Callable[[Container], ResourceList]) -> _Amounts:
     """What the pod's containers need together: the regular ones and sidecars at once, or the largest init step."""
     total: _Amounts = {}

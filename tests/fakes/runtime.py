@@ -37,6 +37,7 @@ from workers.runtime import (
     RuntimeCallError,
     RuntimeEvent,
     SpecDict,
+    VolumeInfo,
 )
 from workers.signal_names import signal_name
 
@@ -168,6 +169,7 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.volumes: dict[str, VolumeInfo] = {}
         self.pull_s = 0.0
         """How long a pull takes, in seconds; every PROGRESS_PERIOD_S it says something."""
         self.broken_off: list[str] = []
@@ -260,6 +262,14 @@ class FakePodman:
 
     def members(self, pod: FakePod) -> list[FakeContainer]:
         return [c for c in self.containers.values() if c.pod_id == pod.id]
+
+    def create_volume(self, name: str, labels: Mapping[str, str]) -> VolumeInfo:
+        if name in self.volumes:
+            _refuse(ErrorKind.NAME_IN_USE, f"volume with name {name} already exists: volume already exists")
+        if not NAME.fullmatch(name):
+            _refuse(ErrorKind.INVALID, f"{name}: names must match {NAME.pattern}: invalid argument")
+        self.volumes[name] = VolumeInfo(name=name, mount_point=f"/volumes/{name}/_data", labels=dict(labels))
+        return self.volumes[name]
 
     def create_pod(self, spec: SpecDict) -> str:
         name, now = spec["name"], self.clock.now().wall
@@ -529,6 +539,12 @@ class FakeRuntime:
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
+
+    async def inspect_volume(self, name: str) -> VolumeInfo | None:
+        return await self._call("inspect_volume", lambda: self.podman.volumes.get(name))
+
+    async def create_volume(self, name: str, labels: Mapping[str, str]) -> VolumeInfo:
+        return await self._call("create_volume", lambda: self.podman.create_volume(name, labels))
 
     async def create_pod(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_pod, spec)

@@ -19,6 +19,10 @@ class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the Podman volume."""
     read_only: bool = False
     """By what it is, whatever a mount says."""
+    is_foreign: bool = False
+    """The path is the user's own: no container's label or group is put on it, and others can lead it elsewhere."""
+    memory_bytes: int | None = None
+    """A tmpfs of that size belongs on the path, before a container sees it; 0 leaves the size to the kernel."""
 
 
 class VolumeError(Exception):

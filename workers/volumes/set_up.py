@@ -11,7 +11,12 @@ from typing import Final
 
 from ipc.api import Pod, Volume
 from workers.sync_context import WARNING, SyncEnded, SyncRun
+from workers.volumes.claim import set_up_claim
+from workers.volumes.empty_dir import set_up_empty_dir
+from workers.volumes.host_path import set_up_host_path
+from workers.volumes.image import set_up_image
 from workers.volumes.mounted import MountedVolume, VolumeError
+from workers.volumes.ownership import own_projection
 
 FAILED_MOUNT: Final = "FailedMount"
 """Event reason (pkg/kubelet/events/event.go)."""
@@ -27,6 +32,7 @@ async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
     for volume in pod.spec.volumes:
         try:
             mounted[volume.name] = await _set_up(volume)(run, pod, volume)
+            await own_projection(run, pod, volume, mounted[volume.name])
         except VolumeError as error:
             failures.append(str(error))
         except OSError as error:
@@ -46,5 +52,10 @@ def _set_up(volume: Volume) -> SetUp:
     raise VolumeError(volume.name, "no volume plugin matched")
 
 
-_BY_SOURCE: Final[Mapping[str, SetUp]] = {}
+_BY_SOURCE: Final[Mapping[str, SetUp]] = {
+    "empty_dir": set_up_empty_dir,
+    "host_path": set_up_host_path,
+    "image": set_up_image,
+    "persistent_volume_claim": set_up_claim,
+}
 """Attribute of `Volume` to what sets it up."""
