@@ -18,13 +18,13 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import beneath  # type: ignore[import-not-found]
-else:
+if TYPE_CHECKING or __name__ != "__main__":
     from workers.volumes import beneath
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import beneath
 
 MS_NOSUID: Final = 0x2
 MS_NODEV: Final = 0x4
