@@ -40,7 +40,7 @@ def in_container(agent: Agent, pod_name: str, script: str, container_name: str =
 
 
 def pod_directory(agent: Agent, name: str) -> Path:
-    return agent.state / "pods" / agent.pods()[name]["metadata"]["uid"]
+    return agent.state / "pods" / str(agent.pods()[name]["metadata"]["uid"])
 
 
 def unshare(*command: str) -> str:

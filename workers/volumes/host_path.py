@@ -9,6 +9,7 @@ somebody has led the path elsewhere meanwhile.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
 from collections.abc import Mapping
@@ -73,7 +74,8 @@ def check(volume: str, source: HostPathVolumeSource) -> None:
     """checkType: make what is to be made, refuse what is of another type. Raises VolumeError, OSError."""
     path, kind = source.path, _KINDS[source.type or ""]
     if not os.path.exists(path) and kind.creates:
-        _create(path, kind.creates)
+        with contextlib.suppress(FileExistsError):  # somebody was quicker: looked at below
+            _create(path, kind.creates)
     try:
         found = os.stat(path)
     except FileNotFoundError as error:
@@ -84,7 +86,12 @@ def check(volume: str, source: HostPathVolumeSource) -> None:
 
 
 def _create(path: str, file_type: int) -> None:
+    """With the mode that upstream gives it, whatever the agent's umask says."""
     if file_type == stat.S_IFDIR:
-        os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
+        for missing in reversed([place for place in (Path(path), *Path(path).parents) if not place.exists()]):
+            missing.mkdir(exist_ok=True)
+            missing.chmod(DIRECTORY_MODE)
     else:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE))
+        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE)
+        os.fchmod(fd, FILE_MODE)
+        os.close(fd)

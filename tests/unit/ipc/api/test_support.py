@@ -168,7 +168,7 @@ def test_what_this_issue_runs_is_admitted_without_a_word(container: dict[str, ob
     assert findings(default_pod(pod)) == []
 
 
-_NFS: Final = {"nfs": {"server": "somewhere", "path": "/"}}
+_NFS = {"nfs": {"server": "somewhere", "path": "/"}}
 
 
 def test_each_place_is_named_once_with_its_index() -> None:
