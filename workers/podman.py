@@ -146,8 +146,8 @@ class PodmanRuntime:
 
     # --- acting ---
 
-    async def create_volume(self, name: str, labels: Mapping[str, str]) -> VolumeInfo:
-        body = orjson.dumps({"Name": name, "Labels": dict(labels)})
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        body = orjson.dumps({"Name": name, "Labels": dict(labels), "Options": dict(options)})
         request = Request(call="create volume", method="POST", path="volumes/create", kind=Kind.CREATE, body=body)
         return _read(request.call, await self._client.call(request), libpod.decode_volume)
 

@@ -277,8 +277,8 @@ class Runtime(Protocol):
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         """GET volumes/{name}/json; None when absent."""
 
-    async def create_volume(self, name: str, labels: Mapping[str, str]) -> VolumeInfo:
-        """POST volumes/create, with the local driver. Raises NAME_IN_USE, INVALID."""
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
 
     async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
         """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -14,13 +15,14 @@ from tests.podman_service import podman
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 GROUP = 2000
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
 def disk(agent: Agent) -> Iterator[str]:
     """A volume of Podman's with something in it, and a link that leads out of it."""
-    name = f"{agent.instance}-owned"
-    podman("volume", "create", name)
+    name = f"{agent.instance}-owned-{next(NUMBERS)}"
+    podman("volume", "create", "--opt", "o=uid=0", name)
     place = podman("volume", "inspect", "--format", "{{.Mountpoint}}", name).strip()
     unshare(
         "sh", "-c", f"mkdir {place}/in; echo x > {place}/in/file; chmod 600 {place}/in/file; ln -s /etc {place}/link"
@@ -30,8 +32,9 @@ def disk(agent: Agent) -> Iterator[str]:
 
 
 def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
-    sees = [mount("data", "/data"), mount("memory", "/memory"), mount("disk", "/disk")]
-    volumes = [empty_dir("data"), empty_dir("memory", medium="Memory"), claim("disk", disk)]
+    sees = [mount("data", "/data"), mount("memory", "/memory"), mount("disk", "/disk"), mount("new", "/new")]
+    new = f"{disk}-new"
+    volumes = [empty_dir("data"), empty_dir("memory", medium="Memory"), claim("disk", disk), claim("new", new)]
     once = "busybox test -e /data/once && exec sleep 3600; mkdir /data/once; busybox chgrp 0 /data; exit 1"
     agent.write(
         pod(
@@ -44,15 +47,21 @@ def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
     )
     agent.until_running(["owned"])
     agent.until(lambda: restart_count(agent.pods()["owned"], "again") == 1, "it runs a second time")
-    says = in_container(agent, "owned", "busybox stat -c '%n %g %a' /memory /disk /disk/in /disk/in/file /data/once")
+    says = in_container(
+        agent, "owned", "busybox stat -c '%n %g %a' /memory /new /disk /disk/in /disk/in/file /data/once"
+    )
     assert says.split("\n") == [
         f"/memory {GROUP} 2777",
+        f"/new {GROUP} 2775",
         f"/disk {GROUP} 2775",
         f"/disk/in {GROUP} 2775",
         f"/disk/in/file {GROUP} 660",
         f"/data/once {GROUP} 2755",
     ]
     assert in_container(agent, "owned", "busybox stat -c %g /data") == "0", "what a container has changed stays changed"
+    agent.remove("owned")
+    agent.until_gone(["owned"])
+    podman("volume", "rm", new)
 
 
 def test_a_claim_is_changed_by_policy(agent: Agent, disk: str) -> None:

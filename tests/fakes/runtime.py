@@ -263,12 +263,12 @@ class FakePodman:
     def members(self, pod: FakePod) -> list[FakeContainer]:
         return [c for c in self.containers.values() if c.pod_id == pod.id]
 
-    def create_volume(self, name: str, labels: Mapping[str, str]) -> VolumeInfo:
+    def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         if name in self.volumes:
             _refuse(ErrorKind.NAME_IN_USE, f"volume with name {name} already exists: volume already exists")
-        if not NAME.fullmatch(name):
-            _refuse(ErrorKind.INVALID, f"{name}: names must match {NAME.pattern}: invalid argument")
-        self.volumes[name] = VolumeInfo(name=name, mount_point=f"/volumes/{name}/_data", labels=dict(labels))
+        self.volumes[name] = VolumeInfo(
+            name=name, mount_point=f"/volumes/{name}/_data", labels=dict(labels), options=dict(options)
+        )
         return self.volumes[name]
 
     def create_pod(self, spec: SpecDict) -> str:
@@ -543,8 +543,8 @@ class FakeRuntime:
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         return await self._call("inspect_volume", lambda: self.podman.volumes.get(name))
 
-    async def create_volume(self, name: str, labels: Mapping[str, str]) -> VolumeInfo:
-        return await self._call("create_volume", lambda: self.podman.create_volume(name, labels))
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        return await self._call("create_volume", lambda: self.podman.create_volume(name, labels, options))
 
     async def create_pod(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_pod, spec)
