@@ -49,19 +49,20 @@ def write_payload(
     wall: float,
     *,
     mountpoints: Sequence[str] = (),
+    is_owned: Callable[[str], bool] = lambda version: True,
     set_owner: Callable[[str], None] = lambda version: None,
 ) -> bool:
     """Make the volume show these files and no others; False when there was nothing to write. Blocks.
 
     ``payload``: by paths that `cleaned` has returned. ``wall`` in epoch seconds names a new version. ``mountpoints``:
     directories that have to be there besides. ``set_owner`` gets the name of a new version's directory before anybody
-    sees it, as upstream's setPerms.
+    sees it, as upstream's setPerms; a version for which ``is_owned`` says no is written anew.
 
     Raises OSError. When only something old cannot be removed, all is as it should be apart from that.
     """
     tree = _tree(payload)
     current = current_version(directory)
-    is_written = current is None or not _shows(directory, current, tree)
+    is_written = current is None or not (_shows(directory, current, tree) and is_owned(current))
     # What a writer that was killed has left takes room that is needed now.
     _removed(directory, [name for name in _own_names(directory) if name not in (DATA, current)])
     if is_written:

@@ -157,7 +157,7 @@ def test_versions_of_one_moment_have_different_names(volume: Path) -> None:
 
 def test_an_owner_is_set_before_anybody_sees_it(volume: Path) -> None:
     write(volume, OLD)
-    seen = []
+    seen: list[object] = []
 
     def set_owner(version: str) -> None:
         seen.append((texts(OLD) == shown(volume), (volume / version / "come").read_text()))
@@ -165,7 +165,9 @@ def test_an_owner_is_set_before_anybody_sees_it(volume: Path) -> None:
     with root_directory(str(volume)) as fd:
         write_payload(fd, NEW, WALL, set_owner=set_owner)
         write_payload(fd, NEW, WALL, set_owner=set_owner)
-    assert seen == [(True, "new")]
+        assert seen == [(True, "new")]
+        assert write_payload(fd, NEW, WALL, is_owned=lambda version: False, set_owner=seen.append)
+    assert seen[1:] == [os.readlink(volume / DATA)]
 
 
 # --- readers and kills -------------------------------------------------------------------------------------------
