@@ -212,6 +212,38 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].lifecycle.stopSignal", _NOTE, _NEXT_LIFE),
 )
 
+_FILES: Final = "e2e/test_object_volumes.py::test_what_a_container_sees"
+_NO_SERVER: Final = "there is no API server to ask for it"
+
+OBJECT_VOLUME_ROWS: Final = (
+    FieldSupport("spec.volumes[*].name", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].configMap", _YES, tests=(_FILES,)),
+    FieldSupport(
+        "spec.volumes[*].configMap.optional",
+        _YES,
+        tests=("e2e/test_object_volumes.py::test_what_is_optional_is_not_waited_for",),
+    ),
+    FieldSupport(
+        "spec.volumes[*].secret",
+        _NOTE,
+        "written to memoryDir, which has to be a file system in memory; whether that is swapped is the host's business",
+        tests=(_FILES, "e2e/test_object_volumes.py::test_a_secret_is_in_memory_only"),
+    ),
+    FieldSupport(
+        "spec.volumes[*].secret.optional",
+        _YES,
+        tests=("e2e/test_object_volumes.py::test_what_is_optional_is_not_waited_for",),
+    ),
+    FieldSupport("spec.volumes[*].downwardAPI", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.defaultMode", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].configMap", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].downwardAPI", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].secret", _NOTE, "as a volume of its kind", tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].serviceAccountToken", _NO, _NO_SERVER),
+    FieldSupport("spec.volumes[*].projected.sources[*].clusterTrustBundle", _NO, _NO_SERVER),
+    FieldSupport("spec.volumes[*].projected.sources[*].podCertificate", _NO, _NO_SERVER),
+)
+
 _CONTEXT: Final = "spec.containers[*].securityContext"
 
 CONTAINER_SECURITY_ROWS: Final = (
@@ -247,6 +279,7 @@ SECTIONS: Final = (
     ("The pod", POD_ROWS),
     ("The pod's security context", POD_SECURITY_ROWS),
     ("Containers", CONTAINER_ROWS),
+    ("Volumes of objects", OBJECT_VOLUME_ROWS),
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)

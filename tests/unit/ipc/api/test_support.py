@@ -168,11 +168,16 @@ def test_what_this_issue_runs_is_admitted_without_a_word(container: dict[str, ob
     assert findings(default_pod(pod)) == []
 
 
+_NFS = {"nfs": {"server": "somewhere", "path": "/"}}
+
+
 def test_each_place_is_named_once_with_its_index() -> None:
     env = [{"name": "A", "value": "a"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
     second = {"name": "second", "image": "a:1", "env": env, "resources": {}}
     first = {"name": "first", "image": "a:1", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}
-    pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": [{"name": "a"}, {"name": "b"}]}))
+    pod = decode_pod(
+        manifest(spec={"containers": [first, second], "volumes": [_NFS | {"name": name} for name in ("a", "b")]})
+    )
     expected = [
         ("spec.volumes", Support.REFUSED),
         ("spec.containers[0].resources", Support.WARNED),
