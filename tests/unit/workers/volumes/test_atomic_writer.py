@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.workers.volumes.crashing_os import Killed, killed_at, watched
 from workers.directories import root_directory
@@ -241,6 +245,49 @@ def test_two_kills_in_a_row_are_made_good(tmp_path: Path) -> None:
             assert_no_mixture(volume)
             write(volume, NEW)
             assert_holds(volume, NEW)
+
+
+NAMES = st.sampled_from(["a", "b", "deep/x", "deep/y", "deep/er/z", "c/d"])
+PAYLOADS = st.dictionaries(
+    NAMES, st.builds(FileProjection, st.binary(max_size=3), st.sampled_from([0o644, 0o400, 0o200, 0o000])), max_size=5
+).map(cleaned)
+LIVES = st.lists(st.tuples(PAYLOADS, st.integers(0, 60)), min_size=1, max_size=6)
+
+
+@given(lives=LIVES)
+def test_any_history_of_writes_and_kills(lives: list[tuple[Payload, int]]) -> None:
+    """Each write may be killed at some step; what is shown is always one of the payloads, and never an older one than
+    was shown before."""
+    with tempfile.TemporaryDirectory() as directory:
+        volume, newest = Path(directory), 0
+        for number, (files, step) in enumerate(lives):
+            with killed_at(step), contextlib.suppress(Killed):
+                write(volume, files)
+            newest = newest_shown(volume, [payload for payload, _ in lives[: number + 1]], newest)
+        write(volume, lives[-1][0])
+        assert not write(volume, lives[-1][0])
+        with root_directory(directory) as fd:
+            version = current_version(fd)
+        assert version is not None
+        assert names_below(volume / version) == lives[-1][0].keys()
+        links = {path.split("/")[0] for path in lives[-1][0]}
+        assert set(os.listdir(volume)) == {DATA, version, *links}
+
+
+def names_below(version: Path) -> set[str]:
+    return {str(path.relative_to(version)) for path in version.rglob("*") if not path.is_dir()}
+
+
+def newest_shown(volume: Path, payloads: list[Payload], oldest: int) -> int:
+    """Which of them is shown, the last one if there are equal ones. Fails when it is older than that."""
+    if not (volume / DATA).is_symlink():
+        return 0
+    version = volume / os.readlink(volume / DATA)
+    for number in reversed(range(oldest, len(payloads))):
+        sizes = {path: len(file.data) for path, file in payloads[number].items()}
+        if {path: (version / path).stat().st_size for path in names_below(version)} == sizes:
+            return number
+    raise AssertionError("it shows none of them")
 
 
 def test_a_full_disk_leaves_the_old(volume: Path, monkeypatch: pytest.MonkeyPatch) -> None:
