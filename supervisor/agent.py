@@ -67,7 +67,7 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
 
 def claim_directories(settings: Settings) -> None:
     """Raises DirectoryTaken. A disk that takes no mark keeps nobody from looking after pods that run."""
-    for directory in (settings.state_dir, settings.pod_logs_dir):
+    for directory in (settings.state_dir, settings.pod_logs_dir, settings.memory_dir):
         try:
             directory_owner.claim(directory, settings.instance_name)
         except OSError as error:

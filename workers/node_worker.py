@@ -141,7 +141,7 @@ class NodeWorker:
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
         self.log_garbage = LogGarbage(
             settings.pod_logs_dir,
-            settings.pods_dir,
+            (settings.pods_dir, settings.memory_dir),
             settings.node_name,
             is_tracked=lambda uid: uid in self._published.tracked,
             report=self._send,

@@ -220,14 +220,8 @@ CONTAINER_ROWS: Final = (
 )
 
 _MOUNT: Final = "spec.containers[*].volumeMounts[*]"
-_NOT_WRITTEN_YET: Final = "its files are not written yet"
 
 VOLUME_ROWS: Final = (
-    FieldSupport("spec.volumes[*].name", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
-    FieldSupport("spec.volumes[*].configMap", _NO, _NOT_WRITTEN_YET),
-    FieldSupport("spec.volumes[*].secret", _NO, _NOT_WRITTEN_YET),
-    FieldSupport("spec.volumes[*].downwardAPI", _NO, _NOT_WRITTEN_YET),
-    FieldSupport("spec.volumes[*].projected", _NO, _NOT_WRITTEN_YET),
     FieldSupport(
         "spec.volumes[*].emptyDir",
         _NOTE,
@@ -288,6 +282,38 @@ VOLUME_ROWS: Final = (
     FieldSupport(f"{_MOUNT}.subPathExpr", _NOTE, "as subPath", tests=("e2e/test_sub_paths.py::test_parts_of_volumes",)),
 )
 
+_FILES: Final = "e2e/test_object_volumes.py::test_what_a_container_sees"
+_NO_SERVER: Final = "there is no API server to ask for it"
+
+OBJECT_VOLUME_ROWS: Final = (
+    FieldSupport("spec.volumes[*].name", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].configMap", _YES, tests=(_FILES,)),
+    FieldSupport(
+        "spec.volumes[*].configMap.optional",
+        _YES,
+        tests=("e2e/test_object_volumes.py::test_what_is_optional_is_not_waited_for",),
+    ),
+    FieldSupport(
+        "spec.volumes[*].secret",
+        _NOTE,
+        "written to memoryDir, which has to be a file system in memory; whether that is swapped is the host's business",
+        tests=(_FILES, "e2e/test_object_volumes.py::test_a_secret_is_in_memory_only"),
+    ),
+    FieldSupport(
+        "spec.volumes[*].secret.optional",
+        _YES,
+        tests=("e2e/test_object_volumes.py::test_what_is_optional_is_not_waited_for",),
+    ),
+    FieldSupport("spec.volumes[*].downwardAPI", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.defaultMode", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].configMap", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].downwardAPI", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].secret", _NOTE, "as a volume of its kind", tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].serviceAccountToken", _NO, _NO_SERVER),
+    FieldSupport("spec.volumes[*].projected.sources[*].clusterTrustBundle", _NO, _NO_SERVER),
+    FieldSupport("spec.volumes[*].projected.sources[*].podCertificate", _NO, _NO_SERVER),
+)
+
 _CONTEXT: Final = "spec.containers[*].securityContext"
 
 CONTAINER_SECURITY_ROWS: Final = (
@@ -324,6 +350,7 @@ SECTIONS: Final = (
     ("The pod's security context", POD_SECURITY_ROWS),
     ("Containers", CONTAINER_ROWS),
     ("Volumes", VOLUME_ROWS),
+    ("Volumes of objects", OBJECT_VOLUME_ROWS),
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)

@@ -14,7 +14,7 @@ import pytest
 import workers
 from tests.podman_service import COMMAND_DEADLINE_S, PodmanService
 from workers.unshare import DEFAULT, Step, UnshareError
-from workers.volumes import removal
+from workers.volumes.removal import remove_below
 
 pytestmark = pytest.mark.podman
 
@@ -50,7 +50,7 @@ print(seen["fine"], seen["refused"])
 def place(podman_service: PodmanService, tmp_path: Path) -> Iterator[Path]:
     """A directory in which nothing is mounted afterwards."""
     yield tmp_path
-    removal.remove(tmp_path / "held", DEFAULT)
+    assert remove_below(str(tmp_path), "held", unshare=DEFAULT) == ()
     assert str(tmp_path) not in mounts()
 
 
@@ -94,7 +94,7 @@ def test_what_is_bound_goes_with_its_place_and_stays_where_it_is(place: Path, ki
         DEFAULT.run([("bind", {"root": str(place / root), "target": str(target)})])
     assert mounts().count(str(target)) == 1
     assert "kept" in inside("ls" if kind == "directory" else "cat", str(target))
-    removal.remove(place / "held", DEFAULT)
+    assert remove_below(str(place), "held", unshare=DEFAULT) == ()
     assert str(target) not in mounts()
     assert (place / "directory" / "kept").exists()
     assert (place / "file").read_text() == "kept"
@@ -118,7 +118,7 @@ def test_files_of_mapped_users_are_removed_inside(place: Path) -> None:
     inside("sh", "-c", f"touch {tree}/own/file; chown -R 1234:1234 {tree}/own; chmod 700 {tree}/own")
     with pytest.raises(PermissionError):
         os.listdir(tree / "own")
-    removal.remove(tree, DEFAULT)
+    assert remove_below(str(place), "held", "tree", unshare=DEFAULT) == ()
     assert not tree.exists()
     assert (place / "kept").exists()
 

@@ -106,6 +106,8 @@ class Agent:
         self.configure({})
         self.socket = Path(self.settings["adminSocket"])
         self.state = Path(self.settings["stateDir"])
+        self.memory = Path(os.environ["XDG_RUNTIME_DIR"]) / "rootlet" / instance
+        """Where memoryDir is when nothing else is said."""
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---
@@ -191,6 +193,7 @@ class Agent:
             if directory := os.environ.get(LOGS_VARIABLE):
                 shutil.copy(self.log, Path(directory) / f"{self.instance}.log")
             shutil.rmtree(self.directory)
+            shutil.rmtree(self.memory, ignore_errors=True)
 
     def _assert_nothing_leaked(self) -> None:
         """No monitor of a container has a file of this agent open: those that were removed just now leave at once."""

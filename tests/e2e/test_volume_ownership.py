@@ -79,7 +79,7 @@ def test_a_group_that_is_not_mapped_keeps_the_pod_waiting(agent: Agent) -> None:
     agent.write(mounting("far", [empty_dir("data")], mount("data", "/data"), securityContext={"fsGroup": 4_000_000}))
     agent.until(lambda: bool(agent.messages("far", "FailedMount")), "it waits for its volume")
     (words, *_) = agent.messages("far", "FailedMount")
-    assert words.startswith('MountVolume.SetUp failed for volume "data": applyFSGroup failed for vol data: ')
+    assert words.startswith('MountVolume.SetUp failed for volume "data" : applyFSGroup failed for vol data: ')
     assert "Invalid argument" in words
     agent.remove("far")
 

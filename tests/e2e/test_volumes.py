@@ -140,7 +140,7 @@ def test_a_host_path_of_another_type_waits(agent: Agent, host: Path) -> None:
     agent.write(mounting("typed", [host_path("data", place, "Directory")], mount("data", "/data")))
     agent.until(lambda: bool(agent.messages("typed", "FailedMount")), "it waits for its volume")
     assert agent.messages("typed", "FailedMount")[0] == (
-        f'MountVolume.SetUp failed for volume "data": hostPath {place} doesn\'t exist'
+        f'MountVolume.SetUp failed for volume "data" : hostPath {place} doesn\'t exist'
     )
     assert waits_with(agent, "typed")["reason"] == "ContainerCreating"
     place.write_text("a file")

@@ -20,7 +20,7 @@ from ipc.api import Pod, Volume
 from workers import labels
 from workers.runtime import ErrorKind, RuntimeCallError, VolumeInfo
 from workers.sync_context import SyncRun
-from workers.volumes.layout import is_in_use
+from workers.volumes.in_use import is_in_use
 from workers.volumes.mounted import MountedVolume, VolumeError
 from workers.volumes.ownership import fs_group, give_volume_to_group
 

@@ -19,9 +19,9 @@ from ipc.api.default_resources import aggregate_limits
 from ipc.api.quantity import QuantityError, parse_quantity
 from workers.pod_dirs import ensure_directory
 from workers.sync_context import SyncRun
-from workers.volumes import layout
 from workers.volumes.mounted import MountedVolume, VolumeError
 from workers.volumes.ownership import fs_group, give_volume_to_group, group_given, note_group
+from workers.volumes.places import VolumePlace
 
 MODE: Final = 0o777
 MEMORY: Final = "Memory"
@@ -30,8 +30,8 @@ MEMORY: Final = "Memory"
 async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
     """Raises VolumeError, OSError."""
     source = volume.empty_dir or EmptyDirVolumeSource()
-    directory = layout.volume_directory(run.context.pods_dir, run.pod.uid, layout.EMPTY_DIR, volume.name)
-    ready = layout.ready_file(run.context.pods_dir, run.pod.uid, layout.EMPTY_DIR, volume.name)
+    place = VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", volume.name)
+    directory, ready = place.path, place.ready_file
     if source.medium not in ("", MEMORY):
         raise VolumeError(volume.name, f'unknown storage medium "{source.medium}"')
     if not (directory.is_dir() and ready.exists()):

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from ipc.api import HostPathVolumeSource, Pod, Volume
 from workers.sync_context import SyncRun
-from workers.volumes.layout import is_in_use
+from workers.volumes.in_use import is_in_use
 from workers.volumes.mounted import MountedVolume, VolumeError
 
 DIRECTORY_MODE: Final = 0o755

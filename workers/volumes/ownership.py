@@ -17,10 +17,11 @@ from ipc.api import Pod, Volume
 from workers.pod_dirs import ensure_directory
 from workers.sync_context import SyncRun
 from workers.unshare import UnshareError
-from workers.volumes import inside, layout
+from workers.volumes import inside
 from workers.volumes.mounted import MountedVolume, VolumeError
+from workers.volumes.places import VolumePlace
 
-PROJECTION = "kubernetes.io~projected"
+PROJECTION = "projected"
 """Under which it is noted that a volume of written files was given to a group."""
 PROJECTIONS = ("config_map", "secret", "downward_api", "projected")
 """Attributes of `Volume`: sources whose files the agent writes, again and again."""
@@ -35,7 +36,7 @@ async def give_volume_to_group(
 ) -> None:
     """Path and all below it, whatever it takes. Raises VolumeError."""
     arguments = {
-        "path": str(path),
+        "path": await asyncio.to_thread(os.path.realpath, path),
         "gid": group,
         "read_only": read_only,
         "only_on_root_mismatch": only_on_root_mismatch,
@@ -52,7 +53,7 @@ async def own_projection(run: SyncRun, pod: Pod, volume: Volume, mounted: Mounte
     group = fs_group(pod)
     if group is None or mounted.path is None or all(getattr(volume, source) is None for source in PROJECTIONS):
         return
-    note = layout.ready_file(run.context.pods_dir, run.pod.uid, PROJECTION, volume.name)
+    note = VolumePlace(run.context.pods_dir, run.pod.uid, PROJECTION, volume.name).ready_file
     if group_given(note) == group and is_owned(mounted.path, group, read_only=True):
         return
     # An interrupted change must be seen: the note is of the time before, or says nothing.

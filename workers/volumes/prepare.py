@@ -23,11 +23,12 @@ from workers.config_error import ConfigError
 from workers.runtime import RuntimeCallError
 from workers.sync_context import SyncRun
 from workers.unshare import Step, UnshareError
-from workers.volumes import host_path, inside, layout
+from workers.volumes import host_path, inside
 from workers.volumes.claim import is_directory
 from workers.volumes.mounted import MountedVolume
 from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
 from workers.volumes.ownership import fs_group
+from workers.volumes.places import held_path
 from workers.volumes.sub_path import sub_path_of
 
 IMAGE_SUB_PATH_VERSION: Final = (5, 4)
@@ -76,7 +77,7 @@ async def _to_be_held(
             await _check_image(run, mount, sub_path)
         elif sub_path or volume.is_foreign or is_recursively_read_only(mount):
             root = volume.path or await _claim_root(run, mount, volume)
-            place = layout.held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
+            place = held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
             yield _Held(mount, root, sub_path, place, () if sub_path else _file_types(pod, mount.name))
 
 

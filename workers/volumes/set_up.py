@@ -15,11 +15,9 @@ from workers.volumes.claim import set_up_claim
 from workers.volumes.empty_dir import set_up_empty_dir
 from workers.volumes.host_path import set_up_host_path
 from workers.volumes.image import set_up_image
-from workers.volumes.mounted import MountedVolume, VolumeError
+from workers.volumes.mounted import FAILED_MOUNT, MountedVolume, VolumeError, why
+from workers.volumes.object_volumes import set_up_object_volume
 from workers.volumes.ownership import own_projection
-
-FAILED_MOUNT: Final = "FailedMount"
-"""Event reason (pkg/kubelet/events/event.go)."""
 
 SetUp = Callable[[SyncRun, Pod, Volume], Awaitable[MountedVolume]]
 """Raises VolumeError, OSError, SyncEnded."""
@@ -36,7 +34,7 @@ async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
         except VolumeError as error:
             failures.append(str(error))
         except OSError as error:
-            failures.append(str(VolumeError(volume.name, error.strerror or str(error))))
+            failures.append(str(VolumeError(volume.name, why(error))))
     for failure in failures:
         await run.event(WARNING, FAILED_MOUNT, failure)
     if failures:
@@ -57,5 +55,9 @@ _BY_SOURCE: Final[Mapping[str, SetUp]] = {
     "host_path": set_up_host_path,
     "image": set_up_image,
     "persistent_volume_claim": set_up_claim,
+    "config_map": set_up_object_volume,
+    "secret": set_up_object_volume,
+    "downward_api": set_up_object_volume,
+    "projected": set_up_object_volume,
 }
 """Attribute of `Volume` to what sets it up."""

@@ -54,6 +54,7 @@ class Host:
         self.clock = clock
         self.logs_dir = logs_dir
         self.pods_dir = logs_dir.with_name(f"{logs_dir.name}.pods")
+        self.memory_dir = logs_dir.with_name(f"{logs_dir.name}.memory")
         self.events: list[EventReport] = []
         self._new_runtime = new_runtime
         self._instance = instance
@@ -75,6 +76,7 @@ class Host:
             instance=self._instance,
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
+            memory_dir=str(self.memory_dir),
             dialer=self._dialer,
             host_ip=self._host_ip,
             mutations=Turns(OwnSlots(4)),

@@ -12,10 +12,11 @@ import pytest
 from ipc.api import EmptyDirVolumeSource, HostPathVolumeSource, ResourceRequirements
 from tests.unit.workers.pods import container, pod
 from workers.unshare import Unshare, UnshareError
-from workers.volumes import beneath, host_path, inside, removal
+from workers.volumes import beneath, host_path, inside
 from workers.volumes.empty_dir import memory_size_bytes
 from workers.volumes.mounted import VolumeError
 from workers.volumes.ownership import group_given, is_owned, note_group
+from workers.volumes.removal import remove_below
 
 NOBODY = Unshare(podman="/nonexistent/podman")
 MIB = 2**20
@@ -69,14 +70,14 @@ def test_all_that_can_go_goes(tmp_path: Path) -> None:
     (tmp_path / "tree" / "open").mkdir()
     closed.chmod(0o500)
     with pytest.raises(PermissionError):
-        removal.remove(tmp_path / "tree", NOBODY)
+        beneath.remove_tree(str(tmp_path / "tree"))
     assert os.listdir(tmp_path / "tree") == ["closed"]
     closed.chmod(0o700)
 
 
 def test_nobody_is_asked_when_plain_removal_will_do(tmp_path: Path) -> None:
     (tmp_path / "tree" / "a").mkdir(parents=True)
-    removal.remove(tmp_path / "tree", NOBODY)
+    assert remove_below(str(tmp_path), "tree", unshare=NOBODY) == ()
     assert os.listdir(tmp_path) == []
 
 

@@ -1,0 +1,26 @@
+"""Which of a sandbox's addresses are the pod's, and in what order. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+
+def sort_pod_ips(ips: Iterable[str], node_ip: str = "") -> tuple[str, ...]:
+    """The first one of each address family, that of the node's address first, IPv4 when the node's is not known.
+
+    Source: sortPodIPs (pkg/kubelet/kubelet_pods.go). What is no address does not count.
+    """
+    primary = _family(node_ip) or 4
+    by_family: dict[int, str] = {}
+    for ip in ips:
+        by_family.setdefault(_family(ip), ip)
+    return tuple(by_family[family] for family in (primary, 10 - primary) if family in by_family)
+
+
+def _family(ip: str) -> int:
+    """4 or 6; 0 for what is no address."""
+    try:
+        return ipaddress.ip_address(ip).version
+    except ValueError:
+        return 0
