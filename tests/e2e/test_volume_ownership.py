@@ -32,9 +32,22 @@ def disk(agent: Agent) -> Iterator[str]:
 
 
 def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
-    sees = [mount("data", "/data"), mount("memory", "/memory"), mount("disk", "/disk"), mount("new", "/new")]
+    sees = [
+        mount("data", "/data"),
+        mount("memory", "/memory"),
+        mount("disk", "/disk"),
+        mount("new", "/new"),
+        mount("written", "/written"),
+    ]
     new = f"{disk}-new"
-    volumes = [empty_dir("data"), empty_dir("memory", medium="Memory"), claim("disk", disk), claim("new", new)]
+    written = {"items": [{"path": "name", "mode": 0o400, "fieldRef": {"fieldPath": "metadata.name"}}]}
+    volumes = [
+        empty_dir("data"),
+        empty_dir("memory", medium="Memory"),
+        claim("disk", disk),
+        claim("new", new),
+        {"name": "written", "downwardAPI": written},
+    ]
     once = "busybox test -e /data/once && exec sleep 3600; mkdir /data/once; busybox chgrp 0 /data; exit 1"
     agent.write(
         pod(
@@ -48,9 +61,12 @@ def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
     agent.until_running(["owned"])
     agent.until(lambda: restart_count(agent.pods()["owned"], "again") == 1, "it runs a second time")
     says = in_container(
-        agent, "owned", "busybox stat -c '%n %g %a' /memory /new /disk /disk/in /disk/in/file /data/once"
+        agent,
+        "owned",
+        "busybox stat -L -c '%n %g %a' /written/name /memory /new /disk /disk/in /disk/in/file /data/once",
     )
     assert says.split("\n") == [
+        f"/written/name {GROUP} 440",
         f"/memory {GROUP} 2777",
         f"/new {GROUP} 2775",
         f"/disk {GROUP} 2775",

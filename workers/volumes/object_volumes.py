@@ -23,6 +23,7 @@ from workers.sync_context import WARNING, SyncContext, SyncRun
 from workers.volumes.atomic_writer import current_version, write_payload
 from workers.volumes.mounted import FAILED_MOUNT, MountedVolume, VolumeError, why
 from workers.volumes.nested_mounts import nested_mountpoints
+from workers.volumes.ownership import WrittenOwner, fs_group
 from workers.volumes.payload import Payload, PayloadError, PayloadSources, holds_secrets, make_payload
 from workers.volumes.places import VolumePlace, volume_directory
 
@@ -51,7 +52,8 @@ async def set_up_object_volume(run: SyncRun, pod: Pod, volume: Volume) -> Mounte
     place = _place(run.context, pod, volume)
     try:
         payload = make_payload(volume, PayloadSources(pod=pod, objects=run.request.objects, node=run.context.node))
-        if await asyncio.to_thread(_write, place, payload, run.context.clock.now().wall, pod, volume):
+        owner = WrittenOwner(place=place, group=fs_group(pod), unshare=run.context.unshare)
+        if await asyncio.to_thread(_write, place, payload, run.context.clock.now().wall, pod, volume, owner):
             run.did(f"wrote volume {volume.name}")
     except (PayloadError, OSError) as error:
         failure = VolumeError(volume.name, why(error) if isinstance(error, OSError) else str(error))
@@ -76,12 +78,19 @@ def _has_mounted(view: RuntimePodStatus) -> bool:
     return any(sandbox.state is SandboxState.READY for sandbox in view.sandboxes)
 
 
-def _write(place: VolumePlace, payload: Payload, wall: float, pod: Pod, volume: Volume) -> bool:
+def _write(place: VolumePlace, payload: Payload, wall: float, pod: Pod, volume: Volume, owner: WrittenOwner) -> bool:
     """Blocks. Raises OSError."""
     with volume_directory(place) as directory:
         if holds_secrets(volume):
             _require_memory(directory, place)
-        return write_payload(directory, payload, wall, mountpoints=nested_mountpoints(pod, volume.name))
+        return write_payload(
+            directory,
+            payload,
+            wall,
+            mountpoints=nested_mountpoints(pod, volume.name),
+            is_owned=owner.is_owned,
+            set_owner=owner.set_owner,
+        )
 
 
 def _require_memory(directory: int, place: VolumePlace) -> None:

@@ -1,30 +1,25 @@
 """fsGroup: volumes belong to a group of the pod's, in ids as its containers see them.
 
 Mirrors VolumeOwnership (pkg/volume/volume_linux.go). The group is one of Podman's user namespace, so only a process in
-there can give a file to it. That costs a process, so what is owned already is told from outside by two facts: which
-group the volume was given to, which a file beside it says, and that no file in it is of the agent's own group, as those
-are that were written since.
+there can give a file to it: each time costs one, and it is done only where something is new.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
-import stat
 from pathlib import Path
 
-from ipc.api import Pod, Volume
+import msgspec
+
+from ipc.api import Pod
 from workers.pod_dirs import ensure_directory
 from workers.sync_context import SyncRun
-from workers.unshare import UnshareError
+from workers.unshare import Unshare, UnshareError
 from workers.volumes import inside
-from workers.volumes.mounted import MountedVolume, VolumeError
+from workers.volumes.mounted import VolumeError
 from workers.volumes.places import VolumePlace
-
-PROJECTION = "projected"
-"""Under which it is noted that a volume of written files was given to a group."""
-PROJECTIONS = ("config_map", "secret", "downward_api", "projected")
-"""Attributes of `Volume`: sources whose files the agent writes, again and again."""
 
 
 def fs_group(pod: Pod) -> int | None:
@@ -47,35 +42,39 @@ async def give_volume_to_group(
         raise VolumeError(volume, f"applyFSGroup failed for vol {volume}: {error}") from error
 
 
-async def own_projection(run: SyncRun, pod: Pod, volume: Volume, mounted: MountedVolume) -> None:
-    """After each set-up of a volume of written files: give what is new in it to the pod's group. Of other volumes
-    nothing. Raises VolumeError, OSError."""
-    group = fs_group(pod)
-    if group is None or mounted.path is None or all(getattr(volume, source) is None for source in PROJECTIONS):
-        return
-    note = VolumePlace(run.context.pods_dir, run.pod.uid, PROJECTION, volume.name).ready_file
-    if group_given(note) == group and is_owned(mounted.path, group, read_only=True):
-        return
-    # An interrupted change must be seen: the note is of the time before, or says nothing.
-    await give_volume_to_group(run, volume.name, mounted.path, group, read_only=True)
-    note_group(note, group)
+class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
+    """To whom the files of a volume belong that the agent writes again and again; for `write_payload`. Blocks.
 
+    Their modes are the group's already. That they were given to it is told without a process: a file beside the volume
+    says to which group, and what was written since is of the agent's own.
+    """
 
-def is_owned(path: Path, group: int, *, read_only: bool) -> bool:
-    """Whether nothing at or below the path was made by the agent since it was given to that group. Raises OSError."""
-    return all(_has_group(Path(file).lstat(), group, read_only) for file in _files(path))
+    place: VolumePlace
+    group: int | None
+    unshare: Unshare
 
+    def is_owned(self, version: str) -> bool:
+        """Raises OSError."""
+        if self.group is None:
+            return True
+        return group_given(self.place.ready_file) == self.group and self._has_group(version)
 
-def _files(path: Path) -> list[str]:
-    return [str(path), *(os.path.join(root, name) for root, dirs, files in os.walk(path) for name in (*dirs, *files))]
+    def set_owner(self, version: str) -> None:
+        """Of the whole volume, before that version is shown. Raises OSError."""
+        if self.group is None:
+            return
+        arguments = {"path": os.path.realpath(self.place.path), "gid": self.group, "read_only": True}
+        try:
+            self.unshare.run([(inside.give_to_group.__name__, arguments)])
+        except UnshareError as error:
+            raise OSError(errno.EPERM, f"applyFSGroup failed for vol {self.place.name}: {error}") from error
+        note_group(self.place.ready_file, self.group)
 
-
-def _has_group(file: os.stat_result, group: int, read_only: bool) -> bool:
-    if group and file.st_gid == os.getegid():
-        return False
-    wanted = inside.READ_ONLY if read_only else inside.READ_WRITE
-    wanted |= inside.DIRECTORY if stat.S_ISDIR(file.st_mode) else 0
-    return stat.S_ISLNK(file.st_mode) or file.st_mode & wanted == wanted
+    def _has_group(self, version: str) -> bool:
+        """Group 0 is the agent's own (its id in Podman's user namespace)."""
+        top = self.place.path / version
+        below = (Path(root, name) for root, dirs, files in os.walk(top) for name in (*dirs, *files))
+        return self.group == 0 or all(file.lstat().st_gid != os.getegid() for file in (top, *below))
 
 
 def group_given(note: Path) -> int | None:

@@ -17,7 +17,6 @@ from workers.volumes.host_path import set_up_host_path
 from workers.volumes.image import set_up_image
 from workers.volumes.mounted import FAILED_MOUNT, MountedVolume, VolumeError, why
 from workers.volumes.object_volumes import set_up_object_volume
-from workers.volumes.ownership import own_projection
 
 SetUp = Callable[[SyncRun, Pod, Volume], Awaitable[MountedVolume]]
 """Raises VolumeError, OSError, SyncEnded."""
@@ -30,7 +29,6 @@ async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
     for volume in pod.spec.volumes:
         try:
             mounted[volume.name] = await _set_up(volume)(run, pod, volume)
-            await own_projection(run, pod, volume, mounted[volume.name])
         except VolumeError as error:
             failures.append(str(error))
         except OSError as error:

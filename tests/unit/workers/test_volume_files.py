@@ -15,7 +15,8 @@ from workers.unshare import Unshare, UnshareError
 from workers.volumes import beneath, host_path, inside
 from workers.volumes.empty_dir import memory_size_bytes
 from workers.volumes.mounted import VolumeError
-from workers.volumes.ownership import group_given, is_owned, note_group
+from workers.volumes.ownership import WrittenOwner, group_given, note_group
+from workers.volumes.places import VolumePlace
 from workers.volumes.removal import remove_below
 
 NOBODY = Unshare(podman="/nonexistent/podman")
@@ -242,16 +243,20 @@ def test_a_note_of_a_group(tmp_path: Path) -> None:
     assert group_given(note) == 2000
 
 
-def test_what_the_agent_has_written_is_not_owned_yet(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    assert not is_owned(tmp_path, 2000, read_only=True)
+@pytest.mark.parametrize(
+    ("group", "noted", "expected"), [(None, None, True), (0, 0, True), (0, None, False), (2000, 2000, False)]
+)
+def test_whose_a_written_file_is(tmp_path: Path, group: int | None, noted: int | None, expected: bool) -> None:
+    """It is of the agent's own group, which is 0 for containers."""
+    place = VolumePlace(str(tmp_path), "uid", "configmap", "v")
+    (place.path / "..1").mkdir(parents=True)
+    (place.path / "..1" / "key").write_text("x")
+    note_group(place.ready_file, noted)
+    assert WrittenOwner(place=place, group=group, unshare=NOBODY).is_owned("..1") is expected
 
 
-def test_group_zero_is_the_agents_own(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("x")
-    file.chmod(0o400)
-    tmp_path.chmod(0o2750)
-    assert not is_owned(tmp_path, 0, read_only=True)
-    file.chmod(0o440)
-    assert is_owned(tmp_path, 0, read_only=True)
+def test_a_group_that_cannot_be_given_is_an_error(tmp_path: Path) -> None:
+    place = VolumePlace(str(tmp_path), "uid", "configmap", "v")
+    with pytest.raises(OSError, match="applyFSGroup failed for vol v: cannot run /nonexistent/podman"):
+        WrittenOwner(place=place, group=2000, unshare=NOBODY).set_owner("..1")
+    assert group_given(place.ready_file) is None
