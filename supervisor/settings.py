@@ -176,6 +176,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         instance=settings.instance_name,
         node_name=settings.node_name,
         podman_socket=podman_socket,
+        podman_path=settings.podman.path,
         dialer_socket=str(settings.dialer_socket),
         host_ip=host_ip,
         pod_logs_dir=str(settings.pod_logs_dir),

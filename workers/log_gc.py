@@ -58,7 +58,9 @@ class LogGarbage:
         node_name: str,
         is_tracked: Callable[[str], bool],
         report: Callable[[EventReport], Awaitable[None]],
+        unshare: Unshare = DEFAULT,
     ) -> None:
+        self._unshare = unshare
         self._pod_logs_dir = pod_logs_dir
         self._pods_dirs = pods_dirs
         self._node_name = node_name
@@ -88,7 +90,9 @@ class LogGarbage:
         def is_kept(uid: str) -> bool:
             return uid in known or self._is_tracked(uid)
 
-        return await asyncio.to_thread(collect, self._pod_logs_dir, self._pods_dirs, is_kept, request.listed_at)
+        return await asyncio.to_thread(
+            collect, self._pod_logs_dir, self._pods_dirs, is_kept, request.listed_at, self._unshare
+        )
 
     async def _tell(self, found: Collected) -> None:
         """A failure that stays is told once."""
