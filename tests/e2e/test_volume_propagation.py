@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agent import Agent
+from tests.e2e.agent import Agent, container_status
 from tests.e2e.volumes import host_path, in_container, mount, mounting, unshare
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -58,3 +58,5 @@ def test_read_only_to_the_last_mount(agent: Agent, shared: Path) -> None:
     assert "Read-only" in says["IfPossible"]
     assert "Read-only" in says["Enabled"]
     assert unshare("cat", str(shared / "below" / "file")) == "x\n"
+    told = container_status(agent.pods()["recursive"])["volumeMounts"]
+    assert [one["recursiveReadOnly"] for one in told] == ["Disabled", "Enabled", "Enabled"]
