@@ -14,3 +14,5 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """cpu, memory, ephemeral-storage: what pods may have together."""
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
+    least_oom_score_adj: int = 0
+    """That of our own processes: a container's cannot be lower."""

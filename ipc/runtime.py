@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import LifecycleHandler
+from ipc.api import LifecycleHandler, LinuxContainerUser
 
 CONTAINER_STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
 """Reason of an end that nobody saw (pkg/kubelet/container/helpers.go and kubelet_pods.go)."""
@@ -73,6 +73,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """Termination message of one that has ended: what it wrote for that purpose, or the end of its log."""
     pid: int = 0
     """Pid of its first process in the host's pid namespace; 0 when not running."""
+    user: LinuxContainerUser | None = None
+    """As whom that was begun."""
 
 
 class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

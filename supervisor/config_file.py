@@ -12,7 +12,18 @@ import msgspec
 
 from ipc.api import parse_quantity
 from supervisor.resolved_settings import resolve_settings, this_host
-from supervisor.settings import API_VERSION, KIND, Bytes, Pattern, Range, Seconds, Settings, SettingsError, seconds
+from supervisor.settings import (
+    API_VERSION,
+    KIND,
+    Bytes,
+    Each,
+    Pattern,
+    Range,
+    Seconds,
+    Settings,
+    SettingsError,
+    seconds,
+)
 from supervisor.sources.documents import read_documents
 
 MAX_CONFIG_BYTES: Final = 1 << 20
@@ -137,6 +148,8 @@ def _broken(rule: object, value: Any) -> str:
             return f"{value} is not between {_like(value, rule.low)} and {_like(value, rule.high)}"
         case Pattern() if not re.fullmatch(rule.regex, value):
             return rule.says
+        case Each():
+            return next(filter(None, map(rule.problem, value)), "")
     return ""
 
 

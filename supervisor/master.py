@@ -62,8 +62,12 @@ from supervisor.dialogue import (
     WorkerLeaving,
     WorkerUp,
 )
+from supervisor.doctor.checks import check_host
+from supervisor.doctor.findings import Level
+from supervisor.doctor.host import gather
 from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
+from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_health import PodmanHealth
 from supervisor.podman_service import PodmanService
 from supervisor.probe_memory import ProbeMemory
@@ -81,6 +85,7 @@ SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
 FAILED_VALIDATION = "FailedValidation"
 RUNTIME_REPLACED = "ContainerRuntimeReplaced"
+PREFLIGHT = "Preflight"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
@@ -106,8 +111,9 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        host = host_ip()
-        self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
+        host, node = host_ip(), node_resources(read_machine(settings.state_dir))
+        rows = settings.max_pods + SPARE_ROWS
+        self._loop = SyncLoop(settings, settings.workers.count, rows, host, random.Random(), node)
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
@@ -125,7 +131,7 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), host),
+            lambda: worker_settings(self._settings, str(self._service.socket), host, node),
         )
         self._requests = AdminRequests(self, self._desired, self._crew, self._spawn)
         self._started_at = self._clock.now().wall
@@ -147,6 +153,7 @@ class Master:
         self._feed(VerdictsRestored(self._probe_memory.restore()))
         for update in self._desired.restore():
             self._feed(update)
+        self._spawn(self._look_at_host())
         self._spawn(self._watch_sources())
         self._spawn(self._every(lambda: SYNC_TICK_S, self._tick))
         self._spawn(self._every(lambda: self._settings.housekeeping_period_s, self._housekeeping))
@@ -229,6 +236,14 @@ class Master:
     def _node_event(self, type_: str, reason: str, message: str) -> None:
         node = self._settings.node_name
         self._feed(EventReport(uid="", namespace="", name=node, type=type_, reason=reason, message=message))
+
+    async def _look_at_host(self) -> None:
+        """What `rootlet doctor` would say, as far as nobody has to be asked."""
+        facts = await asyncio.to_thread(gather, self._settings, os.environ, ask_podman=False)
+        for finding in check_host(facts, self._settings):
+            if finding.level is not Level.OK:
+                log.warning("%s", finding)
+                self._node_event("Warning", PREFLIGHT, str(finding))
 
     # --- children (the Owner of supervisor.crew) -----------------------------------------------------------------
 

@@ -136,12 +136,7 @@ def _of_probes(verdicts: ProbeVerdicts, probes: Iterable[ProbeType]) -> ProbeVer
 
 
 def _has_probes(pod: Pod) -> bool:
-    spec = pod.spec
-    return any(
-        container.readiness_probe or container.liveness_probe or container.startup_probe
-        for containers in (spec.containers, spec.init_containers)
-        for container in containers
-    )
+    return any(probes_of(container) for container in (*pod.spec.containers, *pod.spec.init_containers))
 
 
 def _wanted(life: PodLifecycle, entry: CacheEntry | None) -> ProbePod | None:

@@ -8,7 +8,6 @@ defaultPodLimitsForDownwardAPI (pkg/kubelet/kubelet_resources.go).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Final
@@ -17,14 +16,13 @@ import msgspec
 
 from ipc.api import Container, Pod, ResourceFieldSelector, parse_quantity
 from ipc.api.base import Quantity, ResourceList
+from ipc.api.quantity import in_units
 from ipc.node_resources import NodeResources
 from ipc.pod_containers import find_container
 from ipc.pod_ips import sort_pod_ips
 from workers.config_error import ConfigError
 from workers.go_text import quoted
 
-MAX_VALUE: Final = 2**63 - 1
-"""What does not fit into 64 bits is told as this."""
 _HUGE_PAGES: Final = "hugepages-"
 _DEFAULTED: Final = ("cpu", "memory", "ephemeral-storage")
 """Resources whose limit stands for the node's share when there is none. Huge pages are never overcommitted."""
@@ -116,7 +114,7 @@ def resource_value(selector: ResourceFieldSelector, pod: Pod, container: Contain
     if kind not in ("limits", "requests") or not (name in _DEFAULTED or name.startswith(_HUGE_PAGES)):
         raise ConfigError(f"unsupported container resource : {selector.resource}")
     amount = _limit(name, of, pod, node) if kind == "limits" else _amount(of.resources.requests, name)
-    return str(_in_units(amount, _value(selector.divisor)))
+    return str(in_units(amount, _value(selector.divisor)))
 
 
 def _container(selector: ResourceFieldSelector, pod: Pod, container: Container | None) -> Container:
@@ -145,8 +143,3 @@ def _amount(amounts: ResourceList, name: str) -> Fraction:
 def _value(quantity: Quantity | None) -> Fraction:
     """Those of an admitted pod are all readable."""
     return Fraction() if quantity is None else parse_quantity(quantity)
-
-
-def _in_units(amount: Fraction, divisor: Fraction) -> int:
-    """Source: convertQuantityToString. No divisor is 1."""
-    return min(max(math.ceil(amount / (divisor or 1)), 0), MAX_VALUE) if divisor >= 0 else 0

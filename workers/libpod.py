@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ipc.clock import parse_rfc3339
+from ipc.id_ranges import IdRange, IdRanges, merged
 from workers.runtime import (
     ErrorKind,
     ExecResult,
@@ -126,6 +127,7 @@ class _InspectContainer(_Wire, frozen=True):
     config: _Config | None = None
     host_config: _HostConfig | None = None
     network_settings: _NetworkSettings | None = None
+    oci_config_path: str = msgspec.field(default="", name="OCIConfigPath")
 
 
 class _InspectPodMember(_Wire, frozen=True):
@@ -161,6 +163,24 @@ class _Volume(_Wire, frozen=True):
     mountpoint: str = ""
     options: dict[str, str] | None = None
     labels: dict[str, str] | None = None
+
+
+class _IdMap(msgspec.Struct, frozen=True):
+    container_id: int
+    size: int
+
+
+class _IdMappings(msgspec.Struct, frozen=True):
+    uidmap: tuple[_IdMap, ...] | None = None
+    gidmap: tuple[_IdMap, ...] | None = None
+
+
+class _Host(msgspec.Struct, frozen=True):
+    id_mappings: _IdMappings = msgspec.field(default=_IdMappings(), name="idMappings")
+
+
+class _Info(msgspec.Struct, frozen=True):
+    host: _Host
 
 
 class _Created(_Wire, frozen=True):
@@ -241,6 +261,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         ips=_ips(wire.network_settings),
         log_path=log_config.path if log_config else "",
         stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
+        config_path=wire.oci_config_path,
     )
 
 
@@ -280,6 +301,16 @@ def decode_volume(body: bytes) -> VolumeInfo:
         options=wire.options or {},
         labels=wire.labels or {},
     )
+
+
+def decode_id_ranges(body: bytes) -> IdRanges:
+    """GET info. A Podman that has no map of its own has all ids."""
+    maps = _decode(_Info, body).host.id_mappings
+    return IdRanges(users=_id_ranges(maps.uidmap), groups=_id_ranges(maps.gidmap))
+
+
+def _id_ranges(maps: tuple[_IdMap, ...] | None) -> tuple[IdRange, ...]:
+    return merged(IdRange(one.container_id, one.size) for one in maps) if maps else (IdRange(0, 2**32 - 1),)
 
 
 def decode_created_id(body: bytes) -> str:

@@ -35,12 +35,14 @@ from ipc.messages import (
     WorkType,
 )
 from ipc.runtime import RuntimePodStatus
+from workers.image_rights import ImageRights
 from workers.images import ImageManager
 from workers.pod_network import Dialer
 from workers.prober.prober import Attempt, PodProber, ProberReport
 from workers.pull_wishes import PullWishes
 from workers.restart import crash_loop_limits
 from workers.runtime import CallCounts, Runtime
+from workers.seccomp import SeccompSettings
 from workers.sync_context import PodName, SyncContext, SyncEnded, SyncRun
 from workers.sync_pod import sync_pod
 from workers.sync_terminated import sync_terminated
@@ -114,7 +116,7 @@ class PodWorker:
         self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
         self._context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, clock, self._pulls.pull),
+            images=ImageManager(runtime, clock, ImageRights(context.settings.pulled_images_dir), self._pulls.pull),
             clock=clock,
             limits=crash_loop_limits(context.settings.max_container_restart_period_s),
             instance=context.settings.instance,
@@ -126,6 +128,9 @@ class PodWorker:
             node_name=context.settings.node_name,
             host_ip=context.settings.host_ip,
             node=context.settings.node,
+            seccomp=SeccompSettings(
+                default=context.settings.seccomp_default, profiles_dir=context.settings.seccomp_dir
+            ),
             mutations=Turns(_slots(context)),
             order=itertools.count(),
             report=self._send,

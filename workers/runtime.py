@@ -12,6 +12,10 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from ipc.api import LinuxContainerUser
+from ipc.id_ranges import IdRanges
+from ipc.registry_login import RegistryLogin
+
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
 
@@ -113,6 +117,10 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """Of the image's manifest, ``sha256:...``."""
     start_ticks: int = 0
     """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the look."""
+    config_path: str = ""
+    """The file in which the OCI runtime was told of it; empty before its first start."""
+    user: LinuxContainerUser | None = None
+    """As whom its first process was begun, when that can be read."""
 
 
 class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +206,12 @@ class Runtime(Protocol):
     async def version(self) -> str:
         """GET _ping: the libpod API version; proves that the service answers."""
 
+    async def id_ranges(self) -> IdRanges:
+        """GET info: the ids of the user namespace that containers run in.
+
+        Podman is asked once, because it takes 0.4 s over it; for other ids it has to be started anew itself.
+        """
+
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
         """GET pods/json, ours only; with a uid only those that carry it, which is as cheap as an inspect."""
 
@@ -280,8 +294,9 @@ class Runtime(Protocol):
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
         """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.
+        Without a ``login`` those of the agent's user count.
 
         Raises PULL with the registry's own words, without anybody's password; TIMEOUT after imagePullTimeout;
         UNAVAILABLE also when the service goes away meanwhile: the registry is not to blame, and a second pull does

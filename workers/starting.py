@@ -19,12 +19,17 @@ from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
 from workers.decision import ContainerStart
-from workers.environment import EnvironmentSources, make_environment
+from workers.environment import make_environment
+from workers.environment_sources import environment_sources
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
+from workers.identity import find_user
 from workers.image_reference import parse_image_reference
-from workers.images import ImageError
+from workers.images import FindLogins, ImageError
+from workers.pull_secrets import PullSecretError, check_pull_secret, logins_for
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
+from workers.sandbox_namespaces import sandbox_namespaces
+from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
 from workers.termination_message import make_termination_log, termination_log
@@ -32,6 +37,7 @@ from workers.volumes.prepare import prepare_mounts
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
+MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 RUN_CONTAINER_ERROR: Final = "RunContainerError"
 
 
@@ -55,7 +61,7 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
     container = found.container
     try:
         if not start.created_id:
-            await _ensure_image(run, container, held=_image_of_predecessor(run, container))
+            await _ensure_image(run, pod, container, held=_image_of_predecessor(run, container))
             await _ensure_image_volumes(run, pod, container)
             start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
             start = await _create(run, pod, container, start, sandbox_id)
@@ -80,15 +86,15 @@ async def _ensure_image_volumes(run: SyncRun, pod: Pod, container: Container) ->
     seen = {mount.name for mount in container.volume_mounts}
     for image in (volume.image for volume in pod.spec.volumes if volume.name in seen):
         if image is not None:
-            await _ensure(run, container, image.reference, image.pull_policy or "IfNotPresent")
+            await _ensure(run, pod, container, image.reference, image.pull_policy or "IfNotPresent")
 
 
-async def _ensure_image(run: SyncRun, container: Container, held: str = "") -> None:
+async def _ensure_image(run: SyncRun, pod: Pod, container: Container, held: str = "") -> None:
     """The container's own. ``held``: the image of a container that is there. Raises _Failed, SyncEnded."""
-    await _ensure(run, container, container.image, container.image_pull_policy or "IfNotPresent", held)
+    await _ensure(run, pod, container, container.image, container.image_pull_policy or "IfNotPresent", held)
 
 
-async def _ensure(run: SyncRun, container: Container, image: str, policy: PullPolicy, held: str = "") -> None:
+async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, policy: PullPolicy, held: str = "") -> None:
     """Raises _Failed, SyncEnded."""
 
     async def tell(type: str, reason: str, message: str) -> None:
@@ -98,11 +104,32 @@ async def _ensure(run: SyncRun, container: Container, image: str, policy: PullPo
     if await run.context.images.reuse_image(image, policy, held, tell):
         return
     ensure = run.context.images.ensure_image
+    find_logins = await _login_finder(run, pod)
     try:
-        await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell)
+        await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
     except ImageError as error:
         await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
         raise _Failed(error.reason, error.message, error.retry_at) from error
+
+
+async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
+    """Of the pod's imagePullSecrets (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go). One that is missing or no good
+    is told of, and the pull goes on without it."""
+    names = [secret.name for secret in pod.spec.image_pull_secrets if secret.name]
+    secrets = [run.request.objects.secrets[name] for name in names if name in run.request.objects.secrets]
+    unusable = [name for name in names if name not in run.request.objects.secrets]
+    usable = []
+    for secret in secrets:
+        try:
+            check_pull_secret(secret)
+        except PullSecretError:
+            unusable.append(secret.metadata.name)
+        else:
+            usable.append(secret)
+    if unusable:
+        message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
+        await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
+    return lambda image: logins_for(image, usable)
 
 
 async def _attempt(run: SyncRun, container: Container, start: ContainerStart) -> int:
@@ -112,7 +139,8 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
         attempt = max(start.attempt, pod_logs.read_restart_count(run.logs, container.name))
         pod_logs.ensure_directory(pod_logs.log_file(run.logs, container.name, attempt))
         kept = pod_logs.kept_attempts(run.context.gc.max_per_pod_container)
-        pod_logs.prune(run.logs, container.name, attempt, kept)
+        there = {other.attempt for other in run.view.containers if other.name == container.name}
+        pod_logs.prune(run.logs, container.name, attempt, kept, there)
     except OSError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
     return attempt
@@ -127,7 +155,8 @@ async def _create(
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
+        message = without_secrets(error.message, run.request.objects)
+        raise await _failed(run, container, CREATE_CONTAINER_ERROR, message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
 
@@ -138,9 +167,10 @@ async def _place(
     """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
     target_pid = await _target_pid(run, container)
     try:
-        environment = make_environment(container, await _environment_sources(run, pod))
+        environment = make_environment(container, await environment_sources(run, pod, container, sandbox_id))
         mounts = await prepare_mounts(run, pod, container, environment)
-    except ConfigError as error:
+        user = await find_user(run, pod, container)
+    except (ConfigError, RuntimeCallError) as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
         termination_log = _termination_log(run, container, start.attempt)
@@ -153,23 +183,14 @@ async def _place(
         attempt=start.attempt,
         backoff_s=start.backoff_s,
         log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
+        hostname=sandbox_namespaces(pod).get("hostname", ""),
         environment=environment,
         mounts=mounts,
         node=run.context.node,
+        user=user,
+        seccomp=run.context.seccomp,
         termination_log=termination_log,
         target_pid=target_pid,
-    )
-
-
-async def _environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
-    """Raises SyncEnded."""
-    return EnvironmentSources(
-        pod=pod,
-        objects=run.request.objects,
-        node_name=run.context.node_name,
-        host_ip=run.context.host_ip,
-        node=run.context.node,
-        volumes=run.volumes,
     )
 
 
@@ -212,7 +233,7 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: 
     except RuntimeCallError as error:
         if error.kind is ErrorKind.IMAGE_UNKNOWN:
             run.context.images.forget(container.image)  # removed since somebody looked
-            await _ensure_image(run, container)
+            await _ensure_image(run, pod, container)
             return await run.act(run.runtime.create_container, spec)
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
@@ -287,9 +308,10 @@ async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> 
 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
     """To be raised; the attempt counts as one that has ended."""
+    message = without_secrets(error.message, run.request.objects)
     if error.kind is not ErrorKind.NOT_FOUND:
-        start_error.write(pod_logs.log_file(run.logs, container.name, attempt), error.message)
-    return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
+        start_error.write(pod_logs.log_file(run.logs, container.name, attempt), message)
+    return await _failed(run, container, RUN_CONTAINER_ERROR, message)
 
 
 async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:

@@ -22,6 +22,7 @@ from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.seccomp import SeccompSettings
 from workers.turns import Turns
 from workers.unshare import DEFAULT, Unshare
 from workers.volumes.mounted import MountedVolume
@@ -54,6 +55,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     host_ip: str = ""
     """Of pods in the host's network."""
     node: NodeResources = NodeResources()
+    seccomp: SeccompSettings = SeccompSettings()
     mutations: Turns
     """Calls that change something, across all syncs of this worker."""
     order: Iterator[int]

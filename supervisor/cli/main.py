@@ -17,19 +17,20 @@ EXIT_INTERRUPTED: Final = 130
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "run": ("supervisor.cli.agent", "Run the agent."),
-    "get": ("supervisor.cli.get", "Show pods, events or workers."),
-    "describe": ("supervisor.cli.describe", "Show everything about a pod."),
+    "get": ("supervisor.cli.get", "Show pods, events, ConfigMaps, Secrets or workers."),
+    "describe": ("supervisor.cli.describe", "Show everything about a pod, ConfigMap or Secret."),
     "logs": ("supervisor.cli.logs", "Print the log of a container."),
     "exec": ("supervisor.cli.exec", "Run a command in a container."),
     "attach": ("supervisor.cli.attach", "Join the streams of a running container."),
     "port-forward": ("supervisor.cli.port_forward", "Forward local ports to a pod."),
     "wait": ("supervisor.cli.wait", "Wait until pods are ready, gone, or in another condition."),
-    "apply": ("supervisor.cli.apply", "Create or change the pods of a manifest."),
-    "delete": ("supervisor.cli.delete", "Delete pods."),
+    "apply": ("supervisor.cli.apply", "Create or change what a manifest states."),
+    "delete": ("supervisor.cli.delete", "Delete pods, ConfigMaps and Secrets."),
     "workers": ("supervisor.cli.workers", "Restart processes of the agent."),
     "stop": ("supervisor.cli.agent", "Stop the agent."),
     "version": ("supervisor.cli.agent", "Show the versions of this command and of the agent."),
     "config": ("supervisor.cli.agent", "Work with configuration files."),
+    "doctor": ("supervisor.cli.doctor", "Say what would break on this host, before it does."),
     "load-test": ("supervisor.cli.load_test", "Measure the running agent with many pods."),
 }
 """Where each command is, and its line in the help: asking for a list of pods must not import the whole agent."""

@@ -13,13 +13,13 @@ from ipc.initialized import has_any_active_regular_container_started
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
 from ipc.probe_results import ProbeVerdicts
+from ipc.qos import compute_pod_qos
 from ipc.restart_policy import all_containers_could_restart, should_all_containers_restart
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status import conditions
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import TERMINAL_PHASES, get_phase
-from supervisor.status.qos import compute_pod_qos
 from supervisor.status.report import normalize_status
 from supervisor.status.termination import terminate_pod
 from supervisor.status.transitions import with_observed_times, with_transition_times

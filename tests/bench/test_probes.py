@@ -60,7 +60,7 @@ NETWORKS_S: Final = 600
 """How long such a network lives, in seconds, whatever becomes of the test."""
 RATE_S = float(os.environ.get("ROOTLET_BENCH_RATE_S", "20"))
 """How long these are measured, in seconds."""
-SETTLE_S: Final = 3.0
+SETTLE_S: Final = float(os.environ.get("ROOTLET_BENCH_SETTLE_S", "3"))
 """Before that, in seconds."""
 EXECS = int(os.environ.get("ROOTLET_BENCH_EXECS", "360"))
 """Commands run in containers: an hour's worth of one probe with the default period of 10 s."""

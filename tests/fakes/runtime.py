@@ -22,6 +22,8 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from ipc.clock import Clock
+from ipc.id_ranges import IdRange, IdRanges
+from ipc.registry_login import RegistryLogin
 from workers import labels
 from workers.runtime import (
     CallCounts,
@@ -45,6 +47,7 @@ PAUSE_IMAGE = "localhost/podman-pause:fake"
 VERSION = "4.3.1"
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 FIRST_PID = 10_000
+ID_RANGES = IdRanges(users=(IdRange(0, 65537),), groups=(IdRange(0, 65537),))
 KILLED = 128 + signal.SIGKILL
 TICKS_PER_S = 100
 RUNNING = frozenset({"running", "paused", "stopping"})
@@ -170,6 +173,8 @@ class FakePodman:
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
         self.volumes: dict[str, VolumeInfo] = {}
+        self.logins: dict[str, set[RegistryLogin]] = {}
+        """Images of the registry that are not for everybody, with the logins that get them."""
         self.pull_s = 0.0
         """How long a pull takes, in seconds; every PROGRESS_PERIOD_S it says something."""
         self.broken_off: list[str] = []
@@ -417,7 +422,9 @@ class FakePodman:
             os.close(pipe)
         container.pipes.clear()
 
-    def pull_image(self, reference: str) -> str:
+    def pull_image(self, reference: str, login: RegistryLogin | None = None) -> str:
+        if reference in self.logins and login not in self.logins[reference]:
+            _refuse(ErrorKind.PULL, f"reading manifest of {reference}: unauthorized: authentication required")
         if reference not in self.registry:
             _refuse(ErrorKind.PULL, f"reading manifest of {reference}: manifest unknown")
         self.images[reference] = _image(reference)
@@ -546,6 +553,9 @@ class FakeRuntime:
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         return await self._call("create_volume", lambda: self.podman.create_volume(name, labels, options))
 
+    async def id_ranges(self) -> IdRanges:
+        return await self._call("id_ranges", lambda: ID_RANGES)
+
     async def create_pod(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_pod, spec)
         return await self._call("create_pod", lambda: self.podman.create_pod(spec), cut)
@@ -583,7 +593,7 @@ class FakeRuntime:
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
         return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
         hear(f"Trying to pull {reference}...")
         end = self.podman.clock.now().mono + self.podman.pull_s
         try:
@@ -593,7 +603,7 @@ class FakeRuntime:
         except asyncio.CancelledError:
             self.podman.broken_off.append(reference)
             raise
-        return await self._call("pull_image", lambda: self.podman.pull_image(reference))
+        return await self._call("pull_image", lambda: self.podman.pull_image(reference, login))
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
         container = await self._call("wait_exit", lambda: self.podman.containers.get(id))

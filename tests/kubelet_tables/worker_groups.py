@@ -35,6 +35,7 @@ from tests.kubelet_tables.translate import (
 from workers.decision import PodActions
 from workers.event_texts import crash_loop_message
 from workers.init_containers import is_init_container_failed
+from workers.oom_score import oom_score_adj
 from workers.pod_actions import compute_pod_actions
 from workers.pod_logs import restart_count_by_log_dir
 from workers.restart import (
@@ -283,6 +284,11 @@ class _BackoffStore:
         return in_backoff(entry, entry.updated_at, self._now, self._limits)
 
 
+def _oom_score_adj(case: Json) -> Result:
+    of = pod(case["pod"])
+    return case["actual_in_go"], oom_score_adj(of, _named(of, case["container"]), case["memory_capacity_bytes"])
+
+
 def _make_port_mappings(case: Json) -> Result:
     mappings = make_port_mappings(convert(case["container"], Container))
     return case["expected"], [to_builtins(mapping) for mapping in mappings]
@@ -318,6 +324,7 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "crashloop_backoff_config": _crashloop_backoff_config,
     "flowcontrol_backoff": _flowcontrol_backoff,
     "restart_count_by_log_dir": _restart_count_by_log_dir,
+    "oom_score_adj": _oom_score_adj,
     "make_port_mappings": _make_port_mappings,
     "truncate_hostname": _truncate_hostname,
 }

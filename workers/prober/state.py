@@ -30,7 +30,7 @@ EARLY_S: Final = 0.002
 """How much too early a timer of an event loop may come, in seconds: it has to be due then."""
 
 
-TICKS_PER_S: Final = 32
+TICKS_PER_S: Final = 16
 """Attempts begin on ticks of the monotonic clock, that many a second, which are the same ones in all processes: those
 that are due within one tick wake this process, the dialer and the servers' host once and not each by itself. A power of
 two: ticks are exact numbers, so a rhythm of whole seconds never leaves them."""

@@ -67,7 +67,7 @@ def _pod_memory_limit_bytes(pod: Pod) -> int:
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     if not all("memory" in container.resources.limits for container in containers):
         return 0
-    return int(aggregate_limits(pod.spec).get("memory", 0))
+    return _bytes(str(aggregate_limits(pod.spec)["memory"]))
 
 
 def _bytes(quantity: str | int | float | None) -> int:

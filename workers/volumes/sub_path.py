@@ -6,15 +6,11 @@ What keeps such a path in its volume is not here but where it is opened (`worker
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Final
 
 from ipc.api import VolumeMount
 from workers.config_error import ConfigError
-from workers.expansion import expand
-
-_REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
+from workers.expansion import expand_sub_path_expr
 
 
 def sub_path_of(mount: VolumeMount, environment: Mapping[str, str]) -> str:
@@ -29,12 +25,3 @@ def sub_path_of(mount: VolumeMount, environment: Mapping[str, str]) -> str:
     if "\0" in path:
         raise ConfigError("unable to provision SubPath: must not contain a null character")
     return path
-
-
-def expand_sub_path_expr(expression: str, environment: Mapping[str, str]) -> str:
-    """Raises ConfigError when a variable that it names is missing or empty."""
-    names = {found[1] for found in _REFERENCE.finditer(expression) if found[1] is not None}
-    missing = sorted(name for name in names if not environment.get(name))
-    if missing:
-        raise ConfigError(f"missing value for {', '.join(missing)}")
-    return expand(expression, environment)

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ipc.api import EphemeralContainer, ExecAction, Lifecycle, LifecycleHandler, Pod
+from ipc.api import (
+    EphemeralContainer,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    LocalObjectReference,
+    ObjectMeta,
+    Pod,
+    Secret,
+    SecurityContext,
+)
+from ipc.api.security import Capabilities
+from ipc.config_objects import ConfigObjects
+from ipc.registry_login import RegistryLogin
 from ipc.runtime import ContainerState
 from tests.fakes.clock import simulate
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost
 from workers import labels
 from workers.images import SEEN_FOR_S
+from workers.pull_secrets import DOCKER_CONFIG_JSON
 from workers.runtime import SpecDict
 from workers.termination_message import termination_log
 
@@ -57,6 +74,27 @@ def test_a_container_of_any_kind_is_started_and_told_of(tmp_path: Path, name: st
             f"Created: Container created ({path})",
             f"Started: Container started ({path})",
         ]
+
+    on_host(tmp_path, scenario)
+
+
+def test_pull_secrets_that_cannot_be_used_are_told_of_and_the_others_are_used(tmp_path: Path) -> None:
+    login, image, type = RegistryLogin(username="tester", password="1"), "quay.io/a/private:1", DOCKER_CONFIG_JSON
+    logins = json.dumps({"auths": {"quay.io": {"auth": base64.b64encode(b"tester:1").decode()}}})
+    secrets = {
+        name: Secret(metadata=ObjectMeta(name=name), type=type, data={".dockerconfigjson": data.encode()})
+        for name, data in (("good", logins), ("broken", "{"))
+    }
+    names = tuple(LocalObjectReference(name=name) for name in ("good", "broken", "missing"))
+
+    async def scenario(host: FakeHost) -> None:
+        host.podman.registry.add(image)
+        host.podman.logins[image] = {login}
+        of = pod(container("main", image=image), image_pull_secrets=names)
+        await host.sync(of, objects=ConfigObjects(secrets=secrets))
+        assert "main" in host.running()
+        (told,) = (event for event in host.events if event.reason == "FailedToRetrieveImagePullSecret")
+        assert told.message.startswith("Unable to retrieve some image pull secrets (missing, broken); attempting")
 
     on_host(tmp_path, scenario)
 
@@ -281,5 +319,63 @@ def test_a_failed_hook_is_a_failed_start_of_a_container_that_ran(tmp_path: Path)
         newest = (await host.observe(UID)).newest("main")
         assert newest is not None
         assert newest.state is ContainerState.EXITED
+
+    on_host(tmp_path, scenario)
+
+
+def guarded(**context: Any) -> Pod:
+    return pod(container("main", security_context=SecurityContext(**context)))
+
+
+@pytest.mark.parametrize(
+    ("of", "words"),
+    [
+        (guarded(run_as_non_root=True), "container has runAsNonRoot and image will run as root"),
+        (guarded(run_as_user=65_537), "runAsUser 65537: there is no such user in a rootless container"),
+        (
+            guarded(privileged=True, capabilities=Capabilities(drop=("KILL",))),
+            "capabilities.drop: a privileged container",
+        ),
+    ],
+    ids=["root", "an id that there is not", "rights that would not be dropped"],
+)
+def test_an_identity_that_cannot_be_given_is_told(tmp_path: Path, of: Pod, words: str) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(of, "main")
+        assert not started
+        (result,) = [result for result in done.results if result.action == "StartContainer"]
+        assert result.error == "CreateContainerConfigError"
+        assert result.message.startswith(words)
+        assert [f"{e.reason}: {e.message}" for e in host.events if e.reason == "Failed"] == [
+            f"Failed: Error: {result.message}"
+        ]
+
+    on_host(tmp_path, scenario)
+
+
+def test_podman_is_asked_about_ids_and_images_only_when_they_matter(tmp_path: Path) -> None:
+    root, group = SecurityContext(run_as_user=0), SecurityContext(run_as_group=7)
+    contexts = {"first": root, "root": root, "group": group}
+    of = pod(*(container(name, security_context=context) for name, context in contexts.items()))
+
+    async def scenario(host: FakeHost) -> None:
+        made = specs_made(host)
+        calls = [0]
+        for name in contexts:
+            await host.start(of, name)
+            calls.append(host.runtime.counts().calls)
+        assert calls[3] - calls[2] == calls[2] - calls[1] + 2, "the image, and which ids there are"
+        assert [spec.get("user") for spec in made] == ["0", "0", "0:7"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_an_image_that_is_gone_by_then_is_told(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.start(pod(container("main")), "main")
+        host.podman.images.clear()
+        started, done = await host.start(guarded(run_as_non_root=True), "main", attempt=1)
+        assert not started
+        assert f'image "{IMAGE}" not found' in [result.message for result in done.results]
 
     on_host(tmp_path, scenario)

@@ -10,9 +10,10 @@ import pytest
 from ipc.api import Container, VolumeMount
 from tests.unit.workers.pods import container
 from workers.config_error import ConfigError
+from workers.expansion import expand_sub_path_expr
 from workers.volumes.mounted import MountedVolume
 from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts
-from workers.volumes.sub_path import expand_sub_path_expr, sub_path_of
+from workers.volumes.sub_path import sub_path_of
 
 VOLUMES = {
     volume.name: volume

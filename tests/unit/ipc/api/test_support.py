@@ -172,16 +172,15 @@ _NFS = {"nfs": {"server": "somewhere", "path": "/"}}
 
 
 def test_each_place_is_named_once_with_its_index() -> None:
-    env = [{"name": "A", "value": "a"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
-    second = {"name": "second", "image": "a:1", "env": env, "resources": {}}
-    first = {"name": "first", "image": "a:1", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}
-    pod = decode_pod(
-        manifest(spec={"containers": [first, second], "volumes": [_NFS | {"name": name} for name in ("a", "b")]})
-    )
+    ports = [{"containerPort": 80}, {"containerPort": 81, "protocol": "SCTP"}]
+    second = {"name": "second", "image": "a:1", "ports": ports, "resources": {}}
+    first = {"name": "first", "image": "a:1", "lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}
+    volumes = [_NFS | {"name": name} for name in ("a", "b")]
+    pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": volumes}))
     expected = [
         ("spec.volumes", Support.REFUSED),
-        ("spec.containers[0].resources", Support.WARNED),
-        ("spec.containers[1].env[1].valueFrom", Support.REFUSED),
+        ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED),
+        ("spec.containers[1].ports[1].protocol", Support.REFUSED),
     ]
     assert findings(pod) == expected
     assert findings(default_pod(pod)) == expected
