@@ -45,6 +45,8 @@ POD_PROCESSES: Final = frozenset(
 """They belong to containers and stay when the agent goes."""
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 SHARED_MEMORY: Final = Path("/dev/shm")
+MEMORY: Final = Path(os.environ.get("XDG_RUNTIME_DIR", "/run/user/0")) / "rootlet-e2e"
+"""Below it every agent has a directory for what must not reach a disk."""
 
 
 class Done(NamedTuple):
@@ -73,6 +75,7 @@ def settings(instance: str, directory: Path, changes: Mapping[str, Any]) -> Json
         "staticPodPath": str(directory / "manifests"),
         "stateDir": str(directory / "state"),
         "podLogsDir": str(directory / "logs"),
+        "memoryDir": str(MEMORY / instance),
         "adminSocket": str(directory / "run" / "agent.sock"),
         "podman": {"service": "own"},
         "maxPods": 500,
@@ -106,8 +109,7 @@ class Agent:
         self.configure({})
         self.socket = Path(self.settings["adminSocket"])
         self.state = Path(self.settings["stateDir"])
-        self.memory = Path(os.environ["XDG_RUNTIME_DIR"]) / "rootlet" / instance
-        """Where memoryDir is when nothing else is said."""
+        self.memory = Path(self.settings["memoryDir"])
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---

@@ -131,6 +131,7 @@ class Agent:
             node_name="n",
             static_pod_path=directory / "manifests",
             state_dir=directory / "state",
+            memory_dir=directory / "memory",
             pod_logs_dir=self.lives,
             admin_socket=directory / "run" / "admin.sock",
             container_runtime_endpoint=f"unix://{directory}/nobody.sock",
