@@ -7,6 +7,7 @@ opened in the one above it. (openat2(2) with RESOLVE_BENEATH does it in one call
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -41,9 +42,7 @@ def private_root(path: str) -> Iterator[int]:
     write, another user may have been quicker. Raises OSError."""
     _make_with_parents(Path(path))
     with root_directory(path) as fd:
-        _require_ours(fd, path)
-        if stat.S_IMODE(os.fstat(fd).st_mode) != PRIVATE_MODE:
-            os.fchmod(fd, PRIVATE_MODE)
+        _ensure_ours(fd, path, PRIVATE_MODE)
         yield fd
 
 
@@ -61,16 +60,14 @@ def directory_below(parent: int, *names: str) -> Iterator[int]:
 
 @contextmanager
 def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[int]:
-    """As `directory_below`, and those that are missing are made, with ``mode`` whatever the umask. All of them are
-    ours. Raises OSError."""
+    """As `directory_below`, and those that are missing are made. All of them are ours and have that mode then, whatever
+    the umask, and wherever somebody was killed before. Raises OSError."""
     fd = os.dup(parent)
     try:
         for name in names:
-            is_new = _make(fd, name)
+            _make(fd, name)
             fd = _step(fd, name)
-            _require_ours(fd, name)
-            if is_new:
-                os.fchmod(fd, mode)
+            _ensure_ours(fd, name, mode)
         yield fd
     finally:
         os.close(fd)
@@ -115,15 +112,12 @@ def _step(fd: int, name: str) -> int:
     return below
 
 
-def _make(parent: int, name: str) -> bool:
-    """Whether it was not there. Raises OSError."""
+def _make(parent: int, name: str) -> None:
+    """Raises OSError."""
     if not is_name(name):
         raise OSError(errno.EINVAL, "is not a file name", name)
-    try:
+    with contextlib.suppress(FileExistsError):
         os.mkdir(name, PRIVATE_MODE, dir_fd=parent)
-    except FileExistsError:
-        return False
-    return True
 
 
 def _make_with_parents(path: Path) -> None:
@@ -133,6 +127,10 @@ def _make_with_parents(path: Path) -> None:
         directory.mkdir(PRIVATE_MODE, exist_ok=True)
 
 
-def _require_ours(fd: int, name: str) -> None:
-    if os.fstat(fd).st_uid != os.geteuid():
+def _ensure_ours(fd: int, name: str, mode: int) -> None:
+    """Raises OSError."""
+    found = os.fstat(fd)
+    if found.st_uid != os.geteuid():
         raise OSError(errno.EPERM, "belongs to another user", name)
+    if stat.S_IMODE(found.st_mode) != mode:
+        os.fchmod(fd, mode)

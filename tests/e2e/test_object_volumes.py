@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import Agent, Json, container_status, restart_count
-from tests.e2e.manifests import container, pod
+from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PLANTED = "planted-5ecret-of-a-volume"
+GROUP = 4321
 
 
 def config_map(name: str, **data: str) -> Json:
@@ -164,6 +165,23 @@ def test_changes_reach_a_running_pod(agent: Agent) -> None:
     sees('newa\ncome\nsecondtier="two"')
     assert agent.eye.running("changed") == before
     assert restart_count(agent.pods()["changed"]) == 0
+
+
+def test_the_group_owns_what_is_written_before_it_is_seen(agent: Agent) -> None:
+    """A file that the group could not read for a moment would be a gap for a container of another user."""
+    watch = "while :; do ls -lnL /s/password; done >/tmp/seen 2>&1"
+    wanted = mounting("group", of_secret("of-group", defaultMode=0o400))
+    wanted["spec"]["securityContext"] = {"fsGroup": GROUP}
+    wanted["spec"]["containers"][0]["command"][-1] = f"mkdir -p /tmp; {watch} & {STAY}"
+    agent.write(secret("of-group", password=PLANTED))
+    agent.run(wanted)
+    for number in range(3):
+        agent.write(secret("of-group", password=PLANTED + "!" * number))
+        size = len(PLANTED) + number
+        agent.until(lambda: f" {size} " in in_container(agent, "group", "ls -lnL /s/password"), "it is written")  # noqa: B023
+    seen = in_container(agent, "group", "cat /tmp/seen").splitlines()
+    assert len(seen) > 3
+    assert {(line.split()[0], line.split()[3]) for line in seen} == {("-r--r-----", str(GROUP))}
 
 
 def test_volumes_go_with_their_pod(agent: Agent) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from supervisor.agent import claim_directories
@@ -42,22 +41,21 @@ def test_a_mark_is_not_written_through_a_link(tmp_path: Path) -> None:
         claim(tmp_path, "one")
 
 
-def settings(tmp_path: Path, instance: str, **shared: Path) -> Settings:
-    own = {name: tmp_path / instance / name for name in ("state_dir", "pod_logs_dir", "memory_dir")}
-    return msgspec.structs.replace(Settings(instance_name=instance), **{**own, **shared})
+def settings(tmp_path: Path, instance: str, logs: Path) -> Settings:
+    return Settings(
+        instance_name=instance, state_dir=tmp_path / instance, memory_dir=tmp_path / instance, pod_logs_dir=logs
+    )
 
 
-@pytest.mark.parametrize("name", ["state_dir", "pod_logs_dir", "memory_dir"])
-def test_an_agent_claims_logs_state_and_memory(tmp_path: Path, name: str) -> None:
-    shared = {name: tmp_path / "shared"}
-    claim_directories(settings(tmp_path, "one", **shared))
-    with pytest.raises(DirectoryTaken, match="shared"):
-        claim_directories(settings(tmp_path, "two", **shared))
+def test_an_agent_claims_logs_and_state(tmp_path: Path) -> None:
+    claim_directories(settings(tmp_path, "one", tmp_path / "logs"))
+    with pytest.raises(DirectoryTaken, match="logs"):
+        claim_directories(settings(tmp_path, "two", tmp_path / "logs"))
 
 
 def test_a_directory_that_cannot_be_marked_keeps_nobody_from_starting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    claim_directories(settings(tmp_path, "one", pod_logs_dir=tmp_path / "file" / "logs"))
+    claim_directories(settings(tmp_path, "one", tmp_path / "file" / "logs"))
     assert "cannot mark" in caplog.text
