@@ -364,7 +364,10 @@ VOLUME_ROWS: Final = (
         f"{_MOUNT}.mountPropagation",
         _NOTE,
         "with the mounts of Podman's mount namespace, which gets those of the host and gives it none",
-        tests=("e2e/test_volume_propagation.py::test_a_mount_reaches_those_that_want_it",),
+        tests=(
+            "e2e/test_volume_propagation.py::test_a_mount_reaches_those_that_want_it",
+            "e2e/test_volume_propagation.py::test_a_mount_of_a_privileged_container_reaches_others",
+        ),
     ),
     FieldSupport(
         f"{_MOUNT}.subPath",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.agent import Agent, container_status
+from tests.e2e.manifests import container, pod
 from tests.e2e.volumes import host_path, in_container, mount, mounting, unshare
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -45,6 +46,19 @@ def test_a_mount_reaches_those_that_want_it(agent: Agent, shared: Path) -> None:
         "unset": "",
         "from-host": "file",
     }
+
+
+def test_a_mount_of_a_privileged_container_reaches_others(agent: Agent, shared: Path) -> None:
+    both = mount("data", "/data", mountPropagation="Bidirectional")
+    mounts = container(volumeMounts=[both], securityContext={"privileged": True})
+    gets = container("gets", volumeMounts=[mount("data", "/data", mountPropagation="HostToContainer")])
+    agent.run(pod("both-ways", mounts, gets, volumes=[host_path("data", shared)]))
+    made = in_container(
+        agent, "both-ways", "busybox mount -t tmpfs t /data/later && touch /data/later/file && echo made"
+    )
+    assert made == "made"
+    assert in_container(agent, "both-ways", "ls /data/later", "gets") == "file"
+    assert unshare("ls", str(shared / "later")) == "file\n"
 
 
 def test_read_only_to_the_last_mount(agent: Agent, shared: Path) -> None:

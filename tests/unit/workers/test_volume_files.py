@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipc.api import EmptyDirVolumeSource, HostPathVolumeSource, ResourceRequirements
+from tests.podman_service import wait_until
 from tests.unit.workers.pods import container, pod
 from workers.unshare import Unshare, UnshareError
 from workers.volumes import beneath, host_path, inside
@@ -102,7 +103,7 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> Non
     with pytest.raises(UnshareError, match=r"not done within 0\.5 s"):
         Unshare(podman=str(program), deadline_s=0.5).run([])
     state = Path(f"/proc/{pid_file.read_text().strip()}/stat")
-    assert not state.exists() or state.read_text().rpartition(") ")[2][0] == "Z"
+    wait_until(lambda: not state.exists() or state.read_text().rpartition(") ")[2][0] == "Z", 10.0)
 
 
 # --- opening beneath ---
