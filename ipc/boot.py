@@ -35,6 +35,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the socket on which the dialer is asked for sockets in pods' networks."""
     host_ip: str = ""
     """The host's address: that of pods in its network."""
+    podman_path: str = "podman"
+    """Podman's command line, for what its API has no word for."""
     pod_logs_dir: str
     pods_dir: str = ""
     """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""

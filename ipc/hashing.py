@@ -42,6 +42,10 @@ CONTAINER_FIELDS: Final = frozenset(
 """JSON names of the container fields that need a new container. Ports belong to the sandbox; policies, probes and
 hooks are read from the manifest whenever they are needed."""
 
+VOLUME_FIELDS: Final = frozenset({"path", "type", "medium", "reference", "claimName", "readOnly"})
+"""JSON names of the fields of volume sources (hostPath, emptyDir, image, persistentVolumeClaim) that need new
+containers. The other sources' files are changed while their containers run; so is the limit of an emptyDir."""
+
 POD_SECURITY_FIELDS: Final = frozenset(
     {
         "runAsUser",
@@ -73,14 +77,16 @@ def container_hash(container: Container, kind: ContainerKind) -> str:
 
 
 def hash_in(spec: PodSpec, container: Container) -> str:
-    """The same with what the container has from its pod; equal to `container_hash` where that is nothing."""
+    """The same with what the container has from its pod, its volumes among it; equal to `container_hash` where that is
+    nothing."""
     found = find_container(spec, container.name)
     kind = found.kind if found is not None else ContainerKind.REGULAR
-    shared = _pod_security(spec, POD_SECURITY_FIELDS)
-    if not shared:
+    shared, volumes = _pod_security(spec, POD_SECURITY_FIELDS), _mounted(spec, container)
+    if not (shared or volumes):
         return container_hash(container, kind)
     own = _covered(container)
-    return _hash(own | {"securityContext": shared | own.get("securityContext", {})} | _role(container, kind))
+    context = {"securityContext": shared | own.get("securityContext", {})} if shared else {}
+    return _hash(own | context | ({"volumes": volumes} if volumes else {}) | _role(container, kind))
 
 
 def _covered(container: Container) -> dict[str, Any]:
@@ -90,6 +96,21 @@ def _covered(container: Container) -> dict[str, Any]:
 def _pod_security(spec: PodSpec, fields: frozenset[str]) -> dict[str, Any]:
     context = _json(spec.security_context) if spec.security_context is not None else {}
     return {key: value for key, value in context.items() if key in fields}
+
+
+def _mounted(spec: PodSpec, container: Container) -> dict[str, Any]:
+    """By name, what of a volume's definition is settled when a container is made."""
+    names = {mount.name for mount in container.volume_mounts}
+    return {volume.name: _settled(_json(volume)) for volume in spec.volumes if volume.name in names}
+
+
+def _settled(volume: dict[str, Any]) -> list[dict[str, Any]]:
+    """Which source it is, and where that leads."""
+    return [
+        {"source": source} | {key: value for key, value in fields.items() if key in VOLUME_FIELDS}
+        for source, fields in volume.items()
+        if isinstance(fields, dict)
+    ]
 
 
 def _role(container: Container, kind: ContainerKind) -> dict[str, str]:

@@ -197,6 +197,7 @@ def worker_settings(
         instance=settings.instance_name,
         node_name=settings.node_name,
         podman_socket=podman_socket,
+        podman_path=settings.podman.path,
         dialer_socket=str(settings.dialer_socket),
         host_ip=host_ip,
         node=node,

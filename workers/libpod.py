@@ -25,6 +25,7 @@ from workers.runtime import (
     ListedPod,
     RuntimeCallError,
     RuntimeEvent,
+    VolumeInfo,
 )
 from workers.signal_names import signal_name
 
@@ -156,6 +157,14 @@ class _Image(_Wire, frozen=True):
     config: _ImageConfig | None = None
 
 
+class _Volume(_Wire, frozen=True):
+    name: str
+    driver: str = ""
+    mountpoint: str = ""
+    options: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+
+
 class _IdMap(msgspec.Struct, frozen=True):
     container_id: int
     size: int
@@ -282,6 +291,18 @@ def decode_image(body: bytes) -> ImageInfo:
     )
 
 
+def decode_volume(body: bytes) -> VolumeInfo:
+    """GET volumes/{name}/json and POST volumes/create."""
+    wire = _decode(_Volume, body)
+    return VolumeInfo(
+        name=wire.name,
+        mount_point=wire.mountpoint,
+        driver=wire.driver or "local",
+        options=wire.options or {},
+        labels=wire.labels or {},
+    )
+
+
 def decode_id_ranges(body: bytes) -> IdRanges:
     """GET info. A Podman that has no map of its own has all ids."""
     maps = _decode(_Info, body).host.id_mappings
@@ -382,8 +403,10 @@ _KIND_BY_CAUSE: Final = (
     ("name is already in use", ErrorKind.NAME_IN_USE),
     ("pod already exists", ErrorKind.NAME_IN_USE),
     ("container already exists", ErrorKind.NAME_IN_USE),
+    ("volume already exists", ErrorKind.NAME_IN_USE),
     ("no such container", ErrorKind.NOT_FOUND),
     ("no such pod", ErrorKind.NOT_FOUND),
+    ("no such volume", ErrorKind.NOT_FOUND),
     ("has already been removed", ErrorKind.NOT_FOUND),
     ("state improper", ErrorKind.WRONG_STATE),
     ("no such exec session", ErrorKind.NOT_FOUND),

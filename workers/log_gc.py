@@ -15,9 +15,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import shutil
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +25,8 @@ import msgspec
 from ipc.container_gc import CONTAINER_GC_FAILED
 from ipc.messages import CollectLogs, EventReport
 from workers import pod_logs
+from workers.unshare import DEFAULT, Unshare
+from workers.volumes.removal import remove_below
 
 TIMESTAMP_SLACK_S: Final = 1.0
 """File systems are behind the clock by a tick."""
@@ -53,13 +54,15 @@ class LogGarbage:
     def __init__(
         self,
         pod_logs_dir: str,
-        pods_dir: str,
+        pods_dirs: Sequence[str],
         node_name: str,
         is_tracked: Callable[[str], bool],
         report: Callable[[EventReport], Awaitable[None]],
+        unshare: Unshare = DEFAULT,
     ) -> None:
+        self._unshare = unshare
         self._pod_logs_dir = pod_logs_dir
-        self._pods_dir = pods_dir
+        self._pods_dirs = pods_dirs
         self._node_name = node_name
         self._is_tracked = is_tracked
         self._report = report
@@ -87,7 +90,9 @@ class LogGarbage:
         def is_kept(uid: str) -> bool:
             return uid in known or self._is_tracked(uid)
 
-        return await asyncio.to_thread(collect, self._pod_logs_dir, self._pods_dir, is_kept, request.listed_at)
+        return await asyncio.to_thread(
+            collect, self._pod_logs_dir, self._pods_dirs, is_kept, request.listed_at, self._unshare
+        )
 
     async def _tell(self, found: Collected) -> None:
         """A failure that stays is told once."""
@@ -106,13 +111,20 @@ class LogGarbage:
         )
 
 
-def collect(pod_logs_dir: str, pods_dir: str, is_kept: Callable[[str], bool], listed_at: float) -> Collected:
-    """Remove what is left of pods that are not kept. ``pods_dir`` may be empty: there is none. Blocks: for a thread.
+def collect(
+    pod_logs_dir: str,
+    pods_dirs: Sequence[str],
+    is_kept: Callable[[str], bool],
+    listed_at: float,
+    unshare: Unshare = DEFAULT,
+) -> Collected:
+    """Remove what is left of pods that are not kept. Of ``pods_dirs`` (on the disk, in memory) one that is empty stands
+    for none. Blocks: for a thread.
 
     ``is_kept`` is asked with a pod's UID right before its directory would go; ``listed_at`` in epoch seconds.
     """
-    places = ((pod_logs_dir, _uid_of_logs), (pods_dir, _uid_of_directory))
-    found = [_collect_in(Path(root), uid_of, is_kept, listed_at) for root, uid_of in places if root]
+    places = ((pod_logs_dir, _uid_of_logs), *((pods_dir, _uid_of_directory) for pods_dir in pods_dirs))
+    found = [_collect_in(Path(root), uid_of, is_kept, listed_at, unshare) for root, uid_of in places if root]
     return Collected(
         removed=tuple(path for one in found for path in one.removed),
         failures=tuple(failure for one in found for failure in one.failures),
@@ -120,7 +132,7 @@ def collect(pod_logs_dir: str, pods_dir: str, is_kept: Callable[[str], bool], li
 
 
 def _collect_in(
-    root: Path, uid_of: Callable[[Path], str], is_kept: Callable[[str], bool], listed_at: float
+    root: Path, uid_of: Callable[[Path], str], is_kept: Callable[[str], bool], listed_at: float, unshare: Unshare
 ) -> Collected:
     removed, failures = [], []
     try:
@@ -133,8 +145,9 @@ def _collect_in(
         try:
             uid = uid_of(directory)
             if uid and not is_kept(uid) and _changed_at(directory) < listed_at - TIMESTAMP_SLACK_S and not is_kept(uid):
-                shutil.rmtree(directory)
-                removed.append(str(directory))
+                stuck = remove_below(str(root), directory.name, unshare=unshare)
+                failures += [f"cannot remove {directory}, whose pod is gone: {one}" for one in stuck]
+                removed += [] if stuck else [str(directory)]
         except FileNotFoundError:
             continue  # somebody was quicker
         except OSError as error:

@@ -54,6 +54,7 @@ from workers.relist import is_list_cheaper
 from workers.relist_schedule import RelistSchedule, retry_delay_s
 from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
 from workers.runtime_state import RuntimeState
+from workers.unshare import Unshare
 from workers.waiting_pods import WaitingPods
 
 MAX_ROUND_PODS: Final = 16
@@ -142,10 +143,11 @@ class NodeWorker:
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
         self.log_garbage = LogGarbage(
             settings.pod_logs_dir,
-            settings.pods_dir,
+            (settings.pods_dir, settings.memory_dir),
             settings.node_name,
             is_tracked=lambda uid: uid in self._published.tracked,
             report=self._send,
+            unshare=Unshare(podman=settings.podman_path),
         )
         self._waiting = WaitingPods()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)

@@ -6,10 +6,13 @@ Nobody but the agent's user may look in: a container sees only what is mounted i
 
 from __future__ import annotations
 
-import os
-import shutil
+import errno
 from pathlib import Path
 from typing import Final
+
+from workers.directories import is_name
+from workers.unshare import DEFAULT, Unshare
+from workers.volumes.removal import remove_below
 
 DIRECTORY_MODE: Final = 0o700
 
@@ -27,10 +30,11 @@ def ensure_directory(directory: Path) -> None:
     directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
 
 
-def remove_pod_directory(pods_dir: str, uid: str) -> None:
-    """Remove everything of a pod that is gone. Raises OSError; not for what cannot be the name of a directory there:
-    the uid of an orphan is what somebody wrote on a label."""
-    directory = pod_directory(pods_dir, uid)
-    is_name = uid not in ("", ".", "..") and "/" not in uid
-    if pods_dir and is_name and os.path.lexists(directory):
-        shutil.rmtree(directory)
+def remove_pod_directory(root: str, uid: str, unshare: Unshare = DEFAULT) -> None:
+    """Remove everything of a pod that is gone below ``pods_dir`` or ``memory_dir``. Raises OSError; not for what cannot
+    be the name of a directory there: the uid of an orphan is what somebody wrote on a label."""
+    if not root or not is_name(uid):
+        return
+    stuck = remove_below(root, uid, unshare=unshare)
+    if stuck:
+        raise OSError(errno.EBUSY, f"cannot remove {'; '.join(map(str, stuck))}")

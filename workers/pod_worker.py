@@ -48,6 +48,7 @@ from workers.sync_pod import sync_pod
 from workers.sync_terminated import sync_terminated
 from workers.sync_terminating import sync_terminating
 from workers.turns import OwnSlots, Slots, Turns
+from workers.unshare import Unshare
 from workers.view import read_view
 
 MAX_PODS_IN_FLIGHT: Final = 5000
@@ -123,6 +124,7 @@ class PodWorker:
             pods_dir=context.settings.pods_dir,
             dialer=dialer,
             memory_dir=context.settings.memory_dir,
+            unshare=Unshare(podman=context.settings.podman_path),
             node_name=context.settings.node_name,
             host_ip=context.settings.host_ip,
             node=context.settings.node,

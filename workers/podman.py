@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote
 
@@ -48,6 +48,7 @@ from workers.runtime import (
     RuntimeCallError,
     RuntimeEvent,
     SpecDict,
+    VolumeInfo,
 )
 from workers.service_watch import Listener
 from workers.wires import Wires
@@ -141,12 +142,25 @@ class PodmanRuntime:
                 raise
             return None
 
+    async def inspect_volume(self, name: str) -> VolumeInfo | None:
+        try:
+            return await self._inspect("inspect volume", f"volumes/{_name(name)}/json", libpod.decode_volume)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return None
+
     async def id_ranges(self) -> IdRanges:
         if self._id_ranges is None:
             self._id_ranges = await self._inspect("info", "info", libpod.decode_id_ranges)
         return self._id_ranges
 
     # --- acting ---
+
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        body = orjson.dumps({"Name": name, "Labels": dict(labels), "Options": dict(options)})
+        request = Request(call="create volume", method="POST", path="volumes/create", kind=Kind.CREATE, body=body)
+        return _read(request.call, await self._client.call(request), libpod.decode_volume)
 
     async def create_pod(self, spec: SpecDict) -> str:
         return await self._create("create pod", "pods/create", spec)

@@ -150,6 +150,17 @@ class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int = 0
 
 
+class VolumeInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One of Podman's named volumes."""
+
+    name: str
+    mount_point: str
+    """Where its files lie on the host, as Podman's mount namespace has it."""
+    driver: str = "local"
+    options: dict[str, str] = {}
+    labels: dict[str, str] = {}
+
+
 class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     """A command that has run in a container and ended."""
 
@@ -276,6 +287,12 @@ class Runtime(Protocol):
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
+
+    async def inspect_volume(self, name: str) -> VolumeInfo | None:
+        """GET volumes/{name}/json; None when absent."""
+
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
 
     async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
         """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from ipc.api import Container, EphemeralContainer, Pod
+from ipc.api.container import PullPolicy
 from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
@@ -32,7 +33,7 @@ from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
 from workers.termination_message import make_termination_log, termination_log
-from workers.volumes.mounts import make_mounts
+from workers.volumes.prepare import prepare_mounts
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
@@ -61,6 +62,7 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
     try:
         if not start.created_id:
             await _ensure_image(run, pod, container, held=_image_of_predecessor(run, container))
+            await _ensure_image_volumes(run, pod, container)
             start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
             start = await _create(run, pod, container, start, sandbox_id)
         id = await _start(run, pod, container, start, sandbox_id)
@@ -79,20 +81,32 @@ def _image_of_predecessor(run: SyncRun, container: Container) -> str:
     return newest.image if newest is not None else ""
 
 
+async def _ensure_image_volumes(run: SyncRun, pod: Pod, container: Container) -> None:
+    """Of those that the container sees (getImageVolumes). Raises _Failed, SyncEnded."""
+    seen = {mount.name for mount in container.volume_mounts}
+    for image in (volume.image for volume in pod.spec.volumes if volume.name in seen):
+        if image is not None:
+            await _ensure(run, pod, container, image.reference, image.pull_policy or "IfNotPresent")
+
+
 async def _ensure_image(run: SyncRun, pod: Pod, container: Container, held: str = "") -> None:
-    """``held``: the image of a container that is there. Raises _Failed, SyncEnded."""
+    """The container's own. ``held``: the image of a container that is there. Raises _Failed, SyncEnded."""
+    await _ensure(run, pod, container, container.image, container.image_pull_policy or "IfNotPresent", held)
+
+
+async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, policy: PullPolicy, held: str = "") -> None:
+    """Raises _Failed, SyncEnded."""
 
     async def tell(type: str, reason: str, message: str) -> None:
         await run.event(type, reason, message, container.name)
 
     run.step(f"image of {container.name}")
-    policy = container.image_pull_policy or "IfNotPresent"
-    if await run.context.images.reuse_image(container.image, policy, held, tell):
+    if await run.context.images.reuse_image(image, policy, held, tell):
         return
     ensure = run.context.images.ensure_image
     find_logins = await _login_finder(run, pod)
     try:
-        await run.unless_cancelled(ensure, run.pull_backoff, container.image, policy, tell, find_logins)
+        await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
     except ImageError as error:
         await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
         raise _Failed(error.reason, error.message, error.retry_at) from error
@@ -154,7 +168,7 @@ async def _place(
     target_pid = await _target_pid(run, container)
     try:
         environment = make_environment(container, await environment_sources(run, pod, container, sandbox_id))
-        mounts = make_mounts(container, run.volumes, environment)
+        mounts = await prepare_mounts(run, pod, container, environment)
         user = await find_user(run, pod, container)
     except (ConfigError, RuntimeCallError) as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error

@@ -24,6 +24,7 @@ from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.seccomp import SeccompSettings
 from workers.turns import Turns
+from workers.unshare import DEFAULT, Unshare
 from workers.volumes.mounted import MountedVolume
 
 P = ParamSpec("P")
@@ -48,6 +49,8 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     dialer: Dialer
     memory_dir: str = ""
     """As ``pods_dir``, for what must not reach a disk."""
+    unshare: Unshare = DEFAULT
+    """Into Podman's user and mount namespace."""
     node_name: str = ""
     host_ip: str = ""
     """Of pods in the host's network."""

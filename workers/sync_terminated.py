@@ -13,16 +13,25 @@ from workers import pod_logs
 from workers.pod_dirs import remove_pod_directory
 from workers.removing import REMOVE_ERROR, remove_container, remove_garbage, remove_sandbox
 from workers.sync_context import SyncEnded, SyncRun
-from workers.volumes.tear_down import tear_down_volumes
+from workers.volumes.tear_down import FAILED_UNMOUNT, tear_down_volumes
 
 
 async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
     """Raises SyncEnded when something could not be removed; what could be is."""
     run.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
-    await tear_down_volumes(run)
-    if not run.request.remove:
+    stuck = await tear_down_volumes(run)
+    if run.request.remove:
+        await _remove_containers(run, status)
+    else:
         await remove_garbage(run, status)
-        return
+    if stuck:
+        raise SyncEnded(FAILED_UNMOUNT, "; ".join(map(str, stuck)))
+    if run.request.remove:
+        await _remove_directories(run)
+
+
+async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
+    """Raises SyncEnded."""
     run.step("removing")
     sandbox_ids = {sandbox.id for sandbox in status.sandboxes}
     outside = [container for container in status.containers if container.sandbox_id not in sandbox_ids]
@@ -30,13 +39,15 @@ async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
     removed += [await remove_container(run, container) for container in outside]
     if not all(removed):
         raise SyncEnded(REMOVE_ERROR, f"{removed.count(False)} of {len(removed)} removals failed")
-    if run.pod.name:
-        await _remove_logs(run)
 
 
-async def _remove_logs(run: SyncRun) -> None:
+async def _remove_directories(run: SyncRun) -> None:
+    """Raises SyncEnded."""
+    if not run.pod.name:
+        return
     try:
         await asyncio.to_thread(pod_logs.remove, run.logs)
-        await asyncio.to_thread(remove_pod_directory, run.context.pods_dir, run.pod.uid)
+        for root in (run.context.memory_dir, run.context.pods_dir):
+            await asyncio.to_thread(remove_pod_directory, root, run.pod.uid, run.context.unshare)
     except OSError as error:
         raise SyncEnded(REMOVE_ERROR, f"directories: {error}") from error

@@ -49,6 +49,11 @@ def aggregate_requests(spec: PodSpec) -> Mapping[str, Amount]:
     return _aggregate(spec, lambda container: container.resources.requests)
 
 
+def aggregate_limits(spec: PodSpec) -> Mapping[str, Amount]:
+    """What the limits of the pod's containers allow them together. Raises QuantityError."""
+    return _aggregate(spec, lambda container: container.resources.limits)
+
+
 def _with_huge_page_limits(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRequirements:
     missing = {
         name: str(amount)

@@ -99,9 +99,7 @@ POD_ROWS: Final = (
         _NOTE,
         "added and changed by editing the manifest, at any time; started at once, never restarted",
     ),
-    FieldSupport(
-        "spec.volumes", _NO, "no volume is mounted yet: the data would be missing, or lost with the container"
-    ),
+    FieldSupport("spec.volumes", _NO, "nothing on this host provides such a volume"),
     FieldSupport("spec.activeDeadlineSeconds", _YES),
     FieldSupport(
         "spec.dnsPolicy",
@@ -186,8 +184,18 @@ POD_SECURITY_ROWS: Final = (
         "with a runAsGroup the image's /etc/group adds none, also to Merge; Strict needs one, but for root",
         tests=(f"{_RIGHTS}::test_the_groups_that_the_image_has_for_a_user",),
     ),
-    FieldSupport("spec.securityContext.fsGroup", _NO, "volumes would belong to another group"),
-    FieldSupport("spec.securityContext.fsGroupChangePolicy", _NA, "only says how fsGroup, which is refused, is done"),
+    FieldSupport(
+        "spec.securityContext.fsGroup",
+        _NOTE,
+        "a group of the agent's user namespace: 0 to 65535, as a rule; not of hostPath and image volumes, as upstream",
+        tests=("e2e/test_volume_ownership.py::test_volumes_belong_to_the_group",),
+    ),
+    FieldSupport(
+        "spec.securityContext.fsGroupChangePolicy",
+        _YES,
+        "of claims: nothing else keeps its files, as upstream",
+        tests=("e2e/test_volume_ownership.py::test_a_claim_is_changed_by_policy",),
+    ),
     FieldSupport(
         "spec.securityContext.sysctls",
         _NOTE,
@@ -294,8 +302,7 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
     FieldSupport("spec.containers[*].restartPolicy", _YES, "the pod's when not given"),
     FieldSupport("spec.containers[*].restartPolicyRules", _YES),
-    FieldSupport("spec.containers[*].volumeMounts", _NO, "no volume is mounted yet"),
-    FieldSupport("spec.containers[*].volumeDevices", _NO, "no volume is mounted yet"),
+    FieldSupport("spec.containers[*].volumeDevices", _NO, "a rootless user has no block devices to give"),
     FieldSupport("spec.containers[*].livenessProbe", _NOTE, _PROBED_ANEW),
     FieldSupport("spec.containers[*].readinessProbe", _NOTE, _PROBED_ANEW),
     FieldSupport("spec.containers[*].startupProbe", _NOTE, _PROBED_ANEW),
@@ -308,6 +315,104 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].lifecycle.preStop.httpGet", _YES),
     FieldSupport("spec.containers[*].lifecycle.preStop.tcpSocket", _NO, _NO_HANDLER),
     FieldSupport("spec.containers[*].lifecycle.stopSignal", _NOTE, _NEXT_LIFE),
+)
+
+_MOUNT: Final = "spec.containers[*].volumeMounts[*]"
+
+VOLUME_ROWS: Final = (
+    FieldSupport(
+        "spec.volumes[*].emptyDir",
+        _NOTE,
+        "what a volume without a source is, too; medium HugePages is refused: a rootless user has none to give; "
+        "sizeLimit is where a tmpfs ends, and on the disk nothing holds the pod to it",
+        tests=(
+            "e2e/test_volumes.py::test_an_empty_dir_outlives_its_containers_and_not_its_pod",
+            "e2e/test_volumes.py::test_memory_is_limited_and_shared",
+        ),
+    ),
+    FieldSupport(
+        "spec.volumes[*].hostPath",
+        _NOTE,
+        "what the agent's user may read and write, as root of the pod; a path of no type that is not there becomes a "
+        "directory",
+        tests=("e2e/test_volumes.py::test_what_a_container_sees",),
+    ),
+    FieldSupport(
+        "spec.volumes[*].hostPath.type", _YES, tests=("e2e/test_volumes.py::test_a_host_path_of_another_type_waits",)
+    ),
+    FieldSupport(
+        "spec.volumes[*].image",
+        _YES,
+        tests=("e2e/test_volumes.py::test_what_a_container_sees",),
+    ),
+    FieldSupport(
+        "spec.volumes[*].image.pullPolicy",
+        _YES,
+        tests=("e2e/test_volumes.py::test_an_image_that_is_not_there_is_its_containers_reason",),
+    ),
+    FieldSupport(
+        "spec.volumes[*].persistentVolumeClaim",
+        _NOTE,
+        "the Podman volume of the claim's name, made when absent and never removed; no namespaces",
+        tests=("e2e/test_volumes.py::test_a_claim_is_a_podman_volume_that_stays",),
+    ),
+    FieldSupport(f"{_MOUNT}.name", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
+    FieldSupport(f"{_MOUNT}.mountPath", _YES, tests=("e2e/test_volumes.py::test_what_a_container_sees",)),
+    FieldSupport(f"{_MOUNT}.readOnly", _YES, tests=("e2e/test_volumes.py::test_what_a_container_may_write",)),
+    FieldSupport(
+        f"{_MOUNT}.recursiveReadOnly",
+        _YES,
+        "needs Linux 5.12; IfPossible is as Enabled",
+        tests=("e2e/test_volume_propagation.py::test_read_only_to_the_last_mount",),
+    ),
+    FieldSupport(
+        f"{_MOUNT}.mountPropagation",
+        _NOTE,
+        "with the mounts of Podman's mount namespace, which gets those of the host and gives it none",
+        tests=(
+            "e2e/test_volume_propagation.py::test_a_mount_reaches_those_that_want_it",
+            "e2e/test_volume_propagation.py::test_a_mount_of_a_privileged_container_reaches_others",
+        ),
+    ),
+    FieldSupport(
+        f"{_MOUNT}.subPath",
+        _NOTE,
+        "of an image from Podman 5.4 on; not of a claim on a volume with a driver or options of its own",
+        tests=("e2e/test_sub_paths.py::test_parts_of_volumes",),
+    ),
+    FieldSupport(f"{_MOUNT}.subPathExpr", _NOTE, "as subPath", tests=("e2e/test_sub_paths.py::test_parts_of_volumes",)),
+)
+
+_FILES: Final = "e2e/test_object_volumes.py::test_what_a_container_sees"
+_NO_SERVER: Final = "there is no API server to ask for it"
+
+OBJECT_VOLUME_ROWS: Final = (
+    FieldSupport("spec.volumes[*].name", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].configMap", _YES, tests=(_FILES,)),
+    FieldSupport(
+        "spec.volumes[*].configMap.optional",
+        _YES,
+        tests=("e2e/test_object_volumes.py::test_what_is_optional_is_not_waited_for",),
+    ),
+    FieldSupport(
+        "spec.volumes[*].secret",
+        _NOTE,
+        "written to memoryDir, which has to be a file system in memory; whether that is swapped is the host's business",
+        tests=(_FILES, "e2e/test_object_volumes.py::test_a_secret_is_in_memory_only"),
+    ),
+    FieldSupport(
+        "spec.volumes[*].secret.optional",
+        _YES,
+        tests=("e2e/test_object_volumes.py::test_what_is_optional_is_not_waited_for",),
+    ),
+    FieldSupport("spec.volumes[*].downwardAPI", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.defaultMode", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].configMap", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].downwardAPI", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].secret", _NOTE, "as a volume of its kind", tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.sources[*].serviceAccountToken", _NO, _NO_SERVER),
+    FieldSupport("spec.volumes[*].projected.sources[*].clusterTrustBundle", _NO, _NO_SERVER),
+    FieldSupport("spec.volumes[*].projected.sources[*].podCertificate", _NO, _NO_SERVER),
 )
 
 _CONTEXT: Final = "spec.containers[*].securityContext"
@@ -378,6 +483,8 @@ SECTIONS: Final = (
     ("The pod", POD_ROWS),
     ("The pod's security context", POD_SECURITY_ROWS),
     ("Containers", CONTAINER_ROWS),
+    ("Volumes", VOLUME_ROWS),
+    ("Volumes of objects", OBJECT_VOLUME_ROWS),
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)

@@ -19,6 +19,7 @@ from ipc.restart_policy import is_restartable_init, should_container_be_restarte
 from ipc.runtime import ContainerState as Observed
 from ipc.runtime import RuntimeContainerStatus, RuntimePodStatus
 from supervisor.status import container_states as states
+from supervisor.status.volume_mounts import volume_mount_statuses
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +59,8 @@ def _container_status(
         status = _with_reason(given, container, seen, status)
     elif not seen:
         status = msgspec.structs.replace(status, state=_INIT_LONG_GONE)
-    return _with_probes(given, kind, container, seen[0] if seen else None, status, old)
+    status = _with_probes(given, kind, container, seen[0] if seen else None, status, old)
+    return msgspec.structs.replace(status, volume_mounts=volume_mount_statuses(container))
 
 
 _INIT_LONG_GONE = states.ended_unseen(states.COMPLETED, states.INIT_LONG_GONE, exit_code=0)

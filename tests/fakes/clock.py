@@ -1,7 +1,8 @@
 """Simulated time: an event loop whose clock jumps to the next timer as soon as nothing else can happen.
 
 Everything that waits through asyncio (``sleep``, ``timeout``, ``call_later``) waits in simulated time, so a test of
-hours takes milliseconds and the order of timers is the same in every run.
+hours takes milliseconds and the order of timers is the same in every run. What is done in threads happens at once:
+no time passes meanwhile.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from ipc.clock import Instant
@@ -44,7 +46,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class SimLoop(asyncio.SelectorEventLoop):
-    """An event loop in simulated time."""
+    """An event loop in simulated time, with one thread only."""
 
     def __init__(self) -> None:
         self._mono = START_MONO
@@ -53,6 +55,16 @@ class SimLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._mono
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def _pass(self, seconds: float) -> None:
         self._mono += seconds

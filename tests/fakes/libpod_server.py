@@ -31,7 +31,7 @@ from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_costs import CALL_COSTS, Cost
 from tests.fakes.runtime import KILLED, FakeContainer, FakePod, Program
 from workers import labels
-from workers.runtime import ErrorKind, ImageInfo, RuntimeCallError, RuntimeEvent
+from workers.runtime import ErrorKind, ImageInfo, RuntimeCallError, RuntimeEvent, VolumeInfo
 from workers.signal_names import signal_number
 
 API_VERSION: Final = "4.3.1"
@@ -89,6 +89,8 @@ class LibpodServer:
             ("GET", "exec/{id}/json", "inspect exec", self._inspect_exec),
             ("GET", "images/{id:.+}/json", "inspect image", self._inspect_image),
             ("POST", "images/pull", "pull image", self._pull_image),
+            ("GET", "volumes/{name}/json", "inspect volume", self._inspect_volume),
+            ("POST", "volumes/create", "create volume", self._create_volume),
             ("GET", "events", "events", self._events),
         ):
             app.router.add_route(method, _ROOT + path, self._called(name, handler))
@@ -221,6 +223,20 @@ class LibpodServer:
             "State": container.state,
         }
 
+    # --- volumes ---
+
+    async def _inspect_volume(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        found = self.podman.volumes.get(name)
+        if found is None:
+            raise RuntimeCallError(ErrorKind.NOT_FOUND, "fake", f"no volume with name {name} found: no such volume")
+        return _answer(_volume(found))
+
+    async def _create_volume(self, request: web.Request) -> web.Response:
+        spec = await _body(request)
+        made = self.podman.create_volume(spec["Name"], spec.get("Labels", {}), spec.get("Options", {}))
+        return _answer(_volume(made), status=201)
+
     # --- commands in containers ---
 
     async def _create_exec(self, request: web.Request) -> web.Response:
@@ -316,6 +332,21 @@ async def _exit_code(container: FakeContainer, program: Program) -> int:
 
 
 # --- shapes ------------------------------------------------------------------------------------------------------
+
+
+def _volume(volume: VolumeInfo) -> Json:
+    return {
+        "Name": volume.name,
+        "Driver": volume.driver,
+        "Mountpoint": volume.mount_point,
+        "CreatedAt": "2026-11-20T13:36:21.302263482Z",
+        "Labels": volume.labels,
+        "Scope": "local",
+        "Options": volume.options,
+        "MountCount": 0,
+        "NeedsCopyUp": True,
+        "NeedsChown": True,
+    }
 
 
 def _inspected(container: FakeContainer) -> Json:

@@ -39,6 +39,7 @@ from workers.runtime import (
     RuntimeCallError,
     RuntimeEvent,
     SpecDict,
+    VolumeInfo,
 )
 from workers.signal_names import signal_name
 
@@ -171,6 +172,7 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.volumes: dict[str, VolumeInfo] = {}
         self.logins: dict[str, set[RegistryLogin]] = {}
         """Images of the registry that are not for everybody, with the logins that get them."""
         self.pull_s = 0.0
@@ -265,6 +267,14 @@ class FakePodman:
 
     def members(self, pod: FakePod) -> list[FakeContainer]:
         return [c for c in self.containers.values() if c.pod_id == pod.id]
+
+    def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        if name in self.volumes:
+            _refuse(ErrorKind.NAME_IN_USE, f"volume with name {name} already exists: volume already exists")
+        self.volumes[name] = VolumeInfo(
+            name=name, mount_point=f"/volumes/{name}/_data", labels=dict(labels), options=dict(options)
+        )
+        return self.volumes[name]
 
     def create_pod(self, spec: SpecDict) -> str:
         name, now = spec["name"], self.clock.now().wall
@@ -536,6 +546,12 @@ class FakeRuntime:
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
+
+    async def inspect_volume(self, name: str) -> VolumeInfo | None:
+        return await self._call("inspect_volume", lambda: self.podman.volumes.get(name))
+
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        return await self._call("create_volume", lambda: self.podman.create_volume(name, labels, options))
 
     async def id_ranges(self) -> IdRanges:
         return await self._call("id_ranges", lambda: ID_RANGES)

@@ -1,11 +1,10 @@
-"""Simulated time in which nothing happens beside the loop: what product code does in threads happens at once."""
+"""Simulated time in which every task belongs to somebody."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
 from typing import Any, Protocol, TypeVar
 
 from tests.fakes.clock import SimLoop
@@ -26,21 +25,11 @@ NOBODY = contextvars.Context()
 
 
 class SingleLoop(SimLoop):
-    """A SimLoop with one thread only. Tasks are noted with their owners, in the order of their making."""
+    """A SimLoop that notes tasks with their owners, in the order of their making."""
 
     def __init__(self) -> None:
         super().__init__()
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
-
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Executor | None, func: Callable[..., T], *args: Any
-    ) -> asyncio.Future[T]:
-        future: asyncio.Future[T] = self.create_future()
-        try:
-            future.set_result(func(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 def _make_task(loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:

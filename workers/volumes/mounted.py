@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Final
 
 import msgspec
+
+FAILED_MOUNT: Final = "FailedMount"
+"""Event reason (pkg/kubelet/events/event.go)."""
 
 
 class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,11 +24,21 @@ class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the Podman volume."""
     read_only: bool = False
     """By what it is, whatever a mount says."""
+    is_foreign: bool = False
+    """The path is the user's own: no container's label or group is put on it, and others can lead it elsewhere."""
+    memory_bytes: int | None = None
+    """A tmpfs of that size belongs on the path, before a container sees it; 0 leaves the size to the kernel."""
 
 
 class VolumeError(Exception):
     """A volume cannot be set up now; the text is for people and holds no secret."""
 
     def __init__(self, volume: str, message: str) -> None:
-        super().__init__(f'MountVolume.SetUp failed for volume "{volume}": {message}')
+        super().__init__(f'MountVolume.SetUp failed for volume "{volume}" : {message}')
         self.volume = volume
+
+
+def why(error: OSError) -> str:
+    """With the name of the file, when there is one."""
+    words = error.strerror or str(error)
+    return f"{os.fsdecode(error.filename)!r}: {words}" if isinstance(error.filename, str | bytes) else words

@@ -1,17 +1,29 @@
 """A container's mounts, in libpod's words. Pure.
 
-Mirrors makeMounts (pkg/kubelet/kubelet_pods.go).
+Mirrors makeMounts (pkg/kubelet/kubelet_pods.go). Different on purpose: a recursively read-only mount is made so where
+its source is held (`workers.volumes.prepare`), because Podman's API has no word for it; so every runtime has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
-from ipc.api import Container
+from ipc.api import Container, VolumeMount
+from workers.config_error import ConfigError
 from workers.volumes.mounted import MountedVolume
+from workers.volumes.sub_path import sub_path_of
+
+_PROPAGATION: Final[Mapping[str | None, str]] = {
+    None: "rprivate",
+    "None": "rprivate",
+    "HostToContainer": "rslave",
+    "Bidirectional": "rshared",
+}
+"""translateMountPropagation."""
 
 
 class Mounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,9 +36,72 @@ class Mounts(msgspec.Struct, frozen=True, kw_only=True):
     """Podman's named volumes."""
 
 
-def make_mounts(container: Container, mounted: Mapping[str, MountedVolume], environment: Mapping[str, str]) -> Mounts:
-    """What of the pod's volumes that container sees, and where. ``environment`` is for subPathExpr.
+def make_mounts(
+    container: Container,
+    mounted: Mapping[str, MountedVolume],
+    environment: Mapping[str, str],
+    held: Mapping[str, Path] = {},
+) -> Mounts:
+    """What of the pod's volumes that container sees, and where. ``environment`` is for subPathExpr; ``held`` says by
+    mountPath from where a mount is made instead of from its volume's path.
 
     Raises ConfigError.
     """
-    return Mounts()
+    binds, images, volumes = [], [], []
+    for mount in container.volume_mounts:
+        volume = volume_of(mount, container, mounted)
+        sub_path = sub_path_of(mount, environment)
+        if volume.image:
+            images.append(_image_volume(mount, volume, sub_path))
+        elif volume.claim and mount.mount_path not in held:
+            volumes.append(_named_volume(mount, volume))
+        else:
+            binds.append(_bind(mount, volume, held.get(mount.mount_path, volume.path)))
+    return Mounts(binds=tuple(binds), image_volumes=tuple(images), volumes=tuple(volumes))
+
+
+def volume_of(mount: VolumeMount, container: Container, mounted: Mapping[str, MountedVolume]) -> MountedVolume:
+    """Raises ConfigError."""
+    volume = mounted.get(mount.name)
+    if volume is None:
+        raise ConfigError(f'cannot find volume "{mount.name}" to mount into container "{container.name}"')
+    return volume
+
+
+def is_recursively_read_only(mount: VolumeMount) -> bool:
+    """resolveRecursiveReadOnly. Raises ConfigError."""
+    if mount.recursive_read_only in (None, "Disabled"):
+        return False
+    asks = f'failed to resolve recursive read-only mode: volume "{mount.name}" requested recursive read-only mode, but'
+    if not mount.read_only:
+        raise ConfigError(f"{asks} it is not read-only")
+    if mount.mount_propagation not in (None, "None"):
+        raise ConfigError(f'{asks} it is not compatible with propagation "{mount.mount_propagation}"')
+    return True
+
+
+def _bind(mount: VolumeMount, volume: MountedVolume, source: Path | None) -> Mapping[str, Any]:
+    """``z``, on hosts with SELinux, lets all containers of the pod use what the agent has made for them."""
+    label = [] if volume.is_foreign or volume.claim else ["z"]
+    options = ["rbind", *_rights(mount, volume), *label]
+    return {"type": "bind", "source": str(source), "destination": _destination(mount), "options": options}
+
+
+def _named_volume(mount: VolumeMount, volume: MountedVolume) -> Mapping[str, Any]:
+    """``nocopy``: a volume has what was written to it, not what the image has at its place."""
+    options = [*_rights(mount, volume), "nocopy"]
+    return {"Name": volume.claim, "Dest": _destination(mount), "Options": options}
+
+
+def _image_volume(mount: VolumeMount, volume: MountedVolume, sub_path: str) -> Mapping[str, Any]:
+    part = {"subPath": sub_path} if sub_path else {}
+    return {"Source": volume.image, "Destination": _destination(mount), "ReadWrite": False, **part}
+
+
+def _rights(mount: VolumeMount, volume: MountedVolume) -> tuple[str, str]:
+    access = "ro" if mount.read_only or volume.read_only else "rw"
+    return _PROPAGATION[mount.mount_propagation], access
+
+
+def _destination(mount: VolumeMount) -> str:
+    return mount.mount_path if mount.mount_path.startswith("/") else f"/{mount.mount_path}"

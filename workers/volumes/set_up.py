@@ -11,10 +11,12 @@ from typing import Final
 
 from ipc.api import Pod, Volume
 from workers.sync_context import WARNING, SyncEnded, SyncRun
-from workers.volumes.mounted import MountedVolume, VolumeError
-
-FAILED_MOUNT: Final = "FailedMount"
-"""Event reason (pkg/kubelet/events/event.go)."""
+from workers.volumes.claim import set_up_claim
+from workers.volumes.empty_dir import set_up_empty_dir
+from workers.volumes.host_path import set_up_host_path
+from workers.volumes.image import set_up_image
+from workers.volumes.mounted import FAILED_MOUNT, MountedVolume, VolumeError, why
+from workers.volumes.object_volumes import set_up_object_volume
 
 SetUp = Callable[[SyncRun, Pod, Volume], Awaitable[MountedVolume]]
 """Raises VolumeError, OSError, SyncEnded."""
@@ -30,7 +32,7 @@ async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
         except VolumeError as error:
             failures.append(str(error))
         except OSError as error:
-            failures.append(str(VolumeError(volume.name, error.strerror or str(error))))
+            failures.append(str(VolumeError(volume.name, why(error))))
     for failure in failures:
         await run.event(WARNING, FAILED_MOUNT, failure)
     if failures:
@@ -46,5 +48,14 @@ def _set_up(volume: Volume) -> SetUp:
     raise VolumeError(volume.name, "no volume plugin matched")
 
 
-_BY_SOURCE: Final[Mapping[str, SetUp]] = {}
+_BY_SOURCE: Final[Mapping[str, SetUp]] = {
+    "empty_dir": set_up_empty_dir,
+    "host_path": set_up_host_path,
+    "image": set_up_image,
+    "persistent_volume_claim": set_up_claim,
+    "config_map": set_up_object_volume,
+    "secret": set_up_object_volume,
+    "downward_api": set_up_object_volume,
+    "projected": set_up_object_volume,
+}
 """Attribute of `Volume` to what sets it up."""

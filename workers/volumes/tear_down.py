@@ -1,9 +1,46 @@
-"""Take away what `set_up` has made, after any crash, following nothing that leads elsewhere."""
+"""Take away what `set_up` has made, after any crash, following nothing that leads elsewhere.
+
+Mirrors the volume manager's unmounting for a pod that has come to its end (pkg/kubelet/volumemanager, WaitForUnmount).
+Different on purpose: it does not read what was set up, but removes all that is there.
+"""
 
 from __future__ import annotations
 
-from workers.sync_context import SyncRun
+import asyncio
+from typing import Final
+
+from workers.directories import is_name
+from workers.sync_context import WARNING, SyncRun
+from workers.tree_removal import Stuck
+from workers.unshare import DEFAULT, Unshare
+from workers.volumes.mounted import why
+from workers.volumes.places import HELD, PLUGINS, VOLUMES
+from workers.volumes.removal import remove_below
+
+_PARTS: Final = (HELD, VOLUMES, PLUGINS)
+FAILED_UNMOUNT: Final = "FailedUnMount"
+"""Event reason. Upstream only logs it."""
 
 
-async def tear_down_volumes(run: SyncRun) -> None:
-    """Of a pod whose containers are gone. Everything that can go goes; raises SyncEnded when something stays."""
+async def tear_down_volumes(run: SyncRun) -> tuple[Stuck, ...]:
+    """Of a pod whose containers are gone. Everything that can go goes; what stays is told by events and returned."""
+    roots = (run.context.memory_dir, run.context.pods_dir)
+    unshare = run.context.unshare
+    stuck = [one for root in roots for one in await asyncio.to_thread(remove_volumes, root, run.pod.uid, unshare)]
+    for one in stuck:
+        await run.event(WARNING, FAILED_UNMOUNT, f"UnmountVolume.TearDown failed: cannot remove {one}")
+    return tuple(stuck)
+
+
+def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stuck, ...]:
+    """All volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks.
+
+    The uid of an orphan is what somebody wrote on a label: one that cannot be a name has no volumes.
+    """
+    if not root or not is_name(uid):
+        return ()
+    try:
+        # First what leads to files of others; last what says that the volumes are complete.
+        return tuple(one for name in _PARTS for one in remove_below(root, uid, name, unshare=unshare))
+    except OSError as error:
+        return (Stuck(uid, why(error)),)

@@ -34,6 +34,7 @@ from workers.starting import start_container
 from workers.sync_context import PodName, SyncContext, SyncRun
 from workers.termination_message import read_termination_message, with_termination_messages
 from workers.turns import OwnSlots, Turns
+from workers.unshare import DEFAULT, Unshare
 
 MAX_ROUNDS = 8
 ROUND_S = 301.0
@@ -42,6 +43,8 @@ ROUND_S = 301.0
 
 class Host:
     """One pod's world."""
+
+    unshare = DEFAULT
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Host:
         self.clock = clock
         self.logs_dir = logs_dir
         self.pods_dir = logs_dir.with_name(f"{logs_dir.name}.pods")
+        self.memory_dir = logs_dir.with_name(f"{logs_dir.name}.memory")
         self.events: list[EventReport] = []
         self._new_runtime = new_runtime
         self._instance = instance
@@ -76,6 +80,8 @@ class Host:
             instance=self._instance,
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
+            memory_dir=str(self.memory_dir),
+            unshare=self.unshare,
             dialer=self._dialer,
             host_ip=self._host_ip,
             mutations=Turns(OwnSlots(4)),
@@ -181,6 +187,8 @@ class WatchedPodman(FakePodman):
 
 class FakeHost(Host):
     """In memory, in simulated time. Everything must happen inside `simulate`."""
+
+    unshare = Unshare(podman="/nonexistent/podman")
 
     INSTANCE = "test"
 

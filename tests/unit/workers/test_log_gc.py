@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,9 @@ from tests.podman_service import wait_until
 from tests.unit.workers.node_worker_harness import node_worker
 from workers import pod_logs
 from workers.log_gc import TIMESTAMP_SLACK_S, Collected, LogGarbage, collect
+from workers.unshare import Unshare
 
+NOBODY = Unshare(podman="/nonexistent/podman")
 UID = "0c3ad6a8-0000-4000-8000-000000000001"
 OTHER = "other"
 LATER_S = TIMESTAMP_SLACK_S + 1.0
@@ -50,7 +51,7 @@ def log_directory(logs: Path, uid: str = UID, *files: str) -> Path:
 
 def look(logs: Path, pods: Path | str = "", *kept: str, listed_at: float | None = None) -> Collected:
     at = wall() + LATER_S if listed_at is None else listed_at
-    return collect(str(logs), str(pods), kept.__contains__, at)
+    return collect(str(logs), (str(pods), ""), kept.__contains__, at, NOBODY)
 
 
 def test_what_is_left_of_a_pod_goes(logs: Path, pods: Path) -> None:
@@ -122,23 +123,34 @@ def test_a_new_container_makes_an_old_directory_young(logs: Path) -> None:
 def test_a_pod_that_comes_at_the_last_moment_stays(logs: Path) -> None:
     directory = log_directory(logs)
     answers = iter([False, True])
-    assert collect(str(logs), "", lambda uid: next(answers), wall() + LATER_S).removed == ()
+    assert collect(str(logs), (), lambda uid: next(answers), wall() + LATER_S, NOBODY).removed == ()
     assert directory.is_dir()
 
 
 def test_one_that_cannot_be_removed_stops_no_other(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stuck, goes = log_directory(logs), log_directory(logs, OTHER)
-    rmtree = shutil.rmtree
 
-    def refuse(path: Path) -> None:
-        if path == stuck:
-            raise PermissionError(13, "Permission denied", str(path))
-        rmtree(path)
+    real = os.unlink
 
-    monkeypatch.setattr("workers.log_gc.shutil.rmtree", refuse)
+    def refuse(path: str, *, dir_fd: int | None = None) -> None:
+        if path == "1.log" and os.readlink(f"/proc/self/fd/{dir_fd}").startswith(str(stuck)):
+            raise PermissionError(13, "Permission denied", path)
+        real(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr("workers.tree_removal.os.unlink", refuse)
     found = look(logs)
     assert found.removed == (str(goes),)
-    assert found.failures == (f"cannot remove {stuck}, whose pod is gone: Permission denied",)
+    file = f"{stuck.name}/main/1.log"
+    assert found.failures[0].startswith(f"cannot remove {stuck}, whose pod is gone: '{file}': Permission denied; ")
+    assert [path for path in stuck.rglob("*") if path.is_file()] == [stuck / "main" / "1.log"]
+
+
+def test_what_is_left_in_memory_goes_too(logs: Path, pods: Path, tmp_path: Path) -> None:
+    memory = made(tmp_path / "memory")
+    gone, stays = made(memory / UID / "volumes" / "kubernetes.io~secret"), made(memory / OTHER / "volumes")
+    found = collect(str(logs), (str(pods), str(memory)), (OTHER,).__contains__, wall() + LATER_S, NOBODY)
+    assert found == Collected(removed=(str(memory / UID),), failures=())
+    assert (gone.exists(), stays.exists()) == (False, True)
 
 
 # --- asked by the master -----------------------------------------------------------------------------------------
@@ -160,7 +172,7 @@ async def test_a_failure_that_stays_is_told_once(tmp_path: Path, pods: Path) -> 
     async def tell(report: EventReport) -> None:
         told.append(report)
 
-    garbage = LogGarbage(str(logs), str(pods), "here", lambda uid: False, tell)
+    garbage = LogGarbage(str(logs), (str(pods),), "here", lambda uid: False, tell, NOBODY)
     looking = asyncio.create_task(garbage.collect())
     for _ in range(3):
         made(pods / UID)

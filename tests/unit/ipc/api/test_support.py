@@ -168,11 +168,15 @@ def test_what_this_issue_runs_is_admitted_without_a_word(container: dict[str, ob
     assert findings(default_pod(pod)) == []
 
 
+_NFS = {"nfs": {"server": "somewhere", "path": "/"}}
+
+
 def test_each_place_is_named_once_with_its_index() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 81, "protocol": "SCTP"}]
     second = {"name": "second", "image": "a:1", "ports": ports, "resources": {}}
     first = {"name": "first", "image": "a:1", "lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}
-    pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": [{"name": "a"}, {"name": "b"}]}))
+    volumes = [_NFS | {"name": name} for name in ("a", "b")]
+    pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": volumes}))
     expected = [
         ("spec.volumes", Support.REFUSED),
         ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED),

@@ -405,8 +405,8 @@ VOLUMES: list[tuple[str, list[dict[str, Any]], list[str]]] = [
             {"name": "b", "emptyDir": {"medium": "disk", "sizeLimit": "-1"}},
         ],
         [
-            'spec.volumes[1].emptyDir.medium: Unsupported value: "disk": supported values: "Memory", "HugePages", '
-            '"HugePages-<size>"',
+            'spec.volumes[0].emptyDir.medium: Unsupported value: "HugePages-2Mi": supported values: "", "Memory"',
+            'spec.volumes[1].emptyDir.medium: Unsupported value: "disk": supported values: "", "Memory"',
             'spec.volumes[1].emptyDir.sizeLimit: Invalid value: "-1": must be greater than or equal to 0',
         ],
     ),

@@ -1,0 +1,174 @@
+"""Steps inside Podman's namespaces: what `workers.volumes` relies on of Podman and of the kernel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import workers
+from tests.podman_service import COMMAND_DEADLINE_S, PodmanService
+from workers.unshare import DEFAULT, Step, UnshareError
+from workers.volumes.removal import remove_below
+
+pytestmark = pytest.mark.podman
+
+TRIES: Final = 2000
+RACE: Final = f"""
+import ctypes, errno, os, threading
+from workers.volumes import inside
+volume, outside, place = {{volume!r}}, {{outside!r}}, {{place!r}}
+libc = ctypes.CDLL(None, use_errno=True)
+swap = (-100, volume.encode() + b"/x", -100, volume.encode() + b"/y", 2)  # RENAME_EXCHANGE
+ended = threading.Event()
+def flip():
+    while not ended.is_set():
+        libc.renameat2(*swap)
+threading.Thread(target=flip, daemon=True).start()
+seen = dict(fine=0, refused=0)
+for _ in range({TRIES}):
+    try:
+        inside.bind(root=volume, sub_path="x", target=place)
+    except OSError as error:
+        assert error.errno in (errno.EXDEV, errno.ELOOP, errno.EAGAIN), error
+        seen["refused"] += 1
+        continue
+    found = os.listdir(place)
+    assert found == ["fine"], found
+    seen["fine"] += 1
+ended.set()
+print(seen["fine"], seen["refused"])
+"""
+
+
+@pytest.fixture
+def place(podman_service: PodmanService, tmp_path: Path) -> Iterator[Path]:
+    """A directory in which nothing is mounted afterwards."""
+    yield tmp_path
+    assert remove_below(str(tmp_path), "held", unshare=DEFAULT) == ()
+    assert str(tmp_path) not in mounts()
+
+
+def inside(*command: str) -> str:
+    words = ("podman", "unshare", *command)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_DEADLINE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def mounts() -> str:
+    return inside("cat", "/proc/self/mountinfo")
+
+
+def test_a_tmpfs_is_mounted_once_and_goes_with_its_directory(place: Path) -> None:
+    target = place / "held" / "with space"
+    target.mkdir(parents=True)
+    target.chmod(0o777)
+    step = ("mount_tmpfs", {"target": str(target), "size_bytes": 2**20})
+    DEFAULT.run([step])
+    inside("touch", str(target / "file"))
+    DEFAULT.run([step])
+    assert inside("stat", "-f", "-c", "%T %b", str(target)).split() == [
+        "tmpfs",
+        str(2**20 // os.sysconf("SC_PAGESIZE")),
+    ]
+    assert inside("stat", "-c", "%a", str(target)).strip() == "777"
+    assert inside("ls", str(target)).strip() == "file"
+    assert os.listdir(target) == [], "nobody outside sees it"
+    target.rmdir()
+    assert str(place) not in mounts()
+
+
+@pytest.mark.parametrize("kind", ["directory", "file"])
+def test_what_is_bound_goes_with_its_place_and_stays_where_it_is(place: Path, kind: str) -> None:
+    (place / "directory").mkdir()
+    (place / "directory" / "kept").write_text("x")
+    (place / "file").write_text("kept")
+    target = place / "held" / "0"
+    for root in ("file", "directory", kind):  # one after the other at the same place
+        DEFAULT.run([("bind", {"root": str(place / root), "target": str(target)})])
+    assert mounts().count(str(target)) == 1
+    assert "kept" in inside("ls" if kind == "directory" else "cat", str(target))
+    assert remove_below(str(place), "held", unshare=DEFAULT) == ()
+    assert str(target) not in mounts()
+    assert (place / "directory" / "kept").exists()
+    assert (place / "file").read_text() == "kept"
+
+
+def test_removal_inside_lets_go_of_mounts_first(place: Path) -> None:
+    (place / "outside").mkdir()
+    (place / "outside" / "kept").write_text("x")
+    target = place / "held" / "volume" / "bound"
+    DEFAULT.run([("bind", {"root": str(place / "outside"), "target": str(target)})])
+    DEFAULT.run([("remove", {"path": str(place / "held")})])
+    assert not (place / "held").exists()
+    assert (place / "outside" / "kept").exists()
+
+
+def test_files_of_mapped_users_are_removed_inside(place: Path) -> None:
+    tree = place / "held" / "tree"
+    (tree / "own").mkdir(parents=True)
+    (tree / "link").symlink_to(place)
+    (place / "kept").write_text("x")
+    inside("sh", "-c", f"touch {tree}/own/file; chown -R 1234:1234 {tree}/own; chmod 700 {tree}/own")
+    with pytest.raises(PermissionError):
+        os.listdir(tree / "own")
+    assert remove_below(str(place), "held", "tree", unshare=DEFAULT) == ()
+    assert not tree.exists()
+    assert (place / "kept").exists()
+
+
+def test_a_link_on_the_way_is_refused(place: Path) -> None:
+    """A hostPath that was a directory when it was checked."""
+    (place / "real" / "data").mkdir(parents=True)
+    (place / "way").symlink_to("real")
+    with pytest.raises(UnshareError, match="Too many levels of symbolic links"):
+        DEFAULT.run([("bind", {"root": str(place / "way" / "data"), "target": str(place / "held" / "0")})])
+    with pytest.raises(UnshareError, match="Too many levels of symbolic links"):
+        DEFAULT.run([("bind", {"root": str(place / "way"), "target": str(place / "held" / "0")})])
+
+
+def test_another_type_is_refused(place: Path) -> None:
+    (place / "file").write_text("x")
+    bind: Step = ("bind", {"root": str(place / "file"), "target": "/", "kinds": [0o40000]})
+    with pytest.raises(UnshareError, match="has become a file of another type") as caught:
+        DEFAULT.run([("usage", {"path": str(place)}), bind])
+    assert caught.value.done == 1
+
+
+def test_nobody_wins_the_race_for_a_sub_path(place: Path) -> None:
+    """While one name is a directory and a link out of the volume in turns, without a moment between them."""
+    volume, outside = place / "volume", place / "outside"
+    for directory, file in ((volume / "x", "fine"), (outside, "secret")):
+        directory.mkdir(parents=True)
+        (directory / file).write_text("x")
+    (volume / "y").symlink_to(outside)
+    script = RACE.format(volume=str(volume), outside=str(outside), place=str(place / "held" / "0"))
+    source = f"import sys; sys.path.insert(0, {str(Path(workers.__file__).parents[1])!r})\n{script}"
+    fine, refused = map(int, inside(sys.executable, "-c", source).split())
+    assert min(fine, refused) > 0, "both sides had their chances"
+
+
+def test_a_group_is_given_to_all_and_to_nothing_else(place: Path) -> None:
+    volume, outside = place / "volume", place / "outside"
+    (volume / "in").mkdir(parents=True)
+    for file in (volume / "in" / "file", outside):
+        file.write_text("x")
+        file.chmod(0o600)
+    (volume / "in").chmod(0o700)
+    (volume / "in" / "link").symlink_to(outside)
+    step = ("give_to_group", {"path": str(volume), "gid": 2000, "read_only": True})
+    DEFAULT.run([step])
+    told = inside("stat", "-c", "%g %a", *(str(volume / name) for name in (".", "in", "in/file"))).split("\n")
+    assert [line.split()[0] for line in told[:3]] == ["2000"] * 3
+    assert [int(line.split()[1], 8) & 0o2777 for line in told[1:3]] == [0o2750, 0o640]
+    assert inside("stat", "-c", "%g", str(volume / "in" / "link")).strip() == "2000"
+    assert inside("stat", "-c", "%g %a", str(outside)).split() == ["0", "600"]
+    inside("chgrp", "-h", "0", str(volume / "in"))
+    DEFAULT.run([(step[0], {**step[1], "only_on_root_mismatch": True})])
+    assert inside("stat", "-c", "%g", str(volume / "in")).strip() == "0"

@@ -1,0 +1,151 @@
+"""subPath and subPathExpr: parts of volumes, made when missing, and never anything outside of the volume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agent import Agent, restart_count
+from tests.e2e.manifests import container, pod
+from tests.e2e.volumes import claim, empty_dir, host_path, in_container, mount, mounting, pod_directory, waits_with
+from tests.podman_service import podman
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+SECRET = "not for any container"
+RACES = 4
+"""Starts of a container while another one swaps its subPath."""
+
+
+@pytest.fixture(scope="module")
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of the user's that no pod mounts."""
+    made = tmp_path_factory.mktemp("outside")
+    (made / "secret").write_text(SECRET)
+    return made
+
+
+def test_parts_of_volumes(agent: Agent, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "file").write_text("a file alone")
+    (tmp_path / "link").symlink_to("sub/file")
+    disk = f"{agent.instance}-disk"
+    volumes = [
+        empty_dir("data"),
+        empty_dir("memory", medium="Memory"),
+        host_path("host", tmp_path),
+        claim("disk", disk),
+    ]
+    sees = container(
+        env=[{"name": "WHO", "value": "me-1"}],
+        volumeMounts=[
+            mount("data", "/all"),
+            mount("data", "/part", subPath="deep/down"),
+            mount("data", "/mine", subPathExpr="of/$(WHO)"),
+            mount("memory", "/memory", subPath="part"),
+            mount("host", "/file", subPath="sub/file", readOnly=True),
+            mount("host", "/by-link", subPath="link"),
+            mount("disk", "/disk", subPath="part"),
+        ],
+    )
+    try:
+        agent.run(pod("parts", sees, volumes=volumes))
+        script = (
+            "echo 1 > /part/file; echo 2 > /mine/file; cat /all/deep/down/file /all/of/me-1/file; cat /file /by-link"
+        )
+        assert in_container(agent, "parts", script).split("\n") == ["1", "2", "a file alonea file alone"]
+        assert in_container(
+            agent, "parts", "busybox stat -c %a /all/deep /part; busybox stat -f -c %T /memory"
+        ).split() == [
+            "777",
+            "777",
+            "tmpfs",
+        ]
+        assert "Read-only" in in_container(agent, "parts", "echo x > /file")
+        in_container(agent, "parts", "echo kept > /disk/file")
+        place = Path(podman("volume", "inspect", "--format", "{{.Mountpoint}}", disk).strip())
+        assert (place / "part" / "file").read_text() == "kept\n"
+    finally:
+        agent.remove("parts")
+        agent.until_gone(["parts"])
+        podman("volume", "rm", disk)
+
+
+def test_a_variable_that_is_missing_keeps_the_container_waiting(agent: Agent) -> None:
+    agent.write(mounting("no-variable", [empty_dir("data")], mount("data", "/data", subPathExpr="$(NONE)/x")))
+    agent.until(lambda: bool(waits_with(agent, "no-variable").get("message")), "it waits")
+    waits = waits_with(agent, "no-variable")
+    assert (waits["reason"], waits["message"]) == ("CreateContainerConfigError", "missing value for NONE")
+
+
+@pytest.mark.parametrize("sub_path", ["../up", "a/../../b", "/absolute"])
+def test_paths_that_lead_out_are_refused(agent: Agent, sub_path: str) -> None:
+    name = f"out-{len(sub_path)}"
+    agent.write(mounting(name, [empty_dir("data")], mount("data", "/data", subPath=sub_path)))
+    agent.until(lambda: any(name in e["message"] for e in agent.events() if e["reason"] == "FailedValidation"), "no")
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "ln -s {outside} /data/x",
+        "mkdir /data/in && ln -s {outside} /data/in/x && ln -s in/x /data/x",
+        "ln -s / /data/x",
+    ],
+)
+def test_links_that_a_container_has_planted_lead_nowhere(agent: Agent, outside: Path, planted: str) -> None:
+    """CVE-2017-1002101's way: an init container leaves a link, and the next one mounts what it leads to."""
+    name = f"planted-{len(planted)}"
+    plants = container("plant", planted.format(outside=outside).replace("ln", "busybox ln"))
+    plants["volumeMounts"] = [mount("data", "/data")]
+    victim = container(volumeMounts=[mount("data", "/victim", subPath="x")])
+    agent.write(pod(name, victim, initContainers=[plants], volumes=[empty_dir("data")]))
+    agent.until(lambda: waits_with(agent, name).get("reason") == "CreateContainerConfigError", "it is refused")
+    words = 'failed to prepare subPath for volumeMount "data" of container "main"'
+    assert waits_with(agent, name)["message"].startswith(words)
+    agent.remove(name)
+
+
+def test_nobody_wins_the_race_for_a_sub_path(agent: Agent, outside: Path) -> None:
+    """A container swaps the subPath for a link and back, as fast as it can, while others start.
+
+    What is bound and then removed cannot be mounted any more, so the directory stays, under one name or another. And
+    what the agent makes where it finds nothing is taken away.
+    """
+    flips = (
+        "cd /data; while true; do [ -f good/secret ] || { rm -rf good; mkdir good; echo fine > good/secret; };"
+        f"busybox rmdir x; busybox mv good x; busybox mv x good; busybox ln -s {outside} x; rm x; done 2>/dev/null"
+    )
+    looks = "cat /victim/secret >> /all/seen 2>&1; echo . >> /all/starts; exit 0"
+    agent.run(
+        pod("flipping", container(script=flips, volumeMounts=[mount("data", "/data")]), volumes=[empty_dir("data")])
+    )
+    shared = pod_directory(agent, "flipping") / "volumes" / "kubernetes.io~empty-dir" / "data"
+    sees = [mount("v", "/victim", subPath="x"), mount("v", "/all")]
+    volumes = [host_path("v", shared)]
+    names = [f"victim-{number}" for number in range(RACES)]
+    agent.write(*(pod(n, container(script=looks, volumeMounts=sees), volumes=volumes) for n in names))
+
+    def enough_have_started() -> bool:
+        return (shared / "starts").exists() and len((shared / "starts").read_text().split()) >= RACES
+
+    agent.until(enough_have_started, "the victims had their turns")
+    assert SECRET not in (shared / "seen").read_text()
+    agent.remove("flipping", *names)
+    agent.until_gone(["flipping", *names])
+
+
+def test_a_sub_path_is_looked_up_at_each_start(agent: Agent) -> None:
+    """Another directory of that name is there by then."""
+    looks = container(
+        "looks",
+        "cat /part/file >> /all/seen; busybox rm -rf /all/part; mkdir /all/part; echo second > /all/part/file; exit 1",
+        volumeMounts=[mount("data", "/all"), mount("data", "/part", subPath="part")],
+    )
+    first = container("first", "mkdir /all/part; echo first > /all/part/file")
+    first["volumeMounts"] = [mount("data", "/all")]
+    stays = container(volumeMounts=[mount("data", "/all")])
+    agent.write(pod("again", looks, stays, initContainers=[first], volumes=[empty_dir("data")]))
+    agent.until(lambda: restart_count(agent.pods().get("again", {"status": {}}), "looks") >= 1, "it runs again")
+    agent.until(lambda: in_container(agent, "again", "cat /all/seen").split() >= ["first", "second"], "it saw both")

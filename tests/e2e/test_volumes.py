@@ -1,0 +1,243 @@
+"""Volumes of each kind: what containers see of them, how long they last, and what keeps a pod waiting."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agent import Agent, container_status, restart_count
+from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.volumes import (
+    claim,
+    empty_dir,
+    host_path,
+    in_container,
+    mount,
+    mounting,
+    pod_directory,
+    unshare,
+    waits_with,
+)
+from tests.podman_service import IMAGE, podman
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of the user's with something in it."""
+    made = tmp_path_factory.mktemp("host")
+    (made / "file").write_text("of the host")
+    (made / "directory").mkdir()
+    (made / "directory" / "inner").write_text("inner")
+    return made
+
+
+@pytest.fixture
+def claim_name(agent: Agent) -> Iterator[str]:
+    """A claim of a name that nobody else uses; its volume goes with the test."""
+    name = f"{agent.instance}-data"
+    yield name
+    podman("volume", "rm", "--force", name)
+
+
+@pytest.fixture(scope="module")
+def seeing(agent: Agent, host: Path) -> Iterator[Agent]:
+    name = f"{agent.instance}-seen"
+    volumes = [
+        empty_dir("scratch"),
+        {"name": "of-no-kind"},
+        host_path("directory", host / "directory", "Directory"),
+        host_path("file", host / "file", "File"),
+        host_path("untyped", host / "made" / "for-it"),
+        {"name": "image", "image": {"reference": IMAGE, "pullPolicy": "Never"}},
+        claim("claim", name),
+        claim("claim-read-only", name, readOnly=True),
+    ]
+    mounts = [mount(volume["name"], f"/v/{volume['name']}") for volume in volumes]
+    mounts += [mount("scratch", "/read-only", readOnly=True), mount("directory", "relative/place", readOnly=True)]
+    agent.run(mounting("seeing", volumes, *mounts))
+    yield agent
+    agent.remove("seeing")
+    agent.until_gone(["seeing"])
+    podman("volume", "rm", name)
+
+
+def test_what_a_container_sees(seeing: Agent, host: Path) -> None:
+    says = in_container(
+        seeing,
+        "seeing",
+        "cat /v/file /v/directory/inner /relative/place/inner; ls /v/image/bin/busybox; ls /v/scratch /v/of-no-kind;"
+        "busybox stat -c %a /v/scratch; echo new > /v/untyped/new",
+    )
+    assert says.split("\n") == ["of the hostinnerinner/v/image/bin/busybox", "/v/of-no-kind:", "", "/v/scratch:", "777"]
+    assert (host / "made" / "for-it" / "new").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("place", ["/v/image", "/read-only", "/relative/place", "/v/claim-read-only"])
+def test_what_a_container_may_not_write(seeing: Agent, place: str) -> None:
+    assert "Read-only file system" in in_container(seeing, "seeing", f"echo x > {place}/file")
+
+
+@pytest.mark.parametrize("place", ["/v/scratch", "/v/directory", "/v/claim", "/v/untyped"])
+def test_what_a_container_may_write(seeing: Agent, place: str) -> None:
+    assert in_container(seeing, "seeing", f"echo x > {place}/file; cat {place}/file") == "x"
+
+
+def test_an_empty_dir_outlives_its_containers_and_not_its_pod(agent: Agent) -> None:
+    script = "busybox test -e /data/once && exec sleep 3600; mkdir /data/once /data/own; echo 1 > /data/own/file;"
+    others = "busybox chown -R 1234:1234 /data/own; busybox chmod 700 /data/own; exit 1"
+    agent.write(pod("lasting", container(script=script + others, volumeMounts=[mount("data", "/data")]), volumes=[
+        empty_dir("data")
+    ]))  # fmt: skip
+    agent.until(lambda: restart_count(agent.pods().get("lasting", {"status": {}})) == 1, "it runs a second time")
+    directory = pod_directory(agent, "lasting")
+    volume = directory / "volumes" / "kubernetes.io~empty-dir" / "data"
+    assert (volume / "once").is_dir()
+    with pytest.raises(PermissionError):
+        os.listdir(volume / "own")
+
+    agent.remove("lasting")
+    agent.until_gone(["lasting"])
+    agent.until(lambda: not directory.exists(), "its directory is gone, with files of another user in it")
+
+
+def test_memory_is_limited_and_shared(agent: Agent) -> None:
+    volumes = [empty_dir("data", medium="Memory", sizeLimit="1Mi")]
+    sees = [mount("data", "/data")]
+    agent.run(pod("memory", container(volumeMounts=sees), container("other", volumeMounts=sees), volumes=volumes))
+    assert in_container(agent, "memory", "echo shared > /data/file; busybox stat -f -c %T /data") == "tmpfs"
+    assert in_container(agent, "memory", "cat /data/file", "other") == "shared"
+    too_much = in_container(agent, "memory", "busybox dd if=/dev/zero of=/data/big bs=64k count=32; rm /data/big")
+    assert "No space left on device" in too_much
+
+    # It outlives a container, Podman's service and the agent.
+    agent.kill_and_recover("podman")
+    agent.restart()
+    before = container_status(agent.pods()["memory"], "other")["containerID"]
+    in_container(agent, "memory", "kill 1; kill -9 1; true", "other")
+    agent.cli("exec", "memory", "-c", "other", "--", "kill", "1")
+    agent.until(lambda: restart_count(agent.pods()["memory"], "other") == 1, "the other container runs again")
+    agent.until_ready(["memory"])
+    assert container_status(agent.pods()["memory"], "other")["containerID"] != before
+    assert in_container(agent, "memory", "cat /data/file; echo again > /data/file", "other") == "shared"
+    assert in_container(agent, "memory", "cat /data/file") == "again"
+
+    directory = pod_directory(agent, "memory")
+    assert str(directory) in unshare("cat", "/proc/self/mountinfo")
+    agent.remove("memory")
+    agent.until_gone(["memory"])
+    agent.until(lambda: not directory.exists(), "its directory is gone")
+    assert str(directory) not in unshare("cat", "/proc/self/mountinfo")
+
+
+def test_a_host_path_of_another_type_waits(agent: Agent, host: Path) -> None:
+    place = host / "comes-later"
+    agent.write(mounting("typed", [host_path("data", place, "Directory")], mount("data", "/data")))
+    agent.until(lambda: bool(agent.messages("typed", "FailedMount")), "it waits for its volume")
+    assert agent.messages("typed", "FailedMount")[0] == (
+        f'MountVolume.SetUp failed for volume "data" : hostPath {place} doesn\'t exist'
+    )
+    assert waits_with(agent, "typed")["reason"] == "ContainerCreating"
+    place.write_text("a file")
+    words = f"hostPath type check failed: {place} is not a directory, it's a File"
+    agent.until(lambda: any(words in m for m in agent.messages("typed", "FailedMount")), "it is of another type")
+    place.unlink()
+    place.mkdir()
+    (place / "here").write_text("at last")
+    agent.until_ready(["typed"])
+    assert in_container(agent, "typed", "cat /data/here") == "at last"
+
+
+def test_what_types_make_and_take(agent: Agent, host: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(host / "socket"))
+        volumes = [
+            host_path("directory", host / "new" / "directory", "DirectoryOrCreate"),
+            host_path("file", host / "new-file", "FileOrCreate"),
+            host_path("socket", host / "socket", "Socket"),
+            host_path("device", Path("/dev/null"), "CharDevice"),
+        ]
+        agent.run(mounting("types", volumes, *(mount(volume["name"], f"/v/{volume['name']}") for volume in volumes)))
+        says = in_container(agent, "types", "cd /v; busybox stat -c '%n %F' directory file socket device")
+    assert says.split("\n") == [
+        "directory directory",
+        "file regular empty file",
+        "socket socket",
+        "device character special file",
+    ]
+    assert [(host / name).stat().st_mode & 0o777 for name in ("new/directory", "new-file")] == [0o755, 0o644]
+
+
+def test_a_claim_is_a_podman_volume_that_stays(agent: Agent, claim_name: str) -> None:
+    first = mounting("claims", [claim("data", claim_name)], mount("data", "/data"), mount("data", "/etc"))
+    agent.run(first)
+    says = in_container(agent, "claims", "echo kept > /data/file; cat /etc/file; ls /data")
+    assert "kept" in says
+    assert "passwd" not in says, "what the image has there is not in the volume"
+    agent.remove("claims")
+    agent.until_gone(["claims"])
+    assert podman("volume", "inspect", "--format", "{{.Driver}} {{.Options}}", claim_name).split() == ["local", "map[]"]
+
+    agent.run(mounting("claims-again", [claim("data", claim_name)], mount("data", "/data")))
+    assert in_container(agent, "claims-again", "cat /data/file") == "kept"
+    agent.remove("claims-again")
+    agent.until_gone(["claims-again"])
+
+
+def test_an_image_that_is_not_there_is_its_containers_reason(agent: Agent) -> None:
+    image = {"name": "image", "image": {"reference": "localhost/not-there:1", "pullPolicy": "Never"}}
+    sees = container(volumeMounts=[mount("image", "/image")])
+    agent.write(pod("no-image", sees, container("beside", STAY), volumes=[image]))
+    agent.until(lambda: waits_with(agent, "no-image").get("reason") == "ErrImageNeverPull", "it waits for the image")
+    assert waits_with(agent, "no-image")["message"].startswith('Container image "localhost/not-there:1" is not present')
+    agent.until(lambda: not waits_with(agent, "no-image", "beside"), "the other container needs no image")
+
+
+def test_another_volume_needs_another_container(agent: Agent, host: Path) -> None:
+    for name in ("before", "after"):
+        (host / name).mkdir()
+        (host / name / "name").write_text(name)
+    sees = mount("data", "/data")
+    agent.run(mounting("changing", [host_path("data", host / "before")], sees))
+    assert in_container(agent, "changing", "cat /data/name") == "before"
+    sandbox = podman("pod", "ps", "-q", "--filter", "name=changing")
+    agent.write(mounting("changing", [host_path("data", host / "after")], sees))
+    agent.until(lambda: in_container(agent, "changing", "cat /data/name") == "after", "it sees the other directory")
+    assert podman("pod", "ps", "-q", "--filter", "name=changing") == sandbox
+
+
+def test_a_volume_that_cannot_be_is_refused_in_words(agent: Agent) -> None:
+    agent.write(
+        mounting("nfs", [{"name": "data", "nfs": {"server": "s", "path": "/"}}], mount("data", "/data")),
+        pod(
+            "block",
+            container(volumeDevices=[{"name": "data", "devicePath": "/dev/data"}]),
+            volumes=[claim("data", "disk")],
+        ),
+        mounting("huge", [empty_dir("data", medium="HugePages")], mount("data", "/data")),
+    )
+    agent.until(lambda: len([e for e in agent.events() if e["reason"] == "FailedValidation"]) >= 3, "all are refused")
+    told = " ".join(e["message"] for e in agent.events() if e["reason"] == "FailedValidation")
+    for words in ("spec.volumes: not supported", "spec.containers[0].volumeDevices", "spec.volumes[0].emptyDir.medium"):
+        assert words in told
+
+
+def test_what_is_left_of_a_pod_that_went_while_nobody_looked(agent: Agent) -> None:
+    agent.run(mounting("leaving", [empty_dir("data"), empty_dir("memory", medium="Memory")], mount("data", "/data"),
+                       mount("memory", "/memory")))  # fmt: skip
+    in_container(agent, "leaving", "mkdir -m 700 /data/own; echo x > /data/own/file; busybox chown 77:77 /data/own")
+    directory = pod_directory(agent, "leaving")
+    kept = directory.with_name("00000000-0000-0000-0000-000000000000")
+    agent.stop()
+    unshare("cp", "-a", str(directory), str(kept))
+    agent.start()
+    agent.until(lambda: not kept.exists(), "a directory that no pod has is collected")
+    assert directory.exists()
+    agent.remove("leaving")
+    agent.until_gone(["leaving"])
+    agent.until(lambda: not directory.exists(), "and so is that of a pod that nobody wants any more")

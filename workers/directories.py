@@ -1,0 +1,136 @@
+"""Directories by descriptor: what lies below one is reached step by step, and no step follows a symbolic link.
+
+A path that is looked up as a whole leads wherever somebody who can write to a directory on it has put a link. Here
+the way begins at a directory that the configuration names, which may lie behind links; from there on each directory is
+opened in the one above it. (openat2(2) with RESOLVE_BENEATH does it in one call, but Python has no name for it.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+PRIVATE_MODE: Final = 0o700
+"""Of directories that lead to what belongs to a pod."""
+
+MAX_NAME_BYTES: Final = 255
+"""Of one name, on every file system of Linux."""
+
+_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_BELOW: Final = _OPEN | os.O_NOFOLLOW
+
+
+@contextmanager
+def root_directory(path: str) -> Iterator[int]:
+    """A directory of the configuration, which is there. Raises OSError."""
+    fd = os.open(path, _OPEN)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def private_root(path: str) -> Iterator[int]:
+    """A directory of the configuration, made when it is missing, and nobody's but ours: in a place where everybody may
+    write, another user may have been quicker. Raises OSError."""
+    _make_with_parents(Path(path))
+    with root_directory(path) as fd:
+        _ensure_ours(fd, path, PRIVATE_MODE)
+        yield fd
+
+
+@contextmanager
+def directory_below(parent: int, *names: str) -> Iterator[int]:
+    """One that is there, each name one step down. Raises OSError: ENOTDIR for a symbolic link, whatever it leads to."""
+    fd = os.dup(parent)
+    try:
+        for name in names:
+            fd = _step(fd, name)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[int]:
+    """As `directory_below`, and those that are missing are made. All of them are ours and have that mode then, whatever
+    the umask, and wherever somebody was killed before. Raises OSError."""
+    fd = os.dup(parent)
+    try:
+        for name in names:
+            _make(fd, name)
+            fd = _step(fd, name)
+            _ensure_ours(fd, name, mode)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be the name of something in a directory, and of nothing else."""
+    is_plain = text not in ("", ".", "..") and "/" not in text and "\0" not in text
+    return is_plain and len(os.fsencode(text)) <= MAX_NAME_BYTES
+
+
+def mount_id(fd: int) -> int:
+    """Which of this process's mounts it lies on. Raises OSError."""
+    with open(f"/proc/self/fdinfo/{fd}") as info:
+        for line in info:
+            name, _, value = line.partition(":")
+            if name == "mnt_id":
+                return int(value)
+    raise OSError(errno.ENOSYS, "the kernel does not tell on which mount a file lies")
+
+
+def file_system_type(fd: int) -> str:
+    """As /proc/self/mountinfo calls it, e.g. ``tmpfs``; empty when it is on no mount of ours (detached).
+
+    statfs(2) would say it, but Python does not pass on its f_type. Raises OSError.
+    """
+    wanted = str(mount_id(fd))
+    with open("/proc/self/mountinfo", errors="surrogateescape") as mounts:
+        for line in mounts:
+            fields, _, rest = line.partition(" - ")
+            if fields.split(" ", 1)[0] == wanted:
+                return rest.split(" ", 1)[0]
+    return ""
+
+
+def _step(fd: int, name: str) -> int:
+    """The next descriptor, in place of this one, which is closed only when there is a next one. Raises OSError."""
+    if not is_name(name):
+        raise OSError(errno.EINVAL, "is not a file name", name)
+    below = os.open(name, _BELOW, dir_fd=fd)
+    os.close(fd)
+    return below
+
+
+def _make(parent: int, name: str) -> None:
+    """Raises OSError."""
+    if not is_name(name):
+        raise OSError(errno.EINVAL, "is not a file name", name)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, PRIVATE_MODE, dir_fd=parent)
+
+
+def _make_with_parents(path: Path) -> None:
+    """Each that is missing is private: `Path.mkdir` would leave those above to the umask. Raises OSError."""
+    missing = [directory for directory in (path, *path.parents) if not directory.exists()]
+    for directory in reversed(missing):
+        directory.mkdir(PRIVATE_MODE, exist_ok=True)
+
+
+def _ensure_ours(fd: int, name: str, mode: int) -> None:
+    """Raises OSError."""
+    found = os.fstat(fd)
+    if found.st_uid != os.geteuid():
+        raise OSError(errno.EPERM, "belongs to another user", name)
+    if stat.S_IMODE(found.st_mode) != mode:
+        os.fchmod(fd, mode)

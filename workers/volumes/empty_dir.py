@@ -1,0 +1,77 @@
+"""emptyDir: a directory that lives as long as its pod, on the disk or in memory.
+
+Mirrors pkg/volume/emptydir/empty_dir.go. Different on purpose: a tmpfs is mounted when a container is about to be made
+that sees it (`workers.volumes.prepare`), because only then it matters and only Podman's mount namespace has it. What
+was weighed against that, measured on Podman 4.3.1: a named volume of type tmpfs is unmounted, and empty, when the last
+container that uses it stops, so its data would not outlive a crash unless the infra container held it; and it takes one
+of Podman's 2048 locks. A plain directory below $XDG_RUNTIME_DIR has no size of its own: one pod could fill what the
+whole session of the user lives on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from ipc.api import EmptyDirVolumeSource, Pod, Volume
+from ipc.api.default_resources import aggregate_limits
+from ipc.api.quantity import QuantityError, parse_quantity
+from workers.pod_dirs import ensure_directory
+from workers.sync_context import SyncRun
+from workers.volumes.mounted import MountedVolume, VolumeError
+from workers.volumes.ownership import fs_group, give_volume_to_group, group_given, note_group
+from workers.volumes.places import VolumePlace
+
+MODE: Final = 0o777
+MEMORY: Final = "Memory"
+
+
+async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+    """Raises VolumeError, OSError."""
+    source = volume.empty_dir or EmptyDirVolumeSource()
+    place = VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", volume.name)
+    directory, ready = place.path, place.ready_file
+    if source.medium not in ("", MEMORY):
+        raise VolumeError(volume.name, f'unknown storage medium "{source.medium}"')
+    if not (directory.is_dir() and ready.exists()):
+        _make(directory)
+        note_group(ready, None)
+    if source.medium == MEMORY:
+        memory_bytes = memory_size_bytes(source, pod, run.context.node.allocatable)
+        return MountedVolume(name=volume.name, path=directory, memory_bytes=memory_bytes)
+    group = fs_group(pod)
+    if group is not None and group_given(ready) != group:
+        await give_volume_to_group(run, volume.name, directory, group)
+        note_group(ready, group)
+    return MountedVolume(name=volume.name, path=directory)
+
+
+def _make(directory: Path) -> None:
+    ensure_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    directory.chmod(MODE)  # whatever the umask says
+
+
+def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:
+    """The least of what the node has for pods, what the pod may use and what the volume may hold; 0 when none of them
+    is known (calculateEmptyDirMemorySize)."""
+    sizes = (_bytes(allocatable.get("memory")), _pod_memory_limit_bytes(pod), _bytes(source.size_limit))
+    return min((size for size in sizes if size > 0), default=0)
+
+
+def _pod_memory_limit_bytes(pod: Pod) -> int:
+    """Of pods all of whose containers have one (ResourceConfigForPod, pkg/kubelet/cm/helpers_linux.go)."""
+    if pod.spec.resources is not None and "memory" in pod.spec.resources.limits:
+        return _bytes(pod.spec.resources.limits["memory"])
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    if not all("memory" in container.resources.limits for container in containers):
+        return 0
+    return _bytes(str(aggregate_limits(pod.spec)["memory"]))
+
+
+def _bytes(quantity: str | int | float | None) -> int:
+    try:
+        return 0 if quantity is None else int(parse_quantity(quantity))
+    except QuantityError:
+        return 0

@@ -1,0 +1,136 @@
+"""A container's mounts, right before it is made: what has to be held for them, and their places.
+
+Podman takes a mount's source as a path and looks it up a second time, long after anybody has checked it: when the
+container starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a
+symbolic link there in between and would be given any file of the user's. So whatever somebody else can lead elsewhere
+is opened once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent
+can write to, inside Podman's mount namespace (`workers.volumes.inside.bind`): that is what Podman gets. Upstream does
+the same for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
+
+All that one container needs takes one run of `podman unshare`; most containers need none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ipc.api import Container, Pod, VolumeMount
+from workers.config_error import ConfigError
+from workers.runtime import RuntimeCallError
+from workers.sync_context import SyncRun
+from workers.unshare import Step, UnshareError
+from workers.volumes import host_path, inside
+from workers.volumes.claim import is_directory
+from workers.volumes.mounted import MountedVolume
+from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
+from workers.volumes.ownership import fs_group
+from workers.volumes.places import held_path
+from workers.volumes.sub_path import sub_path_of
+
+IMAGE_SUB_PATH_VERSION: Final = (5, 4)
+"""The first Podman that mounts a part of an image."""
+
+
+class _Held(NamedTuple):
+    """A mount whose source is bound to a place of ours first."""
+
+    mount: VolumeMount
+    root: Path
+    sub_path: str
+    place: Path
+    file_types: tuple[int, ...] = ()
+
+    def step(self) -> Step:
+        return inside.bind.__name__, {
+            "root": os.path.realpath(self.root),
+            "sub_path": self.sub_path,
+            "target": str(self.place),
+            "kinds": self.file_types,
+            "recursive_read_only": is_recursively_read_only(self.mount),
+        }
+
+
+async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
+    """Raises ConfigError, SyncEnded."""
+    held = [found async for found in _to_be_held(run, pod, container, environment)]
+    make_mounts(container, run.volumes, environment)  # refuses before anything is done
+    tmpfs = list(_tmpfs_steps(run, pod, container))
+    steps = [*tmpfs, *(one.step() for one in held)]
+    if steps:
+        await _run(run, container, steps, held)
+    return make_mounts(container, run.volumes, environment, {one.mount.mount_path: one.place for one in held})
+
+
+async def _to_be_held(
+    run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]
+) -> AsyncIterator[_Held]:
+    """Those that somebody else could lead elsewhere. Raises ConfigError, SyncEnded."""
+    pods_dir = await asyncio.to_thread(os.path.realpath, run.context.pods_dir)
+    for index, mount in enumerate(container.volume_mounts):
+        volume = volume_of(mount, container, run.volumes)
+        sub_path = sub_path_of(mount, environment)
+        if volume.image:
+            await _check_image(run, mount, sub_path)
+        elif sub_path or volume.is_foreign or is_recursively_read_only(mount):
+            root = volume.path or await _claim_root(run, mount, volume)
+            place = held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
+            yield _Held(mount, root, sub_path, place, () if sub_path else _file_types(pod, mount.name))
+
+
+def _file_types(pod: Pod, name: str) -> tuple[int, ...]:
+    sources = (volume.host_path for volume in pod.spec.volumes if volume.name == name)
+    return next((host_path.file_types(source) for source in sources if source is not None), ())
+
+
+async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -> Path:
+    """Raises ConfigError, SyncEnded."""
+    try:
+        found = await run.read(run.runtime.inspect_volume, volume.claim)
+    except RuntimeCallError as error:
+        raise ConfigError(error.message) from error
+    if found is None or not is_directory(found):
+        why = "is gone" if found is None else "has a driver or options of its own: Podman mounts it as a whole"
+        raise ConfigError(f'volumeMount "{mount.name}": Podman volume {volume.claim} {why}')
+    return Path(found.mount_point)
+
+
+async def _check_image(run: SyncRun, mount: VolumeMount, sub_path: str) -> None:
+    """Raises ConfigError, SyncEnded."""
+    if not sub_path:
+        return
+    try:
+        version = await run.read(run.runtime.version)
+    except RuntimeCallError as error:
+        raise ConfigError(error.message) from error
+    if tuple(int(part) for part in version.split(".")[:2]) < IMAGE_SUB_PATH_VERSION:
+        raise ConfigError(f'volumeMount "{mount.name}": Podman {version} cannot mount a subPath of an image')
+
+
+def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]:
+    group = fs_group(pod)
+    for name in dict.fromkeys(mount.name for mount in container.volume_mounts):
+        volume = run.volumes[name]
+        if volume.memory_bytes is None:
+            continue
+        path = os.path.realpath(volume.path or "")
+        yield inside.mount_tmpfs.__name__, {"target": path, "size_bytes": volume.memory_bytes}
+        if group is not None:
+            yield inside.give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
+
+
+async def _run(run: SyncRun, container: Container, steps: list[Step], held: list[_Held]) -> None:
+    """Raises ConfigError."""
+    try:
+        await asyncio.to_thread(run.context.unshare.run, steps)
+    except UnshareError as error:
+        nth_held = error.done - (len(steps) - len(held))
+        if nth_held < 0:
+            raise ConfigError(f"cannot mount a tmpfs: {error}") from error
+        mount, sub_path = held[nth_held].mount, held[nth_held].sub_path
+        what = "subPath" if sub_path else "mount"
+        failed = f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}"'
+        raise ConfigError(f"{failed}: {error}") from error
