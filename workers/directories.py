@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ MAX_NAME_BYTES: Final = 255
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BELOW: Final = _OPEN | os.O_NOFOLLOW
+_PERMISSIONS: Final = 0o777
 
 
 @contextmanager
@@ -128,9 +128,9 @@ def _make_with_parents(path: Path) -> None:
 
 
 def _ensure_ours(fd: int, name: str, mode: int) -> None:
-    """Raises OSError."""
+    """Ours, with that mode; a setgid bit besides, which an fsGroup brings, stays. Raises OSError."""
     found = os.fstat(fd)
     if found.st_uid != os.geteuid():
         raise OSError(errno.EPERM, "belongs to another user", name)
-    if stat.S_IMODE(found.st_mode) != mode:
+    if found.st_mode & _PERMISSIONS != mode:
         os.fchmod(fd, mode)

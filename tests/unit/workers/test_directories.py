@@ -33,6 +33,15 @@ def test_what_is_missing_is_made_private_whatever_the_umask(tmp_path: Path) -> N
     assert mode(tmp_path / "a/b/c/d") == 0o755
 
 
+def test_a_mode_is_put_right_and_a_setgid_bit_stays(tmp_path: Path) -> None:
+    with private_root(str(tmp_path)) as root:
+        for before, after in ((0o700, 0o755), (0o2755, 0o2755), (0o777, 0o755)):
+            (tmp_path / "a").mkdir(exist_ok=True)
+            (tmp_path / "a").chmod(before)
+            with made_below(root, "a", mode=0o755):
+                assert mode(tmp_path / "a") == after
+
+
 def test_a_root_that_others_may_enter_is_closed(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir(mode=0o755)
     with private_root(str(tmp_path / "root")):

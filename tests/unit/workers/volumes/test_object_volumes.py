@@ -266,7 +266,7 @@ def test_what_stays_is_told_and_nothing_else_stays(
             patch.setattr("workers.tree_removal.os.unlink", refuse)
             done = await host.sync(made, WorkType.TERMINATED, remove=True)
         assert done.error == "FailedUnMount"
-        event, *_ = [event for event in host.events if event.reason == "FailedUnMount"]
+        (event,) = [event for event in host.events if event.reason == "FailedUnMount"]
         assert event.message.startswith("UnmountVolume.TearDown failed: cannot remove 'volumes/kubernetes.io~secret/s/")
         assert "password': Permission denied; " in event.message, "and why it cannot be removed inside either"
         assert not place(host, OF_CONFIG_MAP).exists()
