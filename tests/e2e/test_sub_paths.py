@@ -8,14 +8,12 @@ import pytest
 
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import container, pod
-from tests.e2e.volumes import claim, empty_dir, host_path, in_container, mount, mounting, pod_directory, waits_with
+from tests.e2e.volumes import claim, empty_dir, host_path, in_container, mount, mounting, waits_with
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 SECRET = "not for any container"
-RACES = 4
-"""Starts of a container while another one swaps its subPath."""
 
 
 @pytest.fixture(scope="module")
@@ -105,35 +103,6 @@ def test_links_that_a_container_has_planted_lead_nowhere(agent: Agent, outside: 
     words = 'failed to prepare subPath for volumeMount "data" of container "main"'
     assert waits_with(agent, name)["message"].startswith(words)
     agent.remove(name)
-
-
-def test_nobody_wins_the_race_for_a_sub_path(agent: Agent, outside: Path) -> None:
-    """A container swaps the subPath for a link and back, as fast as it can, while others start.
-
-    What is bound and then removed cannot be mounted any more, so the directory stays, under one name or another. And
-    what the agent makes where it finds nothing is taken away.
-    """
-    flips = (
-        "cd /data; while true; do [ -f good/secret ] || { rm -rf good; mkdir good; echo fine > good/secret; };"
-        f"busybox rmdir x; busybox mv good x; busybox mv x good; busybox ln -s {outside} x; rm x; done 2>/dev/null"
-    )
-    looks = "cat /victim/secret >> /all/seen 2>&1; echo . >> /all/starts; exit 0"
-    agent.run(
-        pod("flipping", container(script=flips, volumeMounts=[mount("data", "/data")]), volumes=[empty_dir("data")])
-    )
-    shared = pod_directory(agent, "flipping") / "volumes" / "kubernetes.io~empty-dir" / "data"
-    sees = [mount("v", "/victim", subPath="x"), mount("v", "/all")]
-    volumes = [host_path("v", shared)]
-    names = [f"victim-{number}" for number in range(RACES)]
-    agent.write(*(pod(n, container(script=looks, volumeMounts=sees), volumes=volumes) for n in names))
-
-    def enough_have_started() -> bool:
-        return (shared / "starts").exists() and len((shared / "starts").read_text().split()) >= RACES
-
-    agent.until(enough_have_started, "the victims had their turns")
-    assert SECRET not in (shared / "seen").read_text()
-    agent.remove("flipping", *names)
-    agent.until_gone(["flipping", *names])
 
 
 def test_a_sub_path_is_looked_up_at_each_start(agent: Agent) -> None:
