@@ -50,6 +50,10 @@ NUMBERS: Final = (0, 1, 2, 30, 80, 420, 1000, 8080, 65_535)
 EXTREME: Final = (-1, 65_536, 2**31 - 1, -(2**31), 2**31, 2**63 - 1, -(2**63), 10**30)
 QUANTITIES: Final = ("1", "100m", "64Mi", "1Gi", "0")
 MAX_DEPTH: Final = 7
+TAME: Final = 0.7
+"""Part of the pods that have only fields that can be acted on, with volumes that lead astray."""
+TAME_SPEC: Final = frozenset({"restartPolicy", "terminationGracePeriodSeconds", "hostname", "subdomain", "hostAliases"})
+TAME_CONTAINER: Final = frozenset({"name", "image", "command", "args", "workingDir", "tty", "stdin", "resources"})
 MIB: Final = 1 << 20
 
 _PLAUSIBLE: Final[Mapping[str, Sequence[Any]]] = {
@@ -92,7 +96,48 @@ class Maker:
             containers = [{}]
         named = [{**each, "name": NAMES[number], "image": IMAGE} for number, each in enumerate(containers)]
         metadata = self._metadata({key: {self._text("key"): self._text("value")} for key in ("labels", "annotations")})
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "containers": named}}
+        made = {**spec, "containers": named}
+        if self._rng.random() < TAME:
+            made = self._tamed(made)
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made}
+
+    def _tamed(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Without what is refused nearly always, and with volumes: so that something is left to carry out."""
+        kept = {key: value for key, value in spec.items() if key in TAME_SPEC}
+        volumes = [{"name": name, **self._source()} for name in NAMES if self._rng.random() < 0.5]
+        containers = [
+            self._tamed_container(each, [volume["name"] for volume in volumes]) for each in spec["containers"]
+        ]
+        return {**kept, "volumes": volumes, "containers": containers}
+
+    def _tamed_container(self, container: dict[str, Any], volumes: Sequence[str]) -> dict[str, Any]:
+        kept = {key: value for key, value in container.items() if key in TAME_CONTAINER}
+        secret = {"secretKeyRef": {"name": "a", "key": "a", "optional": True}}
+        env: list[dict[str, Any]] = [{"name": "A", "value": self._text("value")}, {"name": "S", "valueFrom": secret}]
+        mounts = [self._mount(name) for name in volumes if self._rng.random() < 0.8]
+        return {**kept, "env": env, "volumeMounts": mounts}
+
+    def _mount(self, volume: str) -> dict[str, Any]:
+        sub = self._rng.choice(({}, {"subPath": self._path()}, {"subPathExpr": self._path()}))
+        return {"name": volume, "mountPath": f"/mounted/{volume}", **sub}
+
+    def _source(self) -> dict[str, Any]:
+        item = {"key": self._text("key"), "path": self._path()}
+        of_object = {"optional": True, "items": [item]}
+        downward = {"items": [{"path": self._path(), "fieldRef": {"fieldPath": "metadata.name"}}]}
+        name = {"name": self._rng.choice(NAMES)}
+        kinds: tuple[dict[str, Any], ...] = (
+            {"emptyDir": {}},
+            {"configMap": {**name, **of_object}},
+            {"secret": {"secretName": name["name"], **of_object}},
+            {"downwardAPI": downward},
+            {"projected": {"sources": [{"secret": {**name, **of_object}}, {"downwardAPI": downward}]}},
+        )
+        return self._rng.choice(kinds)
+
+    def _path(self) -> str:
+        """Hostile half of the time: it is what these files are about."""
+        return self._rng.choice(HOSTILE) if self._rng.random() < 0.3 else self._rng.choice(("sub", "x.conf", "sub/dir"))
 
     def _object(self, kind: type[ConfigMap] | type[Secret]) -> dict[str, Any]:
         keys = [self._text("key") for _ in range(self._rng.randint(0, 3))]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from ipc.api import Pod
+from ipc.api import ConfigMap, Pod, Secret
+from ipc.config_objects import ConfigObjects
 from ipc.messages import SyncDone, WorkType
 from supervisor.admission import Admitted, admit
 from supervisor.settings import Settings
@@ -29,13 +30,19 @@ def run_seed(seed: int) -> int:
         assert text.isprintable(), f"an error of more than a line: {text!r}"
         assert PLANTED not in text, f"an error that tells a secret: {text}"
     accepted = [item.pod for item in decoded.pods if isinstance(admit(item.pod, (), SETTINGS), Admitted)]
+    stated = [item.object for item in decoded.objects]
+    objects = ConfigObjects(
+        config_maps={each.metadata.name: each for each in stated if isinstance(each, ConfigMap)},
+        secrets={each.metadata.name: each for each in stated if isinstance(each, Secret)},
+    )
     for pod in accepted:
-        _carry_out(pod)
+        _carry_out(pod, objects)
     return len(accepted)
 
 
-def _carry_out(pod: Pod) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+def _carry_out(pod: Pod, objects: ConfigObjects) -> None:
+    """In memory: a Secret is not mounted anywhere else."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         root = Path(directory) / "world"
         outside = Path(directory) / "outside"
         outside.mkdir()
@@ -45,7 +52,7 @@ def _carry_out(pod: Pod) -> None:
         async def main() -> None:
             host = FakeHost(root / "logs")
             for _ in range(3):
-                _check(await host.sync(pod))
+                _check(await host.sync(pod, objects=objects))
             _check(await host.sync(pod, WorkType.TERMINATING, grace_period_s=0))
             _check(await host.sync(pod, WorkType.TERMINATED, remove=True))
             assert not host.podman.containers, "something of it stays in the runtime"
