@@ -11,6 +11,7 @@ import msgspec
 from ipc.board import Board
 from ipc.call_slots import CallSlots
 from ipc.container_gc import GcPolicy
+from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 
 
@@ -41,6 +42,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
     node: NodeResources = NodeResources()
+    network: NetworkSettings = NetworkSettings()
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     max_mutations: int = 4

@@ -41,9 +41,25 @@ CONTAINER_FIELDS: Final = frozenset(
 """JSON names of the container fields that need a new container. Ports belong to the sandbox; policies, probes and
 hooks are read from the manifest whenever they are needed."""
 
-SANDBOX_FIELDS: Final = frozenset({"hostname", "hostNetwork"})
+SANDBOX_FIELDS: Final = frozenset(
+    {
+        "hostname",
+        "subdomain",
+        "setHostnameAsFQDN",
+        "hostnameOverride",
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "shareProcessNamespace",
+        "dnsPolicy",
+        "dnsConfig",
+    }
+)
 """JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
-regular containers. Nothing else of a container is, so none of any kind re-creates the sandbox."""
+regular containers. Nothing else of a container is, so none of any kind re-creates the sandbox. Host aliases are not:
+the hosts file is written anew while containers run."""
+_SAME_AS_ABSENT: Final = {"dnsPolicy": "ClusterFirst", "shareProcessNamespace": False, "setHostnameAsFQDN": False}
+"""Values that ask for what no value asks for."""
 
 
 def container_hash(container: Container, kind: ContainerKind) -> str:
@@ -68,7 +84,7 @@ def _role(container: Container, kind: ContainerKind) -> dict[str, str]:
 def sandbox_hash(pod: Pod) -> str:
     """Equal for two pods exactly when one sandbox can serve both."""
     spec = _json(pod.spec)
-    covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS}
+    covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and _SAME_AS_ABSENT.get(key) != value}
     covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
     return _hash(covered)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,18 @@ import msgspec
 
 from ipc.api import parse_quantity
 from supervisor.resolved_settings import resolve_settings, this_host
-from supervisor.settings import API_VERSION, KIND, Bytes, Pattern, Range, Seconds, Settings, SettingsError, seconds
+from supervisor.settings import (
+    API_VERSION,
+    KIND,
+    Bytes,
+    IpAddresses,
+    Pattern,
+    Range,
+    Seconds,
+    Settings,
+    SettingsError,
+    seconds,
+)
 from supervisor.sources.documents import read_documents
 
 MAX_CONFIG_BYTES: Final = 1 << 20
@@ -137,7 +149,19 @@ def _broken(rule: object, value: Any) -> str:
             return f"{value} is not between {_like(value, rule.low)} and {_like(value, rule.high)}"
         case Pattern() if not re.fullmatch(rule.regex, value):
             return rule.says
+        case IpAddresses() if len(value) > rule.max_number:
+            return f"{len(value)} addresses are more than {rule.max_number}"
+        case IpAddresses():
+            return next((f"{text!r} is not an IP address" for text in value if not _is_address(text)), "")
     return ""
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _like(value: Any, bound: float) -> str:

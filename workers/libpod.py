@@ -125,6 +125,7 @@ class _InspectContainer(_Wire, frozen=True):
     config: _Config | None = None
     host_config: _HostConfig | None = None
     network_settings: _NetworkSettings | None = None
+    resolv_conf_path: str = ""
 
 
 class _InspectPodMember(_Wire, frozen=True):
@@ -231,6 +232,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         labels=(wire.config.labels if wire.config else None) or {},
         ips=_ips(wire.network_settings),
         log_path=log_config.path if log_config else "",
+        resolv_conf=wire.resolv_conf_path,
         stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
     )
 

@@ -124,6 +124,7 @@ class PodWorker:
             node_name=context.settings.node_name,
             host_ip=context.settings.host_ip,
             node=context.settings.node,
+            network=context.settings.network,
             mutations=Turns(_slots(context)),
             order=itertools.count(),
             report=self._send,

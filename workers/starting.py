@@ -19,6 +19,7 @@ from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
 from workers.decision import ContainerStart
 from workers.environment import EnvironmentSources, make_environment
+from workers.etc_files import EtcFileError, make_etc_files
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.image_reference import parse_image_reference
 from workers.images import ImageError
@@ -126,8 +127,9 @@ async def _place(
     try:
         environment = make_environment(container, await _environment_sources(run, pod))
         mounts = make_mounts(container, run.volumes, environment)
-    except ConfigError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
+        files = await make_etc_files(run, pod)
+    except (ConfigError, EtcFileError) as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, str(error)) from error
     try:
         termination_log = _termination_log(run, container, start.attempt)
     except OSError as error:
@@ -141,6 +143,7 @@ async def _place(
         log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
         environment=environment,
         mounts=mounts,
+        files=files,
         node=run.context.node,
         termination_log=termination_log,
         target_pid=target_pid,
@@ -154,6 +157,7 @@ async def _environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
         objects=run.request.objects,
         node_name=run.context.node_name,
         host_ip=run.context.host_ip,
+        pod_ips=run.network.ips,
         node=run.context.node,
         volumes=run.volumes,
     )

@@ -18,17 +18,13 @@ DEFAULT_FILE: Final = Path(__file__).resolve().parents[3] / "shared" / "kubelet_
 META: Final = "_meta"
 
 
-_ENV, _HOSTS = "environment", "host names and DNS"
+_ENV: Final = "environment"
 LATER: Final[Mapping[str, str]] = {
     "oom_score_adj": "resources",
     "env_expansion": _ENV,
     "expand_command_and_args": _ENV,
     "make_environment_variables": _ENV,
     "expand_subpath_expr": "volumes",
-    "managed_hosts_file": _HOSTS,
-    "node_hosts_file": _HOSTS,
-    "pod_hostname_and_domain": _HOSTS,
-    "sort_pod_ips": _HOSTS,
 }
 """Group -> the work that it belongs to."""
 
