@@ -127,13 +127,16 @@ async def _place(
     try:
         environment = make_environment(container, await _environment_sources(run, pod))
         mounts = make_mounts(container, run.volumes, environment)
-        files = await make_etc_files(run, pod)
-    except (ConfigError, EtcFileError) as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, str(error)) from error
+    except ConfigError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
         termination_log = _termination_log(run, container, start.attempt)
     except OSError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"termination log: {error}") from error
+    try:
+        files = await make_etc_files(run, pod)
+    except EtcFileError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, str(error)) from error
     return ContainerPlace(
         instance=run.context.instance,
         sandbox_id=sandbox_id,

@@ -49,6 +49,7 @@ def test_a_sandbox() -> None:
         },
         "exit_policy": "continue",
         "shared_namespaces": ["ipc", "net", "uts"],
+        "no_manage_hosts": True,
         "hostname": "web",
         "portmappings": [],
     }
