@@ -20,6 +20,10 @@ from supervisor.sources.types import pod_key
 HOST_OS: Final = "linux"
 OS_LABEL: Final = "kubernetes.io/os"
 ANY_ADDRESS: Final = "0.0.0.0"
+HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
+"""Reason of our own: the kubelet may publish every port."""
+LOWEST_PORT: Final = 1024
+"""Kernel's default of net.ipv4.ip_unprivileged_port_start."""
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -54,13 +58,18 @@ class HostPort(msgspec.Struct, frozen=True):
 Check = Callable[[Pod, Sequence[Pod], Settings], Rejected | None]
 
 
-def admit(pod: Pod, active_pods: Iterable[Pod], settings: Settings) -> Admitted | Rejected:
-    """Decide on one pod, given the other active pods (admitted and not terminated; the pod itself is passed over)."""
+def admit(
+    pod: Pod, active_pods: Iterable[Pod], settings: Settings, lowest_port: int = LOWEST_PORT
+) -> Admitted | Rejected:
+    """Decide on one pod, given the other active pods (admitted and not terminated; the pod itself is passed over).
+
+    ``lowest_port`` is the first one of the host that its users may give.
+    """
     others = [other for other in active_pods if other.metadata.uid != pod.metadata.uid]
     for check in _CHECKS:
         if rejected := check(pod, others, settings):
             return rejected
-    return Admitted(_warnings(pod))
+    return _forbidden_ports(pod, lowest_port) or Admitted(_warnings(pod))
 
 
 def host_ports(pod: Pod) -> Iterator[HostPort]:
@@ -101,6 +110,17 @@ def _ports(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | No
             holder = "/".join(pod_key(other))
             what = f"node(s) didn't have free ports for the requested pod ports ({port} is held by {holder})"
             return _predicate_failed("NodePorts", what)
+    return None
+
+
+def _forbidden_ports(pod: Pod, lowest_port: int) -> Rejected | None:
+    """What no rootless Podman can publish. In the host's network a container that listens there fails as well."""
+    for port in host_ports(pod):
+        if port.port < lowest_port:
+            why = f"ports below {lowest_port} (net.ipv4.ip_unprivileged_port_start) are not this user's to give"
+            return Rejected(HOST_PORT_FORBIDDEN, f"host port {port} cannot be had: {why}")
+        if port.protocol == "SCTP" and not pod.spec.host_network:
+            return Rejected(HOST_PORT_FORBIDDEN, f"host port {port} cannot be had: rootless Podman forwards no SCTP")
     return None
 
 

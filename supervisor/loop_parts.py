@@ -18,8 +18,9 @@ from supervisor.worker_pool import longest_hang_s
 class LoopParts:
     """Made once; only the settings are ever replaced."""
 
-    def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str) -> None:
+    def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, lowest_port: int) -> None:
         self.settings = settings
+        self.lowest_port = lowest_port
         self.lives = Lives(workers, pod_rows)
         self.suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self.looks = Looks()

@@ -37,6 +37,7 @@ from ipc.messages import (
 )
 from supervisor import sd_notify, views
 from supervisor.admin_requests import AdminRequests
+from supervisor.admission import LOWEST_PORT
 from supervisor.child_specs import child_specs
 from supervisor.config_file import load_settings
 from supervisor.crew import Crew
@@ -87,6 +88,7 @@ PROBES_FILE = "probes.json"
 """Likewise."""
 SPARE_ROWS = 64
 """Board rows beyond maxPods: for pods on their way out, and orphans."""
+UNPRIVILEGED_PORT_START = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 class Master:
@@ -107,7 +109,14 @@ class Master:
         self._service = service
         self._clock = SystemClock()
         host = host_ip()
-        self._loop = SyncLoop(settings, settings.workers.count, settings.max_pods + SPARE_ROWS, host, random.Random())
+        self._loop = SyncLoop(
+            settings,
+            settings.workers.count,
+            settings.max_pods + SPARE_ROWS,
+            host,
+            random.Random(),
+            unprivileged_port_start(),
+        )
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
@@ -344,6 +353,14 @@ class Master:
             workers=self._crew.infos(self._loop.pods_per_slot()),
         )
         self._crew.send(API_SLOT, changed)
+
+
+def unprivileged_port_start() -> int:
+    """The first port of the host that its users may give."""
+    try:
+        return int(UNPRIVILEGED_PORT_START.read_text())
+    except (OSError, ValueError):
+        return LOWEST_PORT
 
 
 def host_ip() -> str:

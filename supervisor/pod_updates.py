@@ -134,7 +134,8 @@ class PodUpdates:
         be work that grows with the square of their number."""
         is_room = len(self._lives) < self._parts.settings.max_pods
         alone = is_room and not any(host_ports(pod))
-        return admit(pod, [] if alone else self._lives.active_pods(), self._parts.settings)
+        others = [] if alone else self._lives.active_pods()
+        return admit(pod, others, self._parts.settings, self._parts.lowest_port)
 
     def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:

@@ -28,6 +28,7 @@ from ipc.messages import (
 )
 from ipc.probe_results import ProbeVerdicts
 from supervisor import requeue
+from supervisor.admission import LOWEST_PORT
 from supervisor.dialogue import (
     EventsRestored,
     HousekeepingTick,
@@ -64,9 +65,18 @@ FAILED_SYNC = "FailedSync"
 class SyncLoop:
     """Takes events in turn. What it knows is in its parts."""
 
-    def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, rng: random.Random) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        workers: int,
+        pod_rows: int,
+        host_ip: str,
+        rng: random.Random,
+        lowest_port: int = LOWEST_PORT,
+    ) -> None:
+        """``lowest_port`` is the first one of the host that its users may give."""
         self._rng = rng
-        self._parts = parts = LoopParts(settings, workers, pod_rows, host_ip)
+        self._parts = parts = LoopParts(settings, workers, pod_rows, host_ip, lowest_port)
         self._lives, self._looks, self._cache, self._out = parts.lives, parts.looks, parts.cache, parts.out
         self._announcer = parts.announcer
         self._updates = PodUpdates(parts)

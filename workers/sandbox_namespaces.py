@@ -45,9 +45,14 @@ def container_namespaces(pod: Pod, target_pid: int) -> dict[str, Any]:
     namespaces: dict[str, Any] = {"ipcns": _HOST} if pod.spec.host_ipc else {}
     if pod.spec.host_pid:
         return {**namespaces, "pidns": _HOST}
-    if target_pid and not pod.spec.share_process_namespace:
+    if target_pid and not leaves_processes(pod):
         return {**namespaces, "pidns": {"nsmode": "path", "value": f"/proc/{target_pid}/ns/pid"}}
     return namespaces
+
+
+def leaves_processes(pod: Pod) -> bool:
+    """Whether its containers' first processes are not the first ones of their PID namespaces."""
+    return pod.spec.host_pid or bool(pod.spec.share_process_namespace)
 
 
 def _shared(pod: Pod) -> list[str]:

@@ -17,11 +17,12 @@ from ipc.hashing import hash_in, sandbox_hash
 from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 from workers import labels
+from workers.container_marks import container_mark
 from workers.container_resources import container_resources
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.pod_files import PodFile, mounted_files
-from workers.sandbox_namespaces import container_namespaces, sandbox_namespaces
+from workers.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.security_context import container_security, sandbox_security
 from workers.signal_names import signal_number
 from workers.volumes.mounts import Mounts
@@ -122,6 +123,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         ),
         **_stop_signal(container),
         **container_namespaces(pod, place.target_pid),
+        **_mark(pod, container, place),
         **container_security(pod, container),
         **container_resources(pod, container, place.node),
         **_ON_ITS_OWN_NOTHING,
@@ -171,7 +173,15 @@ def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> 
         labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,
         labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
         **_pre_stop_label(container),
+        **({labels.LEAVES_PROCESSES: "true"} if leaves_processes(pod) else {}),
     }
+
+
+def _mark(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
+    """By which its processes are known when it has ended."""
+    if not leaves_processes(pod):
+        return {}
+    return {"r_limits": [container_mark(pod.metadata.uid, container.name, place.attempt).rlimit()]}
 
 
 def _pre_stop_label(container: Container) -> dict[str, str]:

@@ -16,7 +16,7 @@ from ipc.api import Pod
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from ipc.restart_policy import is_restartable_init
-from ipc.runtime import RuntimePodStatus
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.decision import ContainerStart, ContainerWait, PodActions
 from workers.etc_files import EtcFileError, refresh_etc_files
 from workers.event_texts import crash_loop_event, crash_loop_message
@@ -27,6 +27,7 @@ from workers.sandbox_network import seen_network
 from workers.sandboxes import create_sandbox
 from workers.starting import start_container
 from workers.stopping import kill_container, kill_pod, wait_freed
+from workers.strays import end_strays
 from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun
 from workers.volumes.set_up import set_up_volumes
 
@@ -43,6 +44,7 @@ async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
     run.found(actions.reason)
     # 2. Stop the whole pod, or those containers that are in the way.
     await _kill(run, pod, status, actions)
+    await end_strays(run, _ended(status, actions))
     # 3. Take away what has to begin as if it had never run.
     await _reset(run, actions)
     # 4. Prune dead init containers.
@@ -75,6 +77,14 @@ def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:
         gc=run.context.gc,
         garbage=run.request.garbage,
     )
+
+
+def _ended(status: RuntimePodStatus, actions: PodActions) -> list[RuntimeContainerStatus]:
+    """By now."""
+    killed = {kill.id for kill in actions.containers_to_kill}
+    killed |= {reset.container.id for reset in actions.containers_to_reset}
+    exited = ContainerState.EXITED
+    return [c for c in status.containers if actions.kill_pod or c.state is exited or c.id in killed]
 
 
 async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodActions) -> None:
