@@ -31,8 +31,8 @@ class ContainerMark(msgspec.Struct, frozen=True):
     hard: int
 
     def rlimit(self) -> dict[str, Any]:
-        """As the OCI runtime specification has it (POSIXRlimit)."""
-        return {"type": MARKED, "soft": self.soft, "hard": self.hard}
+        """As Podman wants it in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime specification."""
+        return {"type": MARKED.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
 
 
 def container_mark(uid: str, name: str, attempt: int) -> ContainerMark:

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.agent import Agent, Json
+from tests.e2e.eye import INFRA
 from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 ANSWER = "while true; do echo hello | nc {options} -l -p {port}; done"
+
+ECHO = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+    server.bind(("0.0.0.0", int(sys.argv[1])))
+    while True:
+        words, whose = server.recvfrom(100)
+        server.sendto(words, whose)
+"""
 
 
 def port(number: int, host_port: int, **fields: str) -> Json:
@@ -33,14 +45,26 @@ def said_by(address: str, number: int) -> bytes:
     return b""
 
 
-def echoed_by(number: int, words: bytes) -> bytes:
-    """What comes back over UDP; nothing when nothing does."""
+def echoed_by(number: int) -> bytes:
+    """What comes back over UDP from the host's loopback; nothing when nothing does."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client, contextlib.suppress(OSError):
         client.settimeout(1.0)
         client.connect(("127.0.0.1", number))
-        client.send(words)
+        client.send(b"echo")
         return client.recv(100)
     return b""
+
+
+@contextlib.contextmanager
+def echoing(pid: int, number: int) -> Iterator[None]:
+    """A UDP server in the network of that process: the test image has none."""
+    command = ["podman", "unshare", "nsenter", f"--target={pid}", "--net", sys.executable, "-c", ECHO, str(number)]
+    server = subprocess.Popen(command)
+    try:
+        yield
+    finally:
+        server.terminate()
+        server.wait()
 
 
 @contextlib.contextmanager
@@ -58,16 +82,16 @@ def test_ports_are_published(agent: Agent) -> None:
     local = container(
         "local", ANSWER.format(options="", port=8001), ports=[port(8001, loopback, hostIP="127.0.0.1", protocol="TCP")]
     )
-    udp = container("udp", "nc -u -l -p 8002 -e cat", ports=[port(8002, datagrams, protocol="UDP")])
-    agent.run(
-        pod("published", tcp, local, udp, container("told", STAY, ports=[{"containerPort": 9, "protocol": "SCTP"}]))
-    )
+    udp = container("udp", ports=[port(8002, datagrams, protocol="UDP")])
+    told = container("told", STAY, ports=[{"containerPort": 9, "protocol": "SCTP"}])
+    agent.run(pod("published", tcp, local, udp, told))
     host_ip = agent.pods()["published"]["status"]["hostIP"]
     agent.until(lambda: said_by("127.0.0.1", everywhere) == b"hello\n", "the host's loopback reaches it")
     agent.until(lambda: said_by(host_ip, everywhere) == b"hello\n", "its address reaches it")
     agent.until(lambda: said_by("127.0.0.1", loopback) == b"hello\n", "the loopback alone reaches it")
     assert said_by(host_ip, loopback) == b""
-    agent.until(lambda: echoed_by(datagrams, b"echo") == b"echo", "datagrams reach it")
+    with echoing(agent.eye.container("published", INFRA).pid, 8002):
+        agent.until(lambda: echoed_by(datagrams) == b"echo", "datagrams reach it")
 
 
 def test_ports_that_cannot_be_had(agent: Agent) -> None:

@@ -67,6 +67,9 @@ def test_a_container_ends_with_all_that_it_has_started(agent: Agent) -> None:
         assert container_status(agent.pods()[name])["state"]["terminated"]["exitCode"] == 3
     agent.until(lambda: not _sleepers(), "what they have started has ended")
     assert {("shared-leaves", "stays"), ("host-leaves", "stays")} <= agent.eye.running().keys()
+    names = ["shared-leaves", "host-leaves", "last-leaves"]
+    agent.remove(*names)
+    agent.until_gone(names)
 
 
 def _has_ended(agent: Agent, name: str) -> bool:
