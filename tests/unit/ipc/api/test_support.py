@@ -199,9 +199,3 @@ def test_the_module_prints_the_page() -> None:
     run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
     assert run.stdout == render_pod_fields()
     assert run.stderr == ""
-
-
-@pytest.mark.parametrize("policy", ["", "ClusterFirst", "ClusterFirstWithHostNet", "Default"])
-def test_policies_that_mean_the_hosts_resolver_are_admitted(policy: str) -> None:
-    assert findings(decode_pod(manifest(spec={"dnsPolicy": policy}))) == []
-    assert findings(decode_pod(manifest(spec={"dnsPolicy": "None"}))) == [("spec.dnsPolicy", Support.REFUSED)]
