@@ -54,7 +54,7 @@ async def make_etc_files(run: SyncRun, pod: Pod) -> tuple[PodFile, ...]:
 
 def refresh_etc_files(run: SyncRun, pod: Pod) -> None:
     """Tell containers that run of changed host aliases. Raises EtcFileError."""
-    if not (run.context.pods_dir and run.network.infra):
+    if not (run.context.pods_dir and run.network.ips):
         return
     try:
         if pod_files.refresh_hosts(run.context.pods_dir, run.pod.uid, _hosts_text(run, pod)):

@@ -201,14 +201,15 @@ def test_without_a_path_there_is_no_file(tmp_path: Path) -> None:
         specs = specs_made(host)
         await host.start(pod(container("main", termination_message_path="")), "main")
         assert [mount["destination"] for mount in specs[0]["mounts"]] == ["/etc/hosts"]
-        assert not host.pods_dir.exists()
+        assert not (host.pods_dir / UID / "containers").exists()
 
     on_host(tmp_path, scenario)
 
 
 def test_a_file_that_cannot_be_made_stops_this_container_only(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
-        host.pods_dir.write_text("in the way")
+        (host.pods_dir / UID).mkdir(parents=True)
+        (host.pods_dir / UID / "containers").write_text("in the way")
         started, done = await host.start(pod(container("a", termination_message_path="/x"), "b"), "a")
         assert not started
         (failed,) = [r for r in done.results if r.error]
