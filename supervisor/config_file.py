@@ -120,7 +120,7 @@ def _settings_error(file: str, text: str) -> SettingsError:
     if unknown := _UNKNOWN_FIELD.fullmatch(message):
         return SettingsError(file, f"{path}.{unknown['name']}".removeprefix("."), "unknown field")
     if message.startswith("Invalid enum value"):
-        message = f"Expected one of {', '.join(_choices(path))}"
+        message = f"Expected one of {', '.join(choice or 'nothing' for choice in _choices(path))}"
     return SettingsError(file, path, message.replace("`", ""))
 
 
