@@ -39,6 +39,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     pod_logs_dir: str
     pods_dir: str = ""
     """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""
+    pulled_images_dir: str = ""
+    """Who may use which images that were pulled with pods' logins: a file each."""
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
     node: NodeResources = NodeResources()

@@ -1,8 +1,8 @@
 """Which images are pulled, in what order, and which pods wait for them. One pull per image for the whole node.
 
 Mirrors the serial and the parallel puller (pkg/kubelet/images/puller.go) and the throttled image service (helpers.go).
-Different on purpose: pods that wait for one image share its pull, which upstream leaves to the runtime; and a pull that
-nobody waits for any more is broken off, where upstream lets it run to its end.
+Different on purpose: pods that wait for one image, with the same logins or none, share its pull, which upstream leaves
+to the runtime; and a pull that nobody waits for any more is broken off, where upstream lets it run to its end.
 
 Deaths: a pull under way when the *node worker* dies ends with it, and is begun anew by the next one, at no charge to
 the rate limit or to any back-off, because no registry has failed. When a *pod worker* dies its pods ask again as soon
@@ -18,6 +18,7 @@ from typing import Final, assert_never
 import msgspec
 
 from ipc.messages import AbandonPull, CancelPull, PullEnded, PullImage, PullProgress, StartPull
+from ipc.registry_login import Pull
 from supervisor.dialogue import PullWish, Send, SyncTick, WorkerDown, WorkerUp
 from supervisor.settings import Settings
 from supervisor.token_bucket import TokenBucket
@@ -84,7 +85,7 @@ class ImagePulls:
     def __init__(self, limits: PullLimits) -> None:
         self._parallel = limits.parallel
         self._bucket = TokenBucket(limits.per_s, limits.burst)
-        self._pulls: dict[str, _Pull] = {}
+        self._pulls: dict[Pull, _Pull] = {}
         self._node_up = False
 
     def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
@@ -110,35 +111,35 @@ class ImagePulls:
 
     def wanted(self, slot: int, wish: PullImage, now_mono: float) -> list[Send]:
         """A pod needs an image. Answered by one PullEnded, now or later."""
-        reference = wish.reference
-        pull = self._pulls.get(reference)
+        what = wish.pull
+        pull = self._pulls.get(what)
         if pull is None and len(self._pulls) >= MAX_PULLS:
-            return [Send(slot, _refused(reference, QUEUE_FULL))]
+            return [Send(slot, _refused(what, QUEUE_FULL))]
         if pull is not None and pull.result is not None:
-            del self._pulls[reference]
+            del self._pulls[what]
             return [Send(slot, pull.result)]
         if pull is None:
-            pull = self._pulls[reference] = _Pull()
+            pull = self._pulls[what] = _Pull()
         pull.waiters.add((slot, wish.uid))
-        return [*self._start_due(now_mono), *self._told_to_wait(slot, reference)]
+        return [*self._start_due(now_mono), *self._told_to_wait(slot, what)]
 
     def abandoned(self, slot: int, wish: AbandonPull, now_mono: float) -> list[Send]:
         """A pod no longer waits."""
-        pull = self._pulls.get(wish.reference)
+        pull = self._pulls.get(wish.pull)
         if pull is None or (slot, wish.uid) not in pull.waiters:
             return []
         pull.waiters.discard((slot, wish.uid))
-        return [] if pull.waiters else [*self._break_off(wish.reference, pull), *self._start_due(now_mono)]
+        return [] if pull.waiters else [*self._break_off(wish.pull, pull), *self._start_due(now_mono)]
 
     def worker_down(self, slot: int, now_mono: float) -> list[Send]:
         """A pod worker was reaped, and who waited in it with it."""
-        for reference, pull in tuple(self._pulls.items()):
+        for what, pull in tuple(self._pulls.items()):
             gone = {waiter for waiter in pull.waiters if waiter[0] == slot}
             pull.waiters -= gone
             if gone and not pull.waiters:
                 pull.deserted_at = now_mono
                 if pull.state is _State.WAITING:
-                    del self._pulls[reference]
+                    del self._pulls[what]
         return []
 
     # --- the node worker ---
@@ -150,21 +151,21 @@ class ImagePulls:
     def node_down(self) -> list[Send]:
         """What it pulled is to be pulled again."""
         self._node_up = False
-        for reference, pull in tuple(self._pulls.items()):
+        for what, pull in tuple(self._pulls.items()):
             if pull.state in (_State.RUNNING, _State.CANCELLING):
                 pull.state, pull.paid = _State.WAITING, True
             if pull.state is _State.WAITING and not pull.waiters:
-                del self._pulls[reference]
+                del self._pulls[what]
         return []
 
     def progressed(self, progress: PullProgress) -> list[Send]:
         """To everybody who waits for it."""
-        pull = self._pulls.get(progress.reference)
+        pull = self._pulls.get(progress.pull)
         return [Send(slot, progress) for slot in pull.slots()] if pull is not None else []
 
     def ended(self, ended: PullEnded, now_mono: float) -> list[Send]:
         """The answer to a StartPull: always one, also after a CancelPull."""
-        pull = self._pulls.get(ended.reference)
+        pull = self._pulls.get(ended.pull)
         if pull is None or pull.state not in (_State.RUNNING, _State.CANCELLING):
             return []
         return [*self._settle(pull, ended), *self._start_due(now_mono)]
@@ -176,7 +177,7 @@ class ImagePulls:
         if pull.state is _State.RUNNING and not pull.waiters:
             pull.state, pull.result = _State.ENDED, ended
             return []
-        del self._pulls[ended.reference]
+        del self._pulls[ended.pull]
         return [Send(slot, ended) for slot in pull.slots()]
 
     # --- time ---
@@ -184,9 +185,9 @@ class ImagePulls:
     def tick(self, now_mono: float) -> list[Send]:
         """Nobody has adopted what the dead have left."""
         commands: list[Send] = []
-        for reference, pull in tuple(self._pulls.items()):
+        for what, pull in tuple(self._pulls.items()):
             if not pull.waiters and now_mono - pull.deserted_at >= ADOPTION_S:
-                commands += self._break_off(reference, pull)
+                commands += self._break_off(what, pull)
         return commands
 
     # --- deciding ---
@@ -197,36 +198,37 @@ class ImagePulls:
             return []
         commands: list[Send] = []
         busy = sum(pull.state in (_State.RUNNING, _State.CANCELLING) for pull in self._pulls.values())
-        waiting = [(reference, pull) for reference, pull in self._pulls.items() if pull.state is _State.WAITING]
-        for reference, pull in waiting:
+        waiting = [(what, pull) for what, pull in self._pulls.items() if pull.state is _State.WAITING]
+        for what, pull in waiting:
             if busy >= self._parallel:
                 break
             if pull.paid or self._bucket.try_accept(now_mono):
                 pull.state = _State.RUNNING
                 busy += 1
-                commands.append(Send(NODE_SLOT, StartPull(reference=reference)))
+                commands.append(Send(NODE_SLOT, StartPull(reference=what.reference, logins=what.logins)))
             else:
-                del self._pulls[reference]
-                commands += [Send(slot, _refused(reference, QPS_EXCEEDED)) for slot in pull.slots()]
+                del self._pulls[what]
+                commands += [Send(slot, _refused(what, QPS_EXCEEDED)) for slot in pull.slots()]
         return commands
 
-    def _break_off(self, reference: str, pull: _Pull) -> list[Send]:
+    def _break_off(self, what: Pull, pull: _Pull) -> list[Send]:
         """Nobody waits for it."""
         if pull.state is _State.RUNNING:
             pull.state = _State.CANCELLING
-            return [Send(NODE_SLOT, CancelPull(reference=reference))]
+            return [Send(NODE_SLOT, CancelPull(reference=what.reference, logins=what.logins))]
         if pull.state is not _State.CANCELLING:
-            del self._pulls[reference]
+            del self._pulls[what]
         return []
 
-    def _told_to_wait(self, slot: int, reference: str) -> list[Send]:
+    def _told_to_wait(self, slot: int, what: Pull) -> list[Send]:
         """Progress of a pull that has not begun."""
-        pull = self._pulls.get(reference)
+        pull = self._pulls.get(what)
         if pull is None or pull.state is not _State.WAITING:
             return []
-        before = list(self._pulls).index(reference)
-        return [Send(slot, PullProgress(reference=reference, words=f"waiting for its turn, {before} before it"))]
+        before = list(self._pulls).index(what)
+        words = f"waiting for its turn, {before} before it"
+        return [Send(slot, PullProgress(reference=what.reference, logins=what.logins, words=words))]
 
 
-def _refused(reference: str, why: str) -> PullEnded:
-    return PullEnded(reference=reference, error=PULL_FAILED, message=why)
+def _refused(what: Pull, why: str) -> PullEnded:
+    return PullEnded(reference=what.reference, logins=what.logins, error=PULL_FAILED, message=why)

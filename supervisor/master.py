@@ -63,6 +63,9 @@ from supervisor.dialogue import (
     WorkerLeaving,
     WorkerUp,
 )
+from supervisor.doctor.checks import check_host
+from supervisor.doctor.findings import Level
+from supervisor.doctor.host import gather
 from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
 from supervisor.podman_health import PodmanHealth
@@ -82,6 +85,7 @@ SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
 FAILED_VALIDATION = "FailedValidation"
 RUNTIME_REPLACED = "ContainerRuntimeReplaced"
+PREFLIGHT = "Preflight"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
@@ -156,6 +160,7 @@ class Master:
         self._feed(VerdictsRestored(self._probe_memory.restore()))
         for update in self._desired.restore():
             self._feed(update)
+        self._spawn(self._look_at_host())
         self._spawn(self._watch_sources())
         self._spawn(self._every(lambda: SYNC_TICK_S, self._tick))
         self._spawn(self._every(lambda: self._settings.housekeeping_period_s, self._housekeeping))
@@ -238,6 +243,14 @@ class Master:
     def _node_event(self, type_: str, reason: str, message: str) -> None:
         node = self._settings.node_name
         self._feed(EventReport(uid="", namespace="", name=node, type=type_, reason=reason, message=message))
+
+    async def _look_at_host(self) -> None:
+        """What `rootlet doctor` would say, as far as nobody has to be asked."""
+        facts = await asyncio.to_thread(gather, self._settings, os.environ, ask_podman=False)
+        for finding in check_host(facts, self._settings):
+            if finding.level is not Level.OK:
+                log.warning("%s", finding)
+                self._node_event("Warning", PREFLIGHT, str(finding))
 
     # --- children (the Owner of supervisor.crew) -----------------------------------------------------------------
 

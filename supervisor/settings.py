@@ -25,6 +25,8 @@ BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
 MAX_CLUSTER_DNS: Final = 3
 """As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
+PULLED_IMAGES_DIR: Final = "pulled-images"
+"""Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.image_rights`)."""
 PODS_DIR: Final = "pods"
 """Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
 
@@ -200,6 +202,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         host_ip=host_ip,
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
+        pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
         memory_dir=str(settings.memory_dir / PODS_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),

@@ -170,14 +170,14 @@ async def bring_up_loopback(dialer: DialerClient, network: PodNetwork) -> None:
 
 
 async def listen_in_pod(
-    dialer: DialerClient, network: PodNetwork, port: int = 0, address: str = "0.0.0.0"
+    dialer: DialerClient, network: PodNetwork, port: int = 0, address: str = "0.0.0.0", backlog: int = BACKLOG
 ) -> socket.socket:
     """A listening socket in that network. Port 0 is one that is free: ``getsockname()``."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = await dialer.socket(network, family)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind((address, port))
-    sock.listen(BACKLOG)
+    sock.listen(backlog)
     return sock
 
 

@@ -12,6 +12,8 @@ import msgspec
 
 from ipc.clock import Clock
 from ipc.messages import PullEnded, PullProgress
+from ipc.registry_login import Pull, RegistryLogin
+from workers.image_rights import ImageRights
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 
 PROGRESS_PERIOD_S: Final = 5.0
@@ -32,26 +34,28 @@ class _Flight(msgspec.Struct, frozen=True):
 class ImagePuller:
     """The pulls under way, one per image. Each one begun is answered by exactly one PullEnded."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, send: Send) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, rights: ImageRights, send: Send) -> None:
         self._runtime = runtime
         self._clock = clock
+        self._rights = rights
         self._send = send
-        self._flights: dict[str, _Flight] = {}
+        self._flights: dict[Pull, _Flight] = {}
 
-    async def start(self, reference: str) -> None:
+    async def start(self, pull: Pull) -> None:
         """Begin a pull. The runtime's verb has the deadline."""
-        if reference in self._flights or len(self._flights) >= MAX_PULLS:
+        reference = pull.reference
+        if pull in self._flights or len(self._flights) >= MAX_PULLS:
             log.error("protocol error: %s is to be pulled, and %d pulls are under way", reference, len(self._flights))
-            await self._send(PullEnded(reference=reference, error=ErrorKind.INTERNAL, message="too many pulls"))
+            await self._send(_failed(pull, ErrorKind.INTERNAL, "too many pulls"))
             return
         words: deque[str] = deque(maxlen=1)
-        work = asyncio.create_task(self._runtime.pull_image(reference, words.append), name=f"pull {reference}")
-        report = asyncio.create_task(self._report(reference, work, words), name=f"report {reference}")
-        self._flights[reference] = _Flight(work, report)
+        work = asyncio.create_task(self._pull(pull, words.append), name=f"pull {reference}")
+        report = asyncio.create_task(self._report(pull, work, words), name=f"report {reference}")
+        self._flights[pull] = _Flight(work, report)
 
-    def cancel(self, reference: str) -> None:
+    def cancel(self, pull: Pull) -> None:
         """Break it off, if it has not come to its end."""
-        flight = self._flights.get(reference)
+        flight = self._flights.get(pull)
         if flight is not None:
             flight.work.cancel()
 
@@ -62,25 +66,47 @@ class ImagePuller:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _report(self, reference: str, work: asyncio.Task[str], words: deque[str]) -> None:
+    async def _pull(self, pull: Pull, hear: Callable[[str], None]) -> str:
+        """The image's id. With several logins each is tried until one is good (pullImage,
+        pkg/kubelet/kuberuntime/kuberuntime_image.go). Raises RuntimeCallError."""
+        *others, last = pull.logins or (None,)
+        for login in others:
+            try:
+                return await self._pulled_by(pull.reference, hear, login)
+            except RuntimeCallError as error:
+                if error.kind is not ErrorKind.PULL:
+                    raise
+        return await self._pulled_by(pull.reference, hear, last)
+
+    async def _pulled_by(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None) -> str:
+        """Noted before anybody hears of it: from then on the image is there. Raises RuntimeCallError."""
+        id = await self._runtime.pull_image(reference, hear, login)
+        self._rights.grant(id, login)
+        return id
+
+    async def _report(self, pull: Pull, work: asyncio.Task[str], words: deque[str]) -> None:
         started_at = self._clock.now().mono
         while not (await asyncio.wait({work}, timeout=PROGRESS_PERIOD_S))[0]:
             if words:
-                await self._send(PullProgress(reference=reference, words=words.pop()))
-        del self._flights[reference]
+                progress = PullProgress(reference=pull.reference, logins=pull.logins, words=words.pop())
+                await self._send(progress)
+        del self._flights[pull]
         took_s = self._clock.now().mono - started_at
-        await self._send(_ended(reference, work, took_s))
+        await self._send(_ended(pull, work, took_s))
 
 
-def _ended(reference: str, work: asyncio.Task[str], took_s: float) -> PullEnded:
+def _ended(pull: Pull, work: asyncio.Task[str], took_s: float) -> PullEnded:
     """How a pull has ended. An unexpected error is an answer, too."""
     if work.cancelled():
-        return PullEnded(reference=reference, error=ErrorKind.PULL, message="broken off", took_s=took_s)
+        return _failed(pull, ErrorKind.PULL, "broken off", took_s)
     error = work.exception()
     if error is None:
-        return PullEnded(reference=reference, image_id=work.result(), took_s=took_s)
+        return PullEnded(reference=pull.reference, logins=pull.logins, image_id=work.result(), took_s=took_s)
     if isinstance(error, RuntimeCallError):
-        return PullEnded(reference=reference, error=error.kind, message=error.message, took_s=took_s)
-    log.error("pull of %s failed", reference, exc_info=error)
-    message = f"{type(error).__name__}: {error}"
-    return PullEnded(reference=reference, error=ErrorKind.INTERNAL, message=message, took_s=took_s)
+        return _failed(pull, error.kind, error.message, took_s)
+    log.error("pull of %s failed", pull.reference, exc_info=error)
+    return _failed(pull, ErrorKind.INTERNAL, f"{type(error).__name__}: {error}", took_s)
+
+
+def _failed(pull: Pull, kind: ErrorKind, message: str, took_s: float = 0.0) -> PullEnded:
+    return PullEnded(reference=pull.reference, logins=pull.logins, error=kind, message=message, took_s=took_s)

@@ -18,8 +18,10 @@ import msgspec
 from ipc.api.container import PullPolicy
 from ipc.clock import Clock
 from ipc.messages import PullEnded
+from ipc.registry_login import Pull, RegistryLogin
 from workers.event_texts import go_duration_ms
 from workers.image_reference import ImageReference, parse_image_reference
+from workers.image_rights import ImageRights
 from workers.pull_backoff import PullBackoff
 from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
 
@@ -31,8 +33,10 @@ PROGRESS_EVENT_S: Final = 30.0
 """A pull that takes longer than this many seconds is told about again, and then after twice the time, and so on: seven
 events in an hour."""
 
-Pull = Callable[[str, str, Callable[[str], None]], Awaitable[PullEnded]]
-"""Takes a pod's uid, a complete reference, and what hears of the progress (`workers.pull_wishes`)."""
+StartPull = Callable[[str, Pull, Callable[[str], None]], Awaitable[PullEnded]]
+"""Takes a pod's uid, what to pull, and what hears of the progress (`workers.pull_wishes`)."""
+FindLogins = Callable[[ImageReference], tuple[RegistryLogin, ...]]
+"""The pod's own logins for an image (`workers.pull_secrets`)."""
 Tell = Callable[[str, str, str], Awaitable[None]]
 """Takes an event's type, reason and message."""
 
@@ -67,28 +71,39 @@ class _Seen(msgspec.Struct, frozen=True):
 class ImageManager:
     """The images of one worker's pods. What it remembers is only what it saw a moment ago."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, pull: Pull) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, rights: ImageRights, pull: StartPull) -> None:
         self._runtime = runtime
         self._clock = clock
+        self._rights = rights
         self._pull_image = pull
         self._seen: dict[str, _Seen] = {}
 
-    async def ensure_image(self, backoff: PullBackoff, reference: str, policy: PullPolicy, tell: Tell) -> ImageInfo:
-        """The image of a container of the pod that the back-off is of, pulled if need be.
+    async def ensure_image(
+        self,
+        backoff: PullBackoff,
+        reference: str,
+        policy: PullPolicy,
+        tell: Tell,
+        find_logins: FindLogins = lambda image: (),
+    ) -> ImageInfo:
+        """The image of a container of the pod that the back-off is of, pulled if need be, with the pod's own logins if
+        it has some for it.
 
         Raises ImageError, and RuntimeCallError with TIMEOUT (of an inspect) or UNAVAILABLE.
         """
         image = await self._parse(reference, tell)
         present = await self._inspect(reference, image, tell)
-        if present is not None and not should_pull(image, policy):
+        logins = find_logins(image)
+        is_free = present is None or self._rights.allows(present.id, logins)
+        if present is not None and is_free and not should_pull(image, policy):
             await _tell_present(reference, tell)
             return present
         if policy == "Never":
-            message = f'Container image "{reference}" is not present with pull policy of Never'
+            message = f'Container image "{reference}" {_NOT_PRESENT if is_free else _NOT_FREE}'
             await tell("Warning", ImageReason.NEVER_PULL, message)
             raise ImageError(ImageReason.NEVER_PULL, message)
         await self._refuse_in_backoff(backoff, reference, tell)
-        return await self._pull(backoff, reference, image, tell)
+        return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), tell)
 
     async def reuse_image(self, reference: str, policy: PullPolicy, held: str, tell: Tell) -> bool:
         """Whether nobody has to look for an image because a container of it is there, ``held`` being what that was made
@@ -123,7 +138,7 @@ class ImageManager:
         try:
             info = await self._runtime.inspect_image(str(image))
             if info is not None:
-                self._saw(image, info, now)
+                self._saw(str(image), info, now)
             return info
         except RuntimeCallError as error:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
@@ -132,10 +147,10 @@ class ImageManager:
             await tell("Warning", "InspectFailed", message)
             raise ImageError(ImageReason.INSPECT_ERROR, message) from error
 
-    def _saw(self, image: ImageReference, info: ImageInfo, now: float) -> None:
+    def _saw(self, reference: str, info: ImageInfo, now: float) -> None:
         """Remember it, and forget what no longer counts."""
         alive = {name: seen for name, seen in self._seen.items() if now - seen.at < SEEN_FOR_S}
-        self._seen = {**alive, str(image): _Seen(info, now)}
+        self._seen = {**alive, reference: _Seen(info, now)}
 
     async def _refuse_in_backoff(self, backoff: PullBackoff, reference: str, tell: Tell) -> None:
         waits = backoff.waits_for(reference, self._clock.now().wall)
@@ -147,10 +162,10 @@ class ImageManager:
         why = f"{message}: {ImageReason.PULL_ERROR}: {failure.message}"
         raise ImageError(ImageReason.PULL_BACK_OFF, why, retry_at)
 
-    async def _pull(self, backoff: PullBackoff, reference: str, image: ImageReference, tell: Tell) -> ImageInfo:
+    async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, tell: Tell) -> ImageInfo:
         await tell("Normal", "Pulling", f'Pulling image "{reference}"')
         asked_at = self._clock.now().mono
-        ended = await self._watch_pull(backoff.uid, reference, image, tell)
+        ended = await self._watch_pull(backoff.uid, reference, pull, tell)
         if ended.error == ErrorKind.UNAVAILABLE:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, "pull image", ended.message)
         if ended.error:
@@ -158,17 +173,17 @@ class ImageManager:
         pulled = await self._inspect_pulled(backoff, reference, ended.image_id, tell)
         backoff.succeeded(reference)
         now = self._clock.now().mono
-        self._saw(image, pulled, now)
+        self._saw(pull.reference, pulled, now)
         took, waited = go_duration_ms(ended.took_s), go_duration_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
         await tell("Normal", "Pulled", done)
         return pulled
 
-    async def _watch_pull(self, uid: str, reference: str, image: ImageReference, tell: Tell) -> PullEnded:
+    async def _watch_pull(self, uid: str, reference: str, what: Pull, tell: Tell) -> PullEnded:
         """Wait for the pull's end, and say now and then how far it has got."""
         words: deque[str] = deque(maxlen=1)  # Told again when there is no news: Podman copies one blob for long.
-        pull = asyncio.ensure_future(self._pull_image(uid, str(image), words.append))
+        pull = asyncio.ensure_future(self._pull_image(uid, what, words.append))
         news_in_s = PROGRESS_EVENT_S
         try:
             while not (await asyncio.wait({pull}, timeout=news_in_s))[0]:
@@ -196,6 +211,10 @@ class ImageManager:
         retry_at = backoff.failed(reference, words, self._clock.now().wall)
         await tell("Warning", "Failed", f'Failed to pull image "{reference}": {words}')
         return ImageError(ImageReason.PULL_ERROR, words, retry_at)
+
+
+_NOT_PRESENT: Final = "is not present with pull policy of Never"
+_NOT_FREE: Final = "is present with pull policy of Never but does not have the proper credentials to access the image"
 
 
 async def _tell_present(reference: str, tell: Tell) -> None:

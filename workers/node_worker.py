@@ -46,6 +46,7 @@ from workers.doubts import is_in_motion
 from workers.exit_watch import raise_file_limit
 from workers.garbage import Garbage
 from workers.image_puller import ImagePuller
+from workers.image_rights import ImageRights
 from workers.log_gc import LogGarbage
 from workers.observer import PODS_IN_A_TURN, Observer, Relisting
 from workers.published import Published, within_one_message
@@ -137,7 +138,7 @@ class NodeWorker:
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
         )
-        self._puller = ImagePuller(runtime, clock, self._send)
+        self._puller = ImagePuller(runtime, clock, ImageRights(context.settings.pulled_images_dir), self._send)
         self.garbage = Garbage(runtime, settings.pod_logs_dir)
         self.log_garbage = LogGarbage(
             settings.pod_logs_dir,
@@ -174,10 +175,10 @@ class NodeWorker:
                         self._ask(uid)
                 case Relist():
                     self._ask_relist()
-                case StartPull(reference=reference):
-                    await self._puller.start(reference)
-                case CancelPull(reference=reference):
-                    self._puller.cancel(reference)
+                case StartPull():
+                    await self._puller.start(command.pull)
+                case CancelPull():
+                    self._puller.cancel(command.pull)
                 case CollectLogs():
                     self.log_garbage.ask(command)
                 case Shutdown():

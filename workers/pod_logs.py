@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 from typing import Final
 
@@ -82,16 +82,19 @@ def kept_attempts(max_dead: int) -> int | None:
     return None if max_dead < 0 else max(KEPT_ATTEMPTS, max_dead + 1)
 
 
-def prune(directory: Path, container: str, newest_attempt: int, kept: int | None) -> None:
+def prune(
+    directory: Path, container: str, newest_attempt: int, kept: int | None, there: Set[int] = frozenset()
+) -> None:
     """Remove what belongs to attempts older than the ``kept`` ones: the newest, and those before it that have left
-    something. None keeps all. Raises OSError."""
+    something. None keeps all. What is ``there``, of attempts whose container exists, stays: without the mark of a
+    failed start it would be started again. Raises OSError."""
     if kept is None:
         return
     attempts = {name: attempt_of(name) for name in _file_names(directory / container)}
     older = sorted({attempt for attempt in attempts.values() if attempt is not None and attempt < newest_attempt})
     too_old = older[: 1 - kept]
     for name, attempt in attempts.items():
-        if attempt in too_old:
+        if attempt in too_old and attempt not in there:
             (directory / container / name).unlink(missing_ok=True)
 
 

@@ -35,6 +35,7 @@ from ipc.messages import (
     WorkType,
 )
 from ipc.runtime import RuntimePodStatus
+from workers.image_rights import ImageRights
 from workers.images import ImageManager
 from workers.pod_network import Dialer
 from workers.prober.prober import Attempt, PodProber, ProberReport
@@ -113,7 +114,7 @@ class PodWorker:
         self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
         self._context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, clock, self._pulls.pull),
+            images=ImageManager(runtime, clock, ImageRights(context.settings.pulled_images_dir), self._pulls.pull),
             clock=clock,
             limits=crash_loop_limits(context.settings.max_container_restart_period_s),
             instance=context.settings.instance,

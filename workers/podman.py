@@ -23,13 +23,15 @@ from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from ipc.clock import wall
+from ipc.registry_login import RegistryLogin
 from workers import exec_marks, labels, leftovers, libpod, network_addresses, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.execs import Execs
+from workers.image_reference import parse_image_reference
 from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
 from workers.pidfd import wait_ended
-from workers.registry_logins import LoginsError, read_logins
+from workers.registry_logins import LoginsError, login_header, read_logins
 from workers.runtime import (
     CallCounts,
     ErrorKind,
@@ -196,7 +198,7 @@ class PodmanRuntime:
             return False
         return True
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
         params = {"reference": reference, "policy": "always"}
         request = Request(
             call="pull image",
@@ -204,7 +206,7 @@ class PodmanRuntime:
             path="images/pull",
             kind=Kind.PULL,
             params=params,
-            headers=await asyncio.to_thread(self._logins),
+            headers=await asyncio.to_thread(self._logins, reference, login),
         )
         try:
             async with asyncio.timeout(self._pull_timeout_s), self._stream(request) as stream:
@@ -217,8 +219,10 @@ class PodmanRuntime:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, why) from error
         return _decode(request.call, report, libpod.decode_pull)
 
-    def _logins(self) -> dict[str, str]:
-        """Read for every pull: somebody may have logged in. In a thread."""
+    def _logins(self, reference: str, login: RegistryLogin | None) -> dict[str, str]:
+        """A pod's own, or the user's: read for every pull, for somebody may have logged in. In a thread."""
+        if login is not None:
+            return login_header(parse_image_reference(reference).domain, login)
         try:
             return read_logins(self._auth_file) if self._auth_file else {}
         except LoginsError as error:

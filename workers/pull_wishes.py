@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from ipc.messages import AbandonPull, PullEnded, PullImage, PullProgress
+from ipc.registry_login import Pull
 
 Send = Callable[[PullImage | AbandonPull], Awaitable[None]]
 Hear = Callable[[str], None]
@@ -18,7 +19,7 @@ class _Wish(msgspec.Struct, frozen=True, eq=False):
     """Somebody who waits; two of them are never equal."""
 
     uid: str
-    reference: str
+    pull: Pull
     hear: Hear
     answer: asyncio.Future[PullEnded]
 
@@ -30,26 +31,26 @@ class PullWishes:
         self._send = send
         self._wishes: list[_Wish] = []
 
-    async def pull(self, uid: str, reference: str, hear: Hear) -> PullEnded:
-        """The end of a pull of that image. To cancel it is to give it up."""
-        wish = _Wish(uid, reference, hear, asyncio.get_running_loop().create_future())
+    async def pull(self, uid: str, what: Pull, hear: Hear) -> PullEnded:
+        """The end of that pull. To cancel it is to give it up."""
+        wish = _Wish(uid, what, hear, asyncio.get_running_loop().create_future())
         self._wishes.append(wish)
         try:
-            await self._send(PullImage(uid=uid, reference=reference))
+            await self._send(PullImage(uid=uid, reference=what.reference, logins=what.logins))
             return await wish.answer
         finally:
             self._wishes.remove(wish)
-            if not any((other.uid, other.reference) == (uid, reference) for other in self._wishes):
+            if not any((other.uid, other.pull) == (uid, what) for other in self._wishes):
                 # Also after an answer: it may be one that had been on its way when the wish was sent.
-                await self._send(AbandonPull(uid=uid, reference=reference))
+                await self._send(AbandonPull(uid=uid, reference=what.reference, logins=what.logins))
 
     def progressed(self, progress: PullProgress) -> None:
-        for wish in self._of(progress.reference):
+        for wish in self._of(progress.pull):
             wish.hear(progress.words)
 
     def ended(self, ended: PullEnded) -> None:
-        for wish in self._of(ended.reference):
+        for wish in self._of(ended.pull):
             wish.answer.set_result(ended)
 
-    def _of(self, reference: str) -> list[_Wish]:
-        return [wish for wish in self._wishes if wish.reference == reference and not wish.answer.done()]
+    def _of(self, what: Pull) -> list[_Wish]:
+        return [wish for wish in self._wishes if wish.pull == what and not wish.answer.done()]

@@ -1,4 +1,4 @@
-"""The user's logins for registries, on their way to the Podman service.
+"""Logins for registries, on their way to the Podman service: the user's, and those of pods.
 
 The service reads the files that `podman login` writes by default, and ``DOCKER_CONFIG``. ``REGISTRY_AUTH_FILE`` is
 read by Podman's command line alone; here, as there, the logins of that file go along with every pull (pkg/auth of
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
+
+from ipc.registry_login import RegistryLogin
 
 MAX_FILE_BYTES: Final = 256 * 1024
 """Largest file of logins that is read."""
@@ -52,6 +55,17 @@ def read_logins(path: str) -> dict[str, str]:
         sent = {registry: _sent(login) for registry, login in logins.items()}
     except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError):
         raise LoginsError(f"the registry logins in {path} are not as containers-auth.json(5) says") from None
+    return _header(sent)
+
+
+def login_header(domain: str, login: RegistryLogin) -> dict[str, str]:
+    """Headers of a pull from one registry with one login."""
+    return _header(
+        {domain: _Sent(username=login.username, password=login.password, identitytoken=login.identity_token)}
+    )
+
+
+def _header(sent: Mapping[str, _Sent]) -> dict[str, str]:
     return {HEADER: base64.urlsafe_b64encode(msgspec.json.encode(sent)).decode()} if sent else {}
 
 

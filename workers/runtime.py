@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from ipc.registry_login import RegistryLogin
+
 MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
 
@@ -266,8 +268,9 @@ class Runtime(Protocol):
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
         """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.
+        Without a ``login`` those of the agent's user count.
 
         Raises PULL with the registry's own words, without anybody's password; TIMEOUT after imagePullTimeout;
         UNAVAILABLE also when the service goes away meanwhile: the registry is not to blame, and a second pull does

@@ -22,7 +22,8 @@ from workers.environment import EnvironmentSources, make_environment
 from workers.etc_files import EtcFileError, make_etc_files
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.image_reference import parse_image_reference
-from workers.images import ImageError
+from workers.images import FindLogins, ImageError
+from workers.pull_secrets import PullSecretError, check_pull_secret, logins_for
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.specgen import ContainerPlace, container_spec
@@ -32,6 +33,7 @@ from workers.volumes.mounts import make_mounts
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
+MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 RUN_CONTAINER_ERROR: Final = "RunContainerError"
 
 
@@ -55,7 +57,7 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
     container = found.container
     try:
         if not start.created_id:
-            await _ensure_image(run, container, held=_image_of_predecessor(run, container))
+            await _ensure_image(run, pod, container, held=_image_of_predecessor(run, container))
             start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
             start = await _create(run, pod, container, start, sandbox_id)
         id = await _start(run, pod, container, start, sandbox_id)
@@ -74,7 +76,7 @@ def _image_of_predecessor(run: SyncRun, container: Container) -> str:
     return newest.image if newest is not None else ""
 
 
-async def _ensure_image(run: SyncRun, container: Container, held: str = "") -> None:
+async def _ensure_image(run: SyncRun, pod: Pod, container: Container, held: str = "") -> None:
     """``held``: the image of a container that is there. Raises _Failed, SyncEnded."""
 
     async def tell(type: str, reason: str, message: str) -> None:
@@ -85,11 +87,32 @@ async def _ensure_image(run: SyncRun, container: Container, held: str = "") -> N
     if await run.context.images.reuse_image(container.image, policy, held, tell):
         return
     ensure = run.context.images.ensure_image
+    find_logins = await _login_finder(run, pod)
     try:
-        await run.unless_cancelled(ensure, run.pull_backoff, container.image, policy, tell)
+        await run.unless_cancelled(ensure, run.pull_backoff, container.image, policy, tell, find_logins)
     except ImageError as error:
         await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
         raise _Failed(error.reason, error.message, error.retry_at) from error
+
+
+async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
+    """Of the pod's imagePullSecrets (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go). One that is missing or no good
+    is told of, and the pull goes on without it."""
+    names = [secret.name for secret in pod.spec.image_pull_secrets if secret.name]
+    secrets = [run.request.objects.secrets[name] for name in names if name in run.request.objects.secrets]
+    unusable = [name for name in names if name not in run.request.objects.secrets]
+    usable = []
+    for secret in secrets:
+        try:
+            check_pull_secret(secret)
+        except PullSecretError:
+            unusable.append(secret.metadata.name)
+        else:
+            usable.append(secret)
+    if unusable:
+        message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
+        await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
+    return lambda image: logins_for(image, usable)
 
 
 async def _attempt(run: SyncRun, container: Container, start: ContainerStart) -> int:
@@ -99,7 +122,8 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
         attempt = max(start.attempt, pod_logs.read_restart_count(run.logs, container.name))
         pod_logs.ensure_directory(pod_logs.log_file(run.logs, container.name, attempt))
         kept = pod_logs.kept_attempts(run.context.gc.max_per_pod_container)
-        pod_logs.prune(run.logs, container.name, attempt, kept)
+        there = {other.attempt for other in run.view.containers if other.name == container.name}
+        pod_logs.prune(run.logs, container.name, attempt, kept, there)
     except OSError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
     return attempt
@@ -205,7 +229,7 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: 
     except RuntimeCallError as error:
         if error.kind is ErrorKind.IMAGE_UNKNOWN:
             run.context.images.forget(container.image)  # removed since somebody looked
-            await _ensure_image(run, container)
+            await _ensure_image(run, pod, container)
             return await run.act(run.runtime.create_container, spec)
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise

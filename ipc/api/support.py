@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipc.api.findings import FieldFinding, unsupported_fields
+from ipc.api.kube_play import kube_play
 from ipc.api.support_table import ROWS, SECTIONS, FieldSupport, Support
 
 __all__ = ["ROWS", "SECTIONS", "FieldFinding", "FieldSupport", "Support", "render_pod_fields", "unsupported_fields"]
@@ -27,6 +28,9 @@ as Kubernetes lets them have the field.
 | refused | running without it would be wrong or unsafe; the manifest is refused, with an event that names the field |
 | not applicable | it speaks to a cluster and asks nothing of a host |
 
+The last column says what `podman kube play` does with the field, by Podman's own list for 5.8: what is not on it is
+ignored without a word.
+
 Of a warned or refused field the values under *as good as acted on* are taken without a word, and so is its default.
 
 A refusal is told as every wrong field is: an event `FailedValidation` and a line of the log name file, document and
@@ -42,13 +46,13 @@ def render_pod_fields() -> str:
 
 
 def _table(rows: Iterable[FieldSupport]) -> str:
-    head = "| field | Rootlet | as good as acted on | why |\n| --- | --- | --- | --- |\n"
+    head = "| field | Rootlet | as good as acted on | why | `podman kube play` |\n| --- | --- | --- | --- | --- |\n"
     return head + "".join(_line(row) for row in rows)
 
 
 def _line(row: FieldSupport) -> str:
     accepted = ", ".join(f"`{_json(value)}`" for value in row.accepted if value != "")
-    return f"| `{row.path}` | {row.support.value} | {accepted} | {row.why} |\n"
+    return f"| `{row.path}` | {row.support.value} | {accepted} | {row.why} | {kube_play(row.path)} |\n"
 
 
 def _json(value: object) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.registry_login import Pull, RegistryLogin
+
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="tag", omit_defaults=True):
     """Tagged by class name."""
@@ -34,17 +36,28 @@ class EventReport(Message, frozen=True, kw_only=True):
     wall: float = 0.0
 
 
-class PullProgress(Message, frozen=True, kw_only=True):
-    """How far a pull has got, for people; to everybody who waits for it."""
+class OfPull(Message, frozen=True, kw_only=True):
+    """About one pull: the image, and with whose logins."""
 
     reference: str
+    """Complete: registry, path and tag or digest."""
+    logins: tuple[RegistryLogin, ...] = ()
+
+    @property
+    def pull(self) -> Pull:
+        """Which one."""
+        return Pull(reference=self.reference, logins=self.logins)
+
+
+class PullProgress(OfPull, frozen=True, kw_only=True):
+    """How far a pull has got, for people; to everybody who waits for it."""
+
     words: str
 
 
-class PullEnded(Message, frozen=True, kw_only=True):
+class PullEnded(OfPull, frozen=True, kw_only=True):
     """To everybody who waits for it."""
 
-    reference: str
     image_id: str = ""
     error: str = ""
     """An ErrorKind; empty when it succeeded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipc.messages.base import EventReport, Message, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
 from ipc.runtime import RuntimePodStatus
 
 
@@ -27,16 +27,12 @@ class Relist(Message, frozen=True, kw_only=True):
     """Full relist now (it also happens by period and after doubt)."""
 
 
-class StartPull(Message, frozen=True, kw_only=True):
+class StartPull(OfPull, frozen=True, kw_only=True):
     """Pull that image; its turn has come. Answered like ``PullImage``."""
 
-    reference: str
 
-
-class CancelPull(Message, frozen=True, kw_only=True):
+class CancelPull(OfPull, frozen=True, kw_only=True):
     """Nobody waits for it any more: break it off. A ``PullEnded`` may cross this on its way."""
-
-    reference: str
 
 
 class CollectLogs(Message, frozen=True, kw_only=True):

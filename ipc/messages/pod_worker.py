@@ -8,7 +8,7 @@ import msgspec
 
 from ipc.api import Pod
 from ipc.config_objects import ConfigObjects
-from ipc.messages.base import EventReport, Message, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
 from ipc.probe_results import ProbeResult, ProbeType, ProbeVerdicts
 from ipc.runtime import RuntimePodStatus
 
@@ -114,19 +114,16 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """All that is to be remembered for the next sync of this pod."""
 
 
-class PullImage(Message, frozen=True, kw_only=True):
+class PullImage(OfPull, frozen=True, kw_only=True):
     """A pod of this worker needs that image. Sent twice it is one wish."""
 
     uid: str
-    reference: str
-    """Complete: registry, path and tag or digest."""
 
 
-class AbandonPull(Message, frozen=True, kw_only=True):
+class AbandonPull(OfPull, frozen=True, kw_only=True):
     """That pod no longer waits for it."""
 
     uid: str
-    reference: str
 
 
 class ProbePod(Message, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) ->
     from supervisor.instance_lock import InstanceBusy
     from supervisor.podman_service import BrokenContainersConf
 
-    settings = _load(config_path)
+    settings = load_configuration(config_path)
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     try:
         return run_agent(settings, load_worker_main(), config_path)
@@ -42,7 +42,8 @@ def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) ->
         raise Failure(str(error)) from error
 
 
-def _load(path: Path | None) -> Settings:
+def load_configuration(path: Path | None) -> Settings:
+    """Of the file, or the defaults. Raises Failure with EXIT_CONFIG."""
     from supervisor.config_file import default_settings, load_settings
     from supervisor.settings import SettingsError
 
@@ -61,7 +62,7 @@ def config() -> None:
 @click.argument("file", type=_config_argument)
 def check(file: Path) -> None:
     """Say whether FILE is a valid configuration; what is wrong names its path, and the exit code is 2."""
-    _load(file)
+    load_configuration(file)
     click.echo(f"{file}: valid")
 
 

@@ -30,6 +30,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "stop": ("supervisor.cli.agent", "Stop the agent."),
     "version": ("supervisor.cli.agent", "Show the versions of this command and of the agent."),
     "config": ("supervisor.cli.agent", "Work with configuration files."),
+    "doctor": ("supervisor.cli.doctor", "Say what would break on this host, before it does."),
     "load-test": ("supervisor.cli.load_test", "Measure the running agent with many pods."),
 }
 """Where each command is, and its line in the help: asking for a list of pods must not import the whole agent."""

@@ -7,6 +7,7 @@ import pytest
 from ipc.clock import SystemClock
 from tests.contract.target import Target
 from tests.fakes.pulls import LocalPulls
+from workers.image_rights import ImageRights
 from workers.images import ImageError, ImageManager, ImageReason
 from workers.pull_backoff import PullBackoff
 
@@ -17,7 +18,7 @@ async def ignore(type: str, reason: str, message: str) -> None:
 
 def manager(target: Target) -> ImageManager:
     clock = SystemClock()
-    return ImageManager(target.runtime, clock, LocalPulls(target.runtime, clock).pull)
+    return ImageManager(target.runtime, clock, ImageRights(""), LocalPulls(target.runtime, clock).pull)
 
 
 async def test_a_local_image_is_used_as_it_is_whatever_the_policy(target: Target) -> None:

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import pytest
 
+from ipc.registry_login import RegistryLogin
 from tests import registry
 from tests.podman_service import PodmanService, running_service
-from tests.registry import PASSWORD, Proxy, Registry
+from tests.registry import PASSWORD, USER, Proxy, Registry
 from workers.podman import PodmanRuntime
 from workers.runtime import ErrorKind, RuntimeCallError
 
@@ -82,6 +83,21 @@ async def test_a_pull_tells_its_steps_and_ends_with_the_image(shop: Shop) -> Non
     assert (image.id, image.digests) == (id, (f"{shop.proxy.address}/steps@{digest}",))
     assert heard[0].startswith(f"Trying to pull {reference}")
     assert any(words.startswith("Copying blob sha256:") for words in heard)
+
+
+async def test_a_login_that_goes_along_is_the_one_that_counts(shop: Shop) -> None:
+    shop.registry.push("private", "1")
+    reference = f"{shop.registry.address}/private:1"
+    good, wrong = (RegistryLogin(username=USER, password=password) for password in (PASSWORD, "a wrong one"))
+    async with runtime(shop) as podman:
+        for login in (None, wrong):
+            with pytest.raises(RuntimeCallError, match=r"unauthorized|authentication") as refused:
+                await podman.pull_image(reference, ignore, login)
+            assert refused.value.kind is ErrorKind.PULL
+            assert "a wrong one" not in str(refused.value)
+        await podman.pull_image(reference, ignore, good)
+        with pytest.raises(RuntimeCallError, match=r"unauthorized|authentication"):
+            await podman.pull_image(f"{shop.proxy.address}/private:1", ignore, wrong)
 
 
 async def test_a_digest_names_an_image_with_and_without_a_tag(shop: Shop) -> None:

@@ -34,6 +34,7 @@ def test_a_liveness_command(agent: Agent) -> None:
     alive = probe({"exec": {"command": ["cat", "/tmp/healthy"]}}, initialDelaySeconds=1, periodSeconds=1)
     agent.run(pod("liveness-exec", container("liveness", script, livenessProbe=alive), terminationGracePeriodSeconds=1))
     assert not agent.messages("liveness-exec", "Unhealthy"), "in the first seconds there are no probe failures"
+    before = container_status(agent.pods()["liveness-exec"], "liveness")["containerID"]
     agent.until(
         lambda: restart_count(agent.pods()["liveness-exec"], "liveness") == 1, "the container is restarted", DEADLINE_S
     )
@@ -41,6 +42,8 @@ def test_a_liveness_command(agent: Agent) -> None:
     assert any(message.startswith("Liveness probe failed: cat: ") for message in unhealthy)
     killing = "Container liveness failed liveness probe, will be restarted"
     assert killing in agent.messages("liveness-exec", "Killing")
+    assert container_status(agent.pods()["liveness-exec"], "liveness")["containerID"] != before
+    assert "Liveness:" in agent.describe("liveness-exec")
     agent.until_ready(["liveness-exec"], DEADLINE_S)
     agent.remove("liveness-exec")
 

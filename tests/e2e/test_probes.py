@@ -1,257 +1,385 @@
-"""Probes of each kind with each parameter, on pods that contain one static binary; servers are in the test.
+"""Each kind of probe with each of its parameters, on pods that contain one static binary; servers are in the test.
 
-The examples of the Kubernetes documentation are in `test_probe_examples.py`.
+Every case would show something else if its parameter were ignored. Times are those that the agent has recorded, and
+bounded from below only, because a busy machine makes everything take longer. All pods start at once, so that cases
+that take their time take it together. The examples of the Kubernetes documentation are in `test_probe_examples.py`.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from ipc.clock import monotonic, wall
+from ipc.clock import monotonic, parse_rfc3339
 from tests.e2e.agent import Agent, container_status, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, pod
-from tests.e2e.pod_servers import Health, PodServers, Web
-from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
-from tests.podman_service import podman
-from tests.servers.health_server import NOT_SERVING, SERVING
-from tests.servers.local_servers import Handler, silent
+from tests.e2e.pod_servers import Counted, PodServers
+from tests.e2e.probe_kinds import KINDS, WEB, answer_few, answer_sick, answer_well, only
+from tests.one_binary import ASK, STUBBORN, WAIT, ensure_one_binary_image
+from tests.servers.health_server import SERVING, health
+from tests.servers.local_servers import Handler, answering, response, silent, unused_port
 
-pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(600)]
 
-WEB: Final = 8080
-NAMED: Final = [{"name": "web", "containerPort": WEB}]
-DEADLINE_S: Final = 90.0
+START_DEADLINE_S: Final = 300.0
+"""Of all pods, on a machine that has a lot else to do; alone it takes seconds."""
+DEADLINE_S: Final = 120.0
+ROUNDING_S: Final = 1.0
+"""The agent's timestamps have whole seconds."""
+SELDOM: Final = {"periodSeconds": 600}
+"""One attempt is all there is."""
+EVERY_SECOND: Final = {"periodSeconds": 1}
+PATIENT: Final = {"failureThreshold": 1000}
+"""Nothing comes of it."""
+
+STARTUP: Final = "startup"
+LIVENESS: Final = "liveness"
+READINESS: Final = "readiness"
+TYPES: Final = (STARTUP, LIVENESS, READINESS)
+KILLING: Final = (STARTUP, LIVENESS)
+"""Those that get a container killed."""
+
+
+# The table of numbers
+
+
+class Seen(NamedTuple):
+    """What the agent tells of one container with one probe that never succeeds."""
+
+    agent: Agent
+    kind: str
+    parameter: str
+    type: str
+
+    def status(self) -> Json:
+        return container_status(self.agent.pods()[pod_name(self.kind, self.parameter)], self.type)
+
+    def failures(self) -> list[Json]:
+        """The events."""
+        return told(self.agent, pod_name(self.kind, self.parameter), self.type, "Unhealthy")
+
+    def repeated(self, text: str = "") -> Json | None:
+        """An event with that text that has happened more than once."""
+        found = (event for event in self.failures() if text in event["message"] and event["count"] > 1)
+        return next(found, None)
+
+    def started_at(self) -> float:
+        return parse_rfc3339(self.status()["state"]["running"]["startedAt"])
+
+
+Measure = Callable[[Seen], float | None]
+"""A number that is the parameter's value at the least, as soon as there is something to measure."""
+
+
+def first_failure_s(seen: Seen) -> float | None:
+    """After the start of the container. By default there is no delay."""
+    firsts = [parse_rfc3339(event["firstTimestamp"]) for event in seen.failures()]
+    return min(firsts) - seen.started_at() if firsts else None
+
+
+def period_s(seen: Seen) -> float | None:
+    """On the average, since the container's start, when the first attempt is due. By default these are ten seconds."""
+    failure = seen.repeated()
+    if failure is None:
+        return None
+    return (parse_rfc3339(failure["lastTimestamp"]) - seen.started_at()) / float(failure["count"] - 1)
+
+
+def failure_lasts_s(seen: Seen) -> float | None:
+    """From the end of one attempt to which nobody answers to the end of the next one. By default they last a second
+    each, of which every other one begins an attempt."""
+    failure = seen.repeated(KINDS[seen.kind].late)
+    if failure is None:
+        return None
+    first_at, last_at = parse_rfc3339(failure["firstTimestamp"]), parse_rfc3339(failure["lastTimestamp"])
+    return (last_at - first_at) / float(failure["count"] - 1)
+
+
+def failures_per_restart(seen: Seen) -> float | None:
+    """By default three, and up to two for a life that goes on."""
+    restarts = float(seen.status()["restartCount"])
+    return sum(event["count"] for event in seen.failures()) / restarts if restarts else None
+
+
+def life_s(seen: Seen) -> float | None:
+    """Of a container that is killed by its first failure and does not heed it. By default the pod decides: an hour."""
+    ended = seen.status()["lastState"].get("terminated")
+    return parse_rfc3339(ended["finishedAt"]) - parse_rfc3339(ended["startedAt"]) if ended else None
+
+
+class Number(NamedTuple):
+    """A parameter that is a number, and what shows that it counts."""
+
+    value: int
+    measure: Measure
+    others: Json
+    """The other parameters."""
+    types: tuple[str, ...] = TYPES
+    command: tuple[str, ...] = WAIT
+    mute: bool = False
+    """There is a server, and it does not answer; otherwise nobody is there."""
+    rounding: float = ROUNDING_S
+    """By how much the measure may be too low."""
+
+
+NUMBERS: Final = {
+    "initialDelaySeconds": Number(6, first_failure_s, PATIENT | SELDOM),
+    "periodSeconds": Number(15, period_s, PATIENT),
+    "timeoutSeconds": Number(5, failure_lasts_s, PATIENT | EVERY_SECOND, mute=True),
+    "failureThreshold": Number(6, failures_per_restart, EVERY_SECOND, KILLING, rounding=0),
+    "terminationGracePeriodSeconds": Number(5, life_s, SELDOM | {"failureThreshold": 1}, KILLING, STUBBORN),
+}
+"""successThreshold, which is 1 but for readiness, and a readiness probe's failureThreshold have their own test."""
+
+
+def number_pods(image: str) -> Iterator[Json]:
+    """One for each kind and number, with a container for each type of probe."""
+    for parameter, number in NUMBERS.items():
+        for kind, about in KINDS.items():
+            probe = {**about.action, **number.others, parameter: number.value}
+            containers = (one(image, type, number.command, **{f"{type}Probe": probe}) for type in number.types)
+            yield pod(pod_name(kind, parameter), *containers, terminationGracePeriodSeconds=3600)
+
+
+# The table of handlers
+
+
+class Asked(NamedTuple):
+    """A parameter of a handler, and a server that is content with those who heed it."""
+
+    action: Json
+    """Beside the port's number."""
+    server: Handler = silent
+    tls: bool = False
+    on_node: bool = False
+    """The server is not in the pod."""
+
+
+NAMED: Final = "its"
+"""The container's port."""
+ELSEWHERE: Final = ("Location: http://example.org/",)
+
+HANDLERS: Final = {
+    ("exec", "command"): Asked({"command": [*ASK, "$(PORT)"]}, KINDS["exec"].well),
+    ("httpGet", "port"): Asked({}, only("GET / HTTP/1.1", "User-Agent: kube-probe/1.36")),
+    ("httpGet", "port-by-name"): Asked({"port": NAMED}, only()),
+    ("httpGet", "path"): Asked({"path": "/healthz?deep"}, only("GET /healthz?deep HTTP/1.1")),
+    ("httpGet", "host"): Asked({"host": "127.0.0.1"}, only(), on_node=True),
+    ("httpGet", "scheme"): Asked({"scheme": "HTTPS"}, only(), tls=True),
+    ("httpGet", "headers"): Asked(
+        {"httpHeaders": [{"name": "Host", "value": "example.org"}, {"name": "X-Probe", "value": "yes"}]},
+        only("Host: example.org", "X-Probe: yes"),
+    ),
+    ("httpGet", "redirected"): Asked({}, answering(response(b"body", "302 Found", ELSEWHERE))),
+    ("tcpSocket", "port"): Asked({}),
+    ("tcpSocket", "port-by-name"): Asked({"port": NAMED}),
+    ("tcpSocket", "host"): Asked({"host": "127.0.0.1"}, on_node=True),
+    ("grpc", "port"): Asked({}, health({"": SERVING})),
+    ("grpc", "service"): Asked({"service": "db"}, health({"db": SERVING})),
+}
+"""By kind and name of the parameter."""
+SPARED: Final = ("httpGet", "redirected")
+"""Its server stays, and it does, whatever becomes of the other containers of its pod."""
+
+Ports = dict[tuple[str, str], int]
+
+
+def handler_pods(image: str, ports: Ports) -> Iterator[Json]:
+    """One for each kind, with a container for each parameter, which has probes of all three types."""
+    for kind in KINDS:
+        mine = (row for row in HANDLERS if row[0] == kind)
+        yield pod(pod_name(kind, "handler"), *(asked_container(image, row, ports[row]) for row in mine))
+
+
+def asked_container(image: str, row: tuple[str, str], port: int) -> Json:
+    kind, name = row
+    number = {} if kind == "exec" else {"port": port}
+    probe = {kind: number | HANDLERS[row].action, **EVERY_SECOND, "timeoutSeconds": 5}
+    return one(
+        image,
+        name,
+        ports=[{"name": NAMED, "containerPort": port}],
+        env=[{"name": "PORT", "value": str(port)}],
+        startupProbe=probe | PATIENT,
+        livenessProbe={**probe, "failureThreshold": 1},
+        readinessProbe=probe,
+    )
+
+
+# All pods at once
+
+
+THRESHOLDS: Final = {"successThreshold": 3, "failureThreshold": 8}
+
+
+def threshold_pods(image: str) -> Iterator[Json]:
+    for kind, about in KINDS.items():
+        ready = {**about.action, **THRESHOLDS, **EVERY_SECOND, "timeoutSeconds": 2}
+        yield pod(pod_name(kind, "thresholds"), one(image, readinessProbe=ready))
+
+
+def absent_pod(image: str) -> Json:
+    absent = {"exec": {"command": ["/bin/sh"]}, **EVERY_SECOND, "failureThreshold": 1}
+    return pod("absent", one(image, livenessProbe=absent))
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return ensure_one_binary_image(tmp_path_factory.mktemp("image"))
+def ports() -> Ports:
+    """Of the servers of the table of handlers. On the node others have servers too."""
+    inside = range(WEB, WEB + len(HANDLERS))
+    return {row: unused_port() if HANDLERS[row].on_node else port for row, port in zip(HANDLERS, inside, strict=True)}
 
 
 @pytest.fixture(scope="module")
-def agent(new_shared_agent: NewAgent, image: str) -> Agent:
+def agent(new_shared_agent: NewAgent, ports: Ports, tmp_path_factory: pytest.TempPathFactory) -> Agent:
+    """It runs all pods of this file."""
+    image = ensure_one_binary_image(tmp_path_factory.mktemp("image"))
     shared = new_shared_agent()
     shared.start()
+    pods = [*number_pods(image), *handler_pods(image, ports), *threshold_pods(image), absent_pod(image)]
+    shared.write(*pods)
+    shared.until_running((manifest["metadata"]["name"] for manifest in pods), START_DEADLINE_S)
     return shared
 
 
-def one(image: str, **fields: Any) -> Json:
+@pytest.fixture(scope="module")
+def servers(agent: Agent) -> Iterator[PodServers]:
+    """Those of the tables' pods that do not answer serve from the beginning."""
+    made = PodServers(agent)
+    for parameter, number in NUMBERS.items():
+        for kind in KINDS if number.mute else ():
+            answer_few(made, pod_name(kind, parameter), KINDS[kind], 0)
+    yield made
+    made.close()
+
+
+def one(image: str, name: str = "main", command: Iterable[str] = WAIT, **fields: Any) -> Json:
     """A container with nothing in it but a binary."""
-    return {"name": "main", "image": image, "imagePullPolicy": "Never", "command": list(WAIT), **fields}
+    return {"name": name, "image": image, "imagePullPolicy": "Never", "command": list(command), **fields}
 
 
-def every_second(handler: Json, **times: int) -> Json:
-    return {**handler, "periodSeconds": 1, "timeoutSeconds": 5, **times}
+def pod_name(kind: str, about: str) -> str:
+    return f"{kind}-{about}".lower()
 
 
-def http(**fields: Any) -> Json:
-    return {"httpGet": {"port": WEB, **fields}}
+def told(agent: Agent, name: str, container: str, reason: str) -> list[Json]:
+    """The events about a container that have this reason."""
+    path = f"spec.containers{{{container}}}"
+    events = (event for event in agent.events(name) if event["reason"] == reason)
+    return [event for event in events if event["involvedObject"]["fieldPath"] == path]
 
 
-class Case(NamedTuple):
-    """A readiness probe that a server fulfils."""
+def until_all(agent: Agent, what: str, cases: Iterable[Any], holds: Callable[[dict[str, Json], Any], bool]) -> None:
+    """Wait until it has held for each of them, given the pods as they are; says for which it has not."""
+    left = list(cases)
 
-    handler: Json
-    server: Handler
-    tls: bool = False
-    host_port: int = 0
-    """The pod is in the host's network, and the server there."""
+    def none_left() -> bool:
+        pods = agent.pods()
+        left[:] = [case for case in left if not holds(pods, case)]
+        return not left
 
-    @property
-    def ports(self) -> list[Json]:
-        """Two pods in the host's network cannot have the same."""
-        return [] if self.host_port else NAMED
-
-    @property
-    def port(self) -> int:
-        return self.host_port or WEB
+    try:
+        agent.until(none_left, what, DEADLINE_S)
+    except AssertionError as late:
+        raise AssertionError(f"not for {left}: {late}") from late
 
 
-def test_each_kind_with_each_parameter_of_its_handler(agent: Agent, servers: PodServers, image: str) -> None:
-    given = [{"name": "Host", "value": "example.org"}, {"name": "X-Probe", "value": "yes"}]
-    warns = Web("302 Found")
-    warns.headers = ("Location: http://example.org/",)
-    cases = {
-        "http": Case(http(), Web()),
-        "http-name": Case(http(port="web"), Web()),
-        "http-all": Case(http(path="/healthz?deep", httpHeaders=given), Web()),
-        "http-warns": Case(http(), warns),
-        "https": Case(http(scheme="HTTPS"), Web(), tls=True),
-        "http-host": Case(http(host="127.0.0.1", port=18085), Web(), host_port=18085),
-        "tcp": Case({"tcpSocket": {"port": WEB}}, silent),
-        "tcp-name": Case({"tcpSocket": {"port": "web"}}, silent),
-        "tcp-host": Case({"tcpSocket": {"port": 18086, "host": "127.0.0.1"}}, silent, host_port=18086),
-        "grpc": Case({"grpc": {"port": WEB}}, Health(**{"": SERVING})),
-        "grpc-service": Case({"grpc": {"port": WEB, "service": "db"}}, Health(db=SERVING)),
-    }
-    agent.write(
-        *(
-            pod(
-                name,
-                one(image, ports=case.ports, readinessProbe=every_second(case.handler)),
-                hostNetwork=bool(case.host_port),
-            )
-            for name, case in cases.items()
-        ),
-    )
-    agent.until_running(cases, DEADLINE_S)
-    agent.until(lambda: all(agent.messages(name, "Unhealthy") for name in cases), "all have been refused", DEADLINE_S)
-    assert not any(is_ready(agent.pods()[name]) for name in cases)
-    for name, case in cases.items():
-        servers.serve(name, case.port, case.server, tls=case.tls, own_network=not case.host_port)
-    agent.until_ready(cases, DEADLINE_S)
-    _check_requests(cases)
-    refused = agent.messages("tcp", "Unhealthy")[0]
-    assert refused.startswith("Readiness probe failed: dial tcp ")
-    assert refused.endswith(f":{WEB}: connect: connection refused")
-    assert agent.messages("http", "Unhealthy")[0].startswith('Readiness probe failed: Get "http://')
-    warning = "Readiness probe warning: Probe terminated redirects, Response body: body"
-    agent.until(lambda: warning in agent.messages("http-warns", "ProbeWarning"), "it is warned of", DEADLINE_S)
+def test_each_parameter_of_each_handler(agent: Agent, servers: PodServers, ports: Ports) -> None:
+    """All three probes of a container find its server, and no other; when it goes they find nobody."""
+    counted = {row: Counted(asked.server) for row, asked in HANDLERS.items()}
+    where = {(kind, name): pod_name(kind, "handler") for kind, name in HANDLERS}
     pods = agent.pods()
-    assert not any(restart_count(pods[name]) for name in cases)
-    agent.remove(*cases)
+    before = {row: container_status(pods[where[row]], row[1]) for row in HANDLERS}
+    assert not [row for row, status in before.items() if status["started"] or status["ready"]]
+    for row, asked in HANDLERS.items():
+        servers.serve(where[row], ports[row], counted[row], tls=asked.tls, own_network=not asked.on_node)
+
+    def is_content(pods: dict[str, Json], row: tuple[str, str]) -> bool:
+        """Its liveness probe has asked too: one of the startup probe's, two of the others'."""
+        return container_status(pods[where[row]], row[1])["ready"] and counted[row].clients >= 5
+
+    until_all(agent, "their probes are content", HANDLERS, is_content)
+    assert not [row for row in HANDLERS if told(agent, where[row], row[1], "Killing")]
+    warning = told(agent, where["httpGet", "redirected"], "redirected", "ProbeWarning")[0]["message"]
+    assert warning.endswith(" probe warning: Probe terminated redirects, Response body: body")
+    others = [row for row in HANDLERS if row != SPARED]
+    for row in others:
+        servers.stop(where[row], ports[row])
+
+    def is_restarted(pods: dict[str, Json], row: tuple[str, str]) -> bool:
+        return restart_count(pods[where[row]], row[1]) > 0
+
+    until_all(agent, "their liveness probes have failed", others, is_restarted)
+    spared = container_status(agent.pods()[where[SPARED]], SPARED[1])
+    assert (spared["ready"], spared["restartCount"]) == (True, 0)
 
 
-def _check_requests(cases: dict[str, Case]) -> None:
-    heads = {name: case.server.heads[0] for name, case in cases.items() if isinstance(case.server, Web)}
-    assert heads["http-all"].startswith("GET /healthz?deep HTTP/1.1\r\nHost: example.org\r\n")
-    assert "\r\nX-Probe: yes\r\n" in heads["http-all"]
-    assert heads["http-host"].startswith("GET / HTTP/1.1\r\nHost: 127.0.0.1:18085\r\n")
-    assert all("\r\nUser-Agent: kube-probe/1.36\r\n" in head for head in heads.values())
+def test_readiness_takes_so_many_answers_in_a_row(agent: Agent, servers: PodServers) -> None:
+    """successThreshold and failureThreshold: by default one and three."""
+    names = {kind: pod_name(kind, "thresholds") for kind in KINDS}
+    for kind, name in names.items():
+        answer_few(servers, name, KINDS[kind], THRESHOLDS["successThreshold"] - 1)
 
+    def is_late(_pods: dict[str, Json], kind: str) -> bool:
+        return any(KINDS[kind].late in message for message in agent.messages(names[kind], "Unhealthy"))
 
-def test_commands(agent: Agent, image: str) -> None:
-    """In a container that has no shell."""
-    code = [{"name": "CODE", "value": "0"}]
-    commands = {
-        "exec": [BINARY, "exit", "$(CODE)"],
-        "exec-fails": [BINARY, "say", "3", "ill"],
-        "exec-absent": ["/bin/sh"],
-        "exec-late": list(WAIT),
-    }
-    agent.write(
-        *(
-            pod(name, one(image, env=code, readinessProbe=seldom({"exec": {"command": command}})))
-            for name, command in commands.items()
-        )
-    )
-    agent.until_ready(["exec"], DEADLINE_S)
-    late = f'Readiness probe failed: command timed out: "{" ".join(WAIT)}" timed out after 2s'
-    agent.until(lambda: late in agent.messages("exec-late", "Unhealthy"), "a command is too late", DEADLINE_S)
-    ill = {"Readiness probe failed: ill!", "Readiness probe failed: !ill"}
-    agent.until(lambda: bool(ill & set(agent.messages("exec-fails", "Unhealthy"))), "a command fails", DEADLINE_S)
-    errored = "Readiness probe errored and resulted in unknown state: "
-    agent.until(
-        lambda: any(message.startswith(errored) for message in agent.messages("exec-absent", "Unhealthy")),
-        "a command does not exist",
-        DEADLINE_S,
-    )
+    until_all(agent, "the next attempt got no answer", KINDS, is_late)
     pods = agent.pods()
-    assert not any(is_ready(pods[name]) for name in commands if name != "exec")
-    assert not any(restart_count(pods[name]) for name in commands)
-    agent.remove(*commands)
+    assert not [kind for kind in KINDS if is_ready(pods[names[kind]])], "two were not enough, and it stays so"
+    for kind, name in names.items():
+        answer_well(servers, name, KINDS[kind])
+    agent.until_ready(names.values(), DEADLINE_S)
+    fell_ill: dict[str, float] = {}
+    lasted_s: dict[str, float] = {}
+    for kind, name in names.items():
+        fell_ill[kind] = monotonic()
+        answer_sick(servers, name, KINDS[kind])
+
+    def is_not_ready(pods: dict[str, Json], kind: str) -> bool:
+        lasted_s[kind] = monotonic() - fell_ill[kind]
+        return not is_ready(pods[names[kind]])
+
+    until_all(agent, "they are not ready any more", KINDS, is_not_ready)
+    # The first attempt may have come late, those after it come in their rhythm.
+    at_least_s = THRESHOLDS["failureThreshold"] - 2
+    assert not {kind: s for kind, s in lasted_s.items() if s <= at_least_s}
+    pods = agent.pods()
+    for kind, name in names.items():
+        assert any(KINDS[kind].complaint in message for message in agent.messages(name, "Unhealthy"))
+        assert restart_count(pods[name]) == 0
 
 
-def seldom(handler: Json) -> Json:
-    return {**handler, "periodSeconds": 4, "timeoutSeconds": 2}
+def test_what_cannot_be_run_says_nothing_about_the_container(agent: Agent) -> None:
+    """A single failure would have killed it."""
+    [errored, *_] = agent.messages("absent", "Unhealthy")
+    assert errored.startswith("Liveness probe errored and resulted in unknown state: ")
+    assert restart_count(agent.pods()["absent"]) == 0
 
 
-def test_each_number_of_a_probe(agent: Agent, servers: PodServers, image: str) -> None:
-    """initialDelaySeconds, periodSeconds, timeoutSeconds, successThreshold, failureThreshold."""
-    webs = {"delayed": Web(), "slow-in-time": Web(delay_s=1.5), "slow": Web(delay_s=1.5), "thrice": Web()}
-    numbers = {
-        "delayed": {"initialDelaySeconds": 4, "periodSeconds": 2},
-        "slow-in-time": {"timeoutSeconds": 4},
-        "slow": {"timeoutSeconds": 1},
-        "thrice": {"successThreshold": 3, "failureThreshold": 3},
-    }
-    agent.write(
-        *(
-            pod(f"number-{name}", one(image, readinessProbe=every_second(http(), **fields)))
-            for name, fields in numbers.items()
-        )
-    )
-    agent.until_running((f"number-{name}" for name in webs), DEADLINE_S)
-    for name, web in webs.items():
-        servers.serve(f"number-{name}", WEB, web)
-    agent.until_ready([f"number-{name}" for name in webs if name != "slow"], DEADLINE_S)
-    delayed = webs["delayed"].times
-    agent.until(lambda: len(delayed) >= 3, "it is probed again", DEADLINE_S)
-    started = container_status(agent.pods()["number-delayed"])["state"]["running"]["startedAt"]
-    first = delayed[0] - monotonic() + wall()
-    assert first - datetime.fromisoformat(started).timestamp() > 3.9, "the initial delay is four seconds"
-    # Of two periods of two seconds each; the first may have come late.
-    assert delayed[2] - delayed[0] > 2
-    assert len(webs["thrice"].times) >= 3
-    late = "(Client.Timeout exceeded while awaiting headers)"
-    agent.until(lambda: late in str(agent.messages("number-slow", "Unhealthy")), "it is too slow", DEADLINE_S)
-    assert not is_ready(agent.pods()["number-slow"])
-    webs["thrice"].status = "500 Oops"
-    asked = len(webs["thrice"].times)
-    agent.until(lambda: not is_ready(agent.pods()["number-thrice"]), "it is ready no more", DEADLINE_S)
-    assert len(webs["thrice"].times) - asked >= 3
-    assert restart_count(agent.pods()["number-thrice"]) == 0
+@pytest.mark.parametrize("type", KILLING)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_told_of_a_container_that_is_restarted(agent: Agent, kind: str, type: str) -> None:
+    name = pod_name(kind, "failureThreshold")
+    agent.until(lambda: restart_count(agent.pods()[name], type) > 0, "it is restarted", DEADLINE_S)
+    failed = [event["message"] for event in told(agent, name, type, "Unhealthy")]
+    refused = [message for message in failed if KINDS[kind].refused in message]
+    assert refused
+    assert all(message.startswith(f"{type.capitalize()} probe failed: ") for message in refused)
+    [killed] = {event["message"] for event in told(agent, name, type, "Killing")}
+    assert killed == f"Container {type} failed {type} probe, will be restarted"
 
 
-def test_liveness_and_startup_of_each_kind_restart_the_container_alone(
-    agent: Agent, servers: PodServers, image: str
-) -> None:
-    web, serves = Web(), Health(**{"": SERVING})
-    helper = one(image, name="other")
-    agent.write(
-        pod("live-http", one(image, livenessProbe=every_second(http(), failureThreshold=3)), helper),
-        pod("live-grpc", one(image, livenessProbe=every_second({"grpc": {"port": WEB}}, failureThreshold=3)), helper),
-        pod(
-            "start-tcp", one(image, startupProbe=every_second({"tcpSocket": {"port": WEB}}, failureThreshold=2)), helper
-        ),
-        pod(
-            "live-exec",
-            one(image, livenessProbe=every_second({"exec": {"command": [BINARY, "exit", "4"]}}, failureThreshold=2)),
-            helper,
-        ),
-    )
-    agent.until_running(["live-http", "live-grpc"], DEADLINE_S)
-    servers.serve("live-http", WEB, web)
-    servers.serve("live-grpc", WEB, serves)
-    dying = ("start-tcp", "live-exec")
-    agent.until(lambda: all(restart_count(agent.pods()[n]) for n in dying), "they are restarted", DEADLINE_S)
-    before = {name: restart_count(agent.pods()[name]) for name in ("live-http", "live-grpc")}
-    web.status = "500 Oops"
-    serves.statuses[""] = NOT_SERVING
-    agent.until(
-        lambda: all(restart_count(agent.pods()[n]) > before[n] for n in before), "they are restarted too", DEADLINE_S
-    )
-    web.status = "200 OK"
-    serves.statuses[""] = SERVING
-    agent.until_ready(before, DEADLINE_S)
-    assert "Liveness probe failed: HTTP probe failed with statuscode: 500" in agent.messages("live-http", "Unhealthy")
-    unhealthy = 'Liveness probe failed: service unhealthy (responded with "NOT_SERVING")'
-    assert unhealthy in agent.messages("live-grpc", "Unhealthy")
-    killed = {"live-http": "liveness", "live-grpc": "liveness", "live-exec": "liveness", "start-tcp": "startup"}
-    for name, kind in killed.items():
-        assert f"Container main failed {kind} probe, will be restarted" in agent.messages(name, "Killing")
-        assert restart_count(agent.pods()[name], "other") == 0
-
-
-@pytest.mark.slow
-def test_a_probes_own_grace_period(agent: Agent) -> None:
-    """The pod's is far longer than the test."""
-    stubborn = {
-        "name": "main",
-        "image": "localhost/rootlet-test:latest",
-        "imagePullPolicy": "Never",
-        "command": ["sh", "-c", "trap '' TERM; while true; do sleep 1; done"],
-        "livenessProbe": every_second(
-            {"exec": {"command": ["false"]}}, failureThreshold=1, terminationGracePeriodSeconds=1
-        ),
-    }
-    agent.write(pod("stubborn", stubborn, terminationGracePeriodSeconds=3600))
-    agent.until(lambda: restart_count(agent.pods().get("stubborn", {"status": {}})) > 0, "it is restarted", DEADLINE_S)
-    last = container_status(agent.pods()["stubborn"])["lastState"]["terminated"]
-    assert last["exitCode"] == 137
-    agent.remove("stubborn")
-    podman("kill", agent.eye.container("stubborn", "main").id)  # an hour is long
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize(
+    ("kind", "parameter", "type"),
+    [(kind, parameter, type) for kind in KINDS for parameter in NUMBERS for type in NUMBERS[parameter].types],
+)
+def test_each_number(agent: Agent, kind: str, parameter: str, type: str) -> None:
+    number, seen = NUMBERS[parameter], Seen(agent, kind, parameter, type)
+    agent.until(lambda: number.measure(seen) is not None, f"the {parameter} shows", DEADLINE_S)
+    measured = number.measure(seen)
+    assert measured is not None
+    assert measured >= number.value - number.rounding

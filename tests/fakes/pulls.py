@@ -6,29 +6,34 @@ from collections.abc import Callable
 
 from ipc.clock import Clock
 from ipc.messages import AbandonPull, CancelPull, PullEnded, PullImage, PullProgress, StartPull
+from ipc.registry_login import Pull
 from supervisor.dialogue import Send
 from supervisor.image_pulls import ImagePulls, PullLimits
 from supervisor.worker_pool import FIRST_POD_SLOT
 from workers.image_puller import ImagePuller
+from workers.image_rights import ImageRights
 from workers.pull_wishes import PullWishes
 from workers.runtime import Runtime
 
+EVERYBODY = ImageRights("")
 SERIAL = PullLimits(parallel=1, per_s=0, burst=1)
 
 
 class LocalPulls:
     """One pod worker's wishes, the master's arbiter, the node worker's puller."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, limits: PullLimits = SERIAL) -> None:
+    def __init__(
+        self, runtime: Runtime, clock: Clock, limits: PullLimits = SERIAL, rights: ImageRights = EVERYBODY
+    ) -> None:
         self._clock = clock
         self._wishes = PullWishes(self._to_master)
         self._arbiter = ImagePulls(limits)
         self._arbiter.node_up(0.0)
-        self._puller = ImagePuller(runtime, clock, self._from_node)
+        self._puller = ImagePuller(runtime, clock, rights, self._from_node)
 
-    async def pull(self, uid: str, reference: str, hear: Callable[[str], None]) -> PullEnded:
+    async def pull(self, uid: str, what: Pull, hear: Callable[[str], None]) -> PullEnded:
         """What an image manager is given."""
-        return await self._wishes.pull(uid, reference, hear)
+        return await self._wishes.pull(uid, what, hear)
 
     async def _to_master(self, wish: PullImage | AbandonPull) -> None:
         decide = self._arbiter.wanted if isinstance(wish, PullImage) else self._arbiter.abandoned
@@ -43,10 +48,10 @@ class LocalPulls:
     async def _carry_out(self, commands: list[Send]) -> None:
         for command in commands:
             match command.message:
-                case StartPull(reference=reference):
-                    await self._puller.start(reference)
-                case CancelPull(reference=reference):
-                    self._puller.cancel(reference)
+                case StartPull():
+                    await self._puller.start(command.message.pull)
+                case CancelPull():
+                    self._puller.cancel(command.message.pull)
                 case PullProgress():
                     self._wishes.progressed(command.message)
                 case PullEnded():

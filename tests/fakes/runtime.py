@@ -22,6 +22,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from ipc.clock import Clock
+from ipc.registry_login import RegistryLogin
 from workers import labels
 from workers.runtime import (
     CallCounts,
@@ -168,6 +169,8 @@ class FakePodman:
         self.containers: dict[str, FakeContainer] = {}
         self.images = {reference: _image(reference) for reference in images}
         self.registry = set(registry)
+        self.logins: dict[str, set[RegistryLogin]] = {}
+        """Images of the registry that are not for everybody, with the logins that get them."""
         self.pull_s = 0.0
         """How long a pull takes, in seconds; every PROGRESS_PERIOD_S it says something."""
         self.broken_off: list[str] = []
@@ -407,7 +410,9 @@ class FakePodman:
             os.close(pipe)
         container.pipes.clear()
 
-    def pull_image(self, reference: str) -> str:
+    def pull_image(self, reference: str, login: RegistryLogin | None = None) -> str:
+        if reference in self.logins and login not in self.logins[reference]:
+            _refuse(ErrorKind.PULL, f"reading manifest of {reference}: unauthorized: authentication required")
         if reference not in self.registry:
             _refuse(ErrorKind.PULL, f"reading manifest of {reference}: manifest unknown")
         self.images[reference] = _image(reference)
@@ -567,7 +572,7 @@ class FakeRuntime:
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
         return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
         hear(f"Trying to pull {reference}...")
         end = self.podman.clock.now().mono + self.podman.pull_s
         try:
@@ -577,7 +582,7 @@ class FakeRuntime:
         except asyncio.CancelledError:
             self.podman.broken_off.append(reference)
             raise
-        return await self._call("pull_image", lambda: self.podman.pull_image(reference))
+        return await self._call("pull_image", lambda: self.podman.pull_image(reference, login))
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
         container = await self._call("wait_exit", lambda: self.podman.containers.get(id))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from typing import Final
 
 from ipc.api import Container, Pod
 from ipc.hashing import hash_in
 from ipc.messages import PodChanged
 from ipc.probe_results import probes_of
-from ipc.restart_policy import container_should_restart, is_restartable_init
+from ipc.restart_policy import (
+    RESTART_ALL_CONTAINERS,
+    container_should_restart,
+    find_matching_restart_rule,
+    is_restartable_init,
+)
 from tests.fakes.runtime import FakeContainer
 from tests.sim.pods import ABSENT
 from tests.sim.probes import FLAKY, NEVER, health_of
@@ -16,8 +22,12 @@ from tests.sim.runtime import SimPodman, uid_of
 from tests.sim.watch import TERMINAL, attempt_of, every_status, name_of
 from workers import labels
 
-SLACK_S = 3.0
+SLACK_S: Final = 3.0
 """How late a container may be after its back-off has ended."""
+MAX_BACKOFF_S: Final = 40.0
+"""The longest there is here, in seconds."""
+READY_WITHIN_S: Final = 60.0
+"""How long the slowest probes take to call a well container ready, in seconds."""
 
 
 def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: float, *, edited: bool) -> Iterator[str]:
@@ -44,10 +54,11 @@ def complaints(pod: Pod, podman: SimPodman, told: PodChanged | None, now_wall: f
         elif name != "debug" and container.labels[labels.CONTAINER_HASH] != hash_in(pod.spec, wanted[name]):
             yield f"{name} runs as it was before an edit"
     yield from _missing(pod, podman, told, alive, now_wall)
-    yield from _readiness(pod, told)
+    long_alive = {name for name, container in alive.items() if now_wall - container.started_at > READY_WITHIN_S}
+    yield from _readiness(pod, told, long_alive)
 
 
-def _readiness(pod: Pod, told: PodChanged) -> Iterator[str]:
+def _readiness(pod: Pod, told: PodChanged, long_alive: Set[str]) -> Iterator[str]:
     """What a running container's probes find in quiet times is told."""
     statuses = {c.name: c for c in every_status(told)}
     for container in (*pod.spec.containers, *filter(is_restartable_init, pod.spec.init_containers)):
@@ -55,7 +66,8 @@ def _readiness(pod: Pod, told: PodChanged) -> Iterator[str]:
         if status is None or status.state.running is None:
             continue
         finds = {health_of(probe) for probe in probes_of(container).values()}
-        if FLAKY not in finds and NEVER not in finds and not status.ready:
+        is_well = FLAKY not in finds and NEVER not in finds
+        if is_well and not status.ready and container.name in long_alive:
             yield f"{container.name} is well and not ready"
         readiness = container.readiness_probe
         if readiness is not None and health_of(readiness) == NEVER and status.ready:
@@ -142,6 +154,12 @@ def _is_lost(pod: Pod, podman: SimPodman) -> bool:
     return pod.spec.restart_policy == "Never" or (done and policies == {"OnFailure"})
 
 
+def _asks_for_all(container: Container, ended: FakeContainer) -> bool:
+    """Its pod waits for the restart of all its containers; what it had to wait for itself is on no label then."""
+    rule = find_matching_restart_rule(container, ended.exit_code)
+    return rule is not None and rule.action == RESTART_ALL_CONTAINERS
+
+
 def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChanged, now_wall: float) -> str | None:
     """None when it rightly does not run now."""
     newest = _newest(podman.of_pod(pod.metadata.uid), container.name)
@@ -150,6 +168,8 @@ def _no_excuse(container: Container, pod: Pod, podman: SimPodman, told: PodChang
         return None
     if newest is not None and newest.state == "exited":
         backoff_s = float(newest.labels.get(labels.BACKOFF_S, "0"))
+        if _asks_for_all(container, newest):
+            backoff_s = MAX_BACKOFF_S
         if now_wall < newest.finished_at + backoff_s + SLACK_S:
             return None
         is_same = newest.labels[labels.CONTAINER_HASH] == hash_in(pod.spec, container)

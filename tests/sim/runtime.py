@@ -13,6 +13,7 @@ import msgspec
 
 from ipc.clock import Clock
 from ipc.messages import SyncPod
+from ipc.registry_login import RegistryLogin
 from tests.fakes.runtime import KILLED, FakeContainer, FakePodman, FakeRuntime, Flavour, Program
 from tests.sim.loop import NOBODY
 from workers import labels
@@ -265,13 +266,13 @@ class SimRuntime(FakeRuntime):
         super().__init__(podman, INSTANCE)
         self._caller = caller
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None]) -> str:
+    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
         fate = self.podman.pull_fate(reference)
         if fate is not None:
             hear(f"Trying to pull {reference}...")
             await asyncio.sleep(self.podman.rng.uniform(0.1, 10.0))
             raise RuntimeCallError(fate, "pull_image", "an injected failure of the registry")
-        return await super().pull_image(reference, hear)
+        return await super().pull_image(reference, hear, login)
 
     async def _call(self, verb: str, effect: Callable[[], T], cut_short: Callable[[], object] | None = None) -> T:
         podman = self.podman

@@ -24,7 +24,7 @@ from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings
 from tests.fakes.clock import SimClock
 from tests.sim.agent import SLOTS, Agent, Given
 from tests.sim.loop import NOBODY, run_alone
-from tests.sim.oracle import complaints
+from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
@@ -38,7 +38,6 @@ WALL: Final = 1_500_000_000.0
 until the clock jumps (`Simulation._collect_directories`)."""
 STEP_S: Final = 1.0
 """How often the slow checks look."""
-MAX_BACKOFF_S: Final = 40.0
 SETTLE_S: Final = 400.0
 """Within which a quiet host comes to what is wanted: the longest back-offs of images and containers, hooks that hang,
 grace periods, a resync."""

@@ -21,6 +21,7 @@ from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
 from tests.unit.workers.pods import IMAGE
 from workers import labels
 from workers.decision import ContainerStart
+from workers.image_rights import ImageRights
 from workers.images import ImageManager
 from workers.observe import container_state, pod_status
 from workers.pod_network import Dialer
@@ -69,7 +70,7 @@ class Host:
         runtime = self._new_runtime()
         self.context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, self.clock, LocalPulls(runtime, self.clock).pull),
+            images=ImageManager(runtime, self.clock, ImageRights(""), LocalPulls(runtime, self.clock).pull),
             clock=self.clock,
             limits=crash_loop_limits(300.0),
             instance=self._instance,

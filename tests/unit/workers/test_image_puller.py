@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from ipc.messages import PullEnded, PullProgress
+from ipc.registry_login import Pull, RegistryLogin
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
 from workers.image_puller import MAX_PULLS, PROGRESS_PERIOD_S, ImagePuller
+from workers.image_rights import ImageRights
 
 REMOTE = "quay.io/a/remote:1"
 OTHER = "quay.io/a/other:1"
@@ -14,12 +17,12 @@ OTHER = "quay.io/a/other:1"
 class Kit:
     """A puller on a fake Podman where a pull takes a minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, rights_dir: str = "") -> None:
         clock = SimClock()
         self.podman = FakePodman(clock, registry=[REMOTE, OTHER])
         self.podman.pull_s = 60.0
         self.runtime = FakeRuntime(self.podman, "one")
-        self.puller = ImagePuller(self.runtime, clock, self._send)
+        self.puller = ImagePuller(self.runtime, clock, ImageRights(rights_dir), self._send)
         self.said: list[PullProgress | PullEnded] = []
 
     async def _send(self, report: PullProgress | PullEnded) -> None:
@@ -32,9 +35,9 @@ class Kit:
 def test_pulls_run_beside_each_other_and_each_is_answered_once() -> None:
     async def main() -> None:
         kit = Kit()
-        await kit.puller.start(REMOTE)
+        await kit.puller.start(Pull(reference=REMOTE))
         await asyncio.sleep(10)
-        await kit.puller.start(OTHER)
+        await kit.puller.start(Pull(reference=OTHER))
         await asyncio.sleep(100)
         images = kit.podman.images
         assert kit.ends() == [PullEnded(reference=r, image_id=images[r].id, took_s=60.0) for r in (REMOTE, OTHER)]
@@ -45,7 +48,7 @@ def test_pulls_run_beside_each_other_and_each_is_answered_once() -> None:
 def test_progress_comes_in_measure() -> None:
     async def main() -> None:
         kit = Kit()
-        await kit.puller.start(REMOTE)
+        await kit.puller.start(Pull(reference=REMOTE))
         await asyncio.sleep(60)
         words = [report.words for report in kit.said if isinstance(report, PullProgress)]
         assert words[:2] == [f"Copying {REMOTE}, 60 s to go", f"Copying {REMOTE}, 50 s to go"]
@@ -57,14 +60,14 @@ def test_progress_comes_in_measure() -> None:
 def test_a_pull_that_is_cancelled_is_broken_off_and_answered() -> None:
     async def main() -> None:
         kit = Kit()
-        await kit.puller.start(REMOTE)
+        await kit.puller.start(Pull(reference=REMOTE))
         await asyncio.sleep(12)
-        kit.puller.cancel(REMOTE)
-        kit.puller.cancel(OTHER)
+        kit.puller.cancel(Pull(reference=REMOTE))
+        kit.puller.cancel(Pull(reference=OTHER))
         await asyncio.sleep(1)
         assert kit.podman.broken_off == [REMOTE]
         assert kit.ends() == [PullEnded(reference=REMOTE, error="Pull", message="broken off", took_s=12.0)]
-        await kit.puller.start(REMOTE)
+        await kit.puller.start(Pull(reference=REMOTE))
         await asyncio.sleep(61)
         assert [end.error for end in kit.ends()] == ["Pull", ""]
 
@@ -76,7 +79,7 @@ def test_an_error_is_told_with_its_kind() -> None:
         kit = Kit()
         kit.runtime.fail(1, Flavour.TIMED_OUT, "pull_image")
         for image in (REMOTE, "quay.io/a/nowhere:1"):
-            await kit.puller.start(image)
+            await kit.puller.start(Pull(reference=image))
             await asyncio.sleep(61)
         assert [(end.error, end.message) for end in kit.ends()] == [
             ("Timeout", "an injected timeout"),
@@ -90,11 +93,11 @@ def test_a_bug_is_an_answer_too() -> None:
     async def main() -> None:
         kit = Kit()
 
-        async def broken(reference: str, hear: object) -> str:
+        async def broken(reference: str, hear: object, login: object = None) -> str:
             raise ZeroDivisionError("a bug")
 
         kit.runtime.pull_image = broken  # type: ignore[method-assign]
-        await kit.puller.start(REMOTE)
+        await kit.puller.start(Pull(reference=REMOTE))
         await asyncio.sleep(1)
         assert [(end.error, end.message) for end in kit.ends()] == [("Internal", "ZeroDivisionError: a bug")]
 
@@ -105,9 +108,9 @@ def test_there_is_one_pull_per_image_and_there_are_not_too_many() -> None:
     async def main() -> None:
         kit = Kit()
         for n in range(MAX_PULLS):
-            await kit.puller.start(f"quay.io/a/{n}:1")
-        await kit.puller.start("quay.io/a/7:1")
-        await kit.puller.start(REMOTE)
+            await kit.puller.start(Pull(reference=f"quay.io/a/{n}:1"))
+        await kit.puller.start(Pull(reference="quay.io/a/7:1"))
+        await kit.puller.start(Pull(reference=REMOTE))
         assert [(end.reference, end.error) for end in kit.ends()] == [
             ("quay.io/a/7:1", "Internal"),
             (REMOTE, "Internal"),
@@ -116,5 +119,20 @@ def test_there_is_one_pull_per_image_and_there_are_not_too_many() -> None:
         await kit.puller.close()
         assert len(kit.podman.broken_off) == MAX_PULLS
         assert len(kit.ends()) == 2, "nobody is told at the end"
+
+    simulate(main)
+
+
+def test_each_login_is_tried_and_the_one_that_is_good_is_noted(tmp_path: Path) -> None:
+    async def main() -> None:
+        kit = Kit(str(tmp_path))
+        wrong, good = RegistryLogin(username="a", password="1"), RegistryLogin(username="b", password="2")
+        kit.podman.logins[REMOTE] = {good}
+        await kit.puller.start(Pull(reference=REMOTE, logins=(wrong, good)))
+        await kit.puller.start(Pull(reference=REMOTE, logins=(wrong,)))
+        await asyncio.sleep(121)
+        assert {end.logins: end.error for end in kit.ends()} == {(wrong,): "Pull", (wrong, good): ""}
+        rights, id = ImageRights(str(tmp_path)), kit.podman.images[REMOTE].id
+        assert [rights.allows(id, [login]) for login in (wrong, good)] == [False, True]
 
     simulate(main)

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
 from ipc.api.container import PullPolicy
+from ipc.registry_login import RegistryLogin
 from supervisor.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
+from workers.image_rights import ImageRights
 from workers.images import SEEN_FOR_S, ImageError, ImageManager, ImageReason
 from workers.pull_backoff import PullBackoff
 from workers.runtime import ErrorKind, RuntimeCallError
@@ -23,24 +26,40 @@ LOCAL = "localhost/built:latest"
 class Kit:
     """An image manager on a fake Podman, and the events it told."""
 
-    def __init__(self, latency_s: float = 0.0, limits: PullLimits = SERIAL) -> None:
+    def __init__(self, latency_s: float = 0.0, limits: PullLimits = SERIAL, rights_dir: str = "") -> None:
         self.clock = SimClock()
         self.podman = FakePodman(self.clock, images=[THERE, LOCAL], registry=[THERE, REMOTE])
         self.runtime = FakeRuntime(self.podman, "one", latency_s=latency_s)
-        self.images = ImageManager(self.runtime, self.clock, LocalPulls(self.runtime, self.clock, limits).pull)
+        self.rights = ImageRights(rights_dir)
+        self.images = ImageManager(
+            self.runtime, self.clock, self.rights, LocalPulls(self.runtime, self.clock, limits, self.rights).pull
+        )
         self.backoffs: dict[str, PullBackoff] = {}
         self.told: list[tuple[str, str, str]] = []
 
     async def tell(self, type: str, reason: str, message: str) -> None:
         self.told.append((type, reason, message))
 
-    async def ensure(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> str:
+    async def ensure(
+        self,
+        reference: str,
+        policy: PullPolicy = "IfNotPresent",
+        uid: str = "u1",
+        logins: tuple[RegistryLogin, ...] = (),
+    ) -> str:
         backoff = self.backoffs.setdefault(uid, PullBackoff(uid))
-        return (await self.images.ensure_image(backoff, reference, policy, self.tell)).id
+        ensure = self.images.ensure_image
+        return (await ensure(backoff, reference, policy, self.tell, lambda image: logins)).id
 
-    async def refused(self, reference: str, policy: PullPolicy = "IfNotPresent", uid: str = "u1") -> ImageError:
+    async def refused(
+        self,
+        reference: str,
+        policy: PullPolicy = "IfNotPresent",
+        uid: str = "u1",
+        logins: tuple[RegistryLogin, ...] = (),
+    ) -> ImageError:
         with pytest.raises(ImageError) as caught:
-            await self.ensure(reference, policy, uid)
+            await self.ensure(reference, policy, uid, logins)
         return caught.value
 
     def pulls(self) -> int:
@@ -48,6 +67,39 @@ class Kit:
 
     def reasons(self) -> list[str]:
         return [reason for _, reason, _ in self.told]
+
+
+def test_an_image_that_a_pods_login_has_pulled_is_for_pods_that_have_it_too(tmp_path: Path) -> None:
+    good, wrong = RegistryLogin(username="good", password="1"), RegistryLogin(username="wrong", password="2")
+
+    async def main() -> None:
+        kit = Kit(rights_dir=str(tmp_path))
+        kit.podman.logins[REMOTE] = {good}
+        await kit.ensure(REMOTE, uid="has", logins=(good,))
+        await kit.ensure(REMOTE, uid="has too", logins=(wrong, good))
+        assert kit.pulls() == 1
+        for logins in ((), (wrong,)):
+            assert (await kit.refused(REMOTE, uid=f"lacks {logins}", logins=logins)).reason == "ErrImagePull"
+            denied = await kit.refused(REMOTE, "Never", uid="never", logins=logins)
+            assert denied.reason == "ErrImageNeverPull"
+            assert "does not have the proper credentials" in denied.message
+        assert kit.pulls() == 3
+
+    simulate(main)
+
+
+def test_an_image_that_nobodys_login_has_pulled_is_everybodys(tmp_path: Path) -> None:
+    login = RegistryLogin(username="one", password="1")
+
+    async def main() -> None:
+        kit = Kit(rights_dir=str(tmp_path))
+        await kit.ensure(REMOTE, uid="with", logins=(login,))
+        await kit.ensure(REMOTE, uid="public")
+        await kit.ensure(REMOTE, uid="later")
+        await kit.ensure(THERE, uid="later", logins=(login,))
+        assert kit.pulls() == 2, "the second pull has shown that it is public; the third image was there before"
+
+    simulate(main)
 
 
 def test_the_image_of_a_container_that_is_there_needs_no_look() -> None:
@@ -352,7 +404,7 @@ def test_a_pull_without_news_is_told_about_too() -> None:
     async def main() -> None:
         kit = Kit()
 
-        async def one_blob(reference: str, hear: Callable[[str], None]) -> str:
+        async def one_blob(reference: str, hear: Callable[[str], None], login: object = None) -> str:
             hear("Copying blob")
             await asyncio.sleep(100)
             return kit.podman.pull_image(reference)

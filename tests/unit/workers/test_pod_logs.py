@@ -26,6 +26,14 @@ def test_the_newest_two_attempts_keep_their_files(tmp_path: Path) -> None:
     assert {entry.name for entry in (tmp_path / "main").iterdir()} == {"2.log", "2.start-error", "3.log", "notes.txt"}
 
 
+def test_an_attempt_whose_container_is_there_keeps_its_files(tmp_path: Path) -> None:
+    (tmp_path / "main").mkdir()
+    for name in ("0.log", "0.start-error", "1.log", "2.log"):
+        (tmp_path / "main" / name).touch()
+    pod_logs.prune(tmp_path, "main", newest_attempt=3, kept=2, there={0})
+    assert {entry.name for entry in (tmp_path / "main").iterdir()} == {"0.log", "0.start-error", "2.log"}
+
+
 @pytest.mark.parametrize(("max_dead", "left"), [(0, [3, 4]), (1, [3, 4]), (3, [1, 2, 3, 4]), (-1, [0, 1, 2, 3, 4])])
 def test_a_dead_container_that_is_kept_keeps_its_log(tmp_path: Path, max_dead: int, left: list[int]) -> None:
     (tmp_path / "main").mkdir()

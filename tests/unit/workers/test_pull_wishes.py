@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from ipc.messages import AbandonPull, PullEnded, PullImage, PullProgress
+from ipc.registry_login import Pull
 from tests.fakes.clock import simulate
 from workers.pull_wishes import PullWishes
 
@@ -21,7 +22,9 @@ class Kit:
         self.sent.append(f"{type(wish).__name__} {wish.uid}")
 
     def pull(self, uid: str, reference: str = IMAGE) -> asyncio.Task[PullEnded]:
-        return asyncio.create_task(self.wishes.pull(uid, reference, lambda words: self.heard.append(f"{uid} {words}")))
+        return asyncio.create_task(
+            self.wishes.pull(uid, Pull(reference=reference), lambda words: self.heard.append(f"{uid} {words}"))
+        )
 
 
 def test_everybody_who_waits_hears_and_is_answered() -> None:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from ipc.api import EphemeralContainer, ExecAction, Lifecycle, LifecycleHandler, Pod
+from ipc.api import (
+    EphemeralContainer,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+    LocalObjectReference,
+    ObjectMeta,
+    Pod,
+    Secret,
+)
+from ipc.config_objects import ConfigObjects
+from ipc.registry_login import RegistryLogin
 from ipc.runtime import ContainerState
 from tests.fakes.clock import simulate
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost
 from workers import labels
 from workers.images import SEEN_FOR_S
+from workers.pull_secrets import DOCKER_CONFIG_JSON
 from workers.runtime import SpecDict
 from workers.termination_message import termination_log
 
@@ -57,6 +71,27 @@ def test_a_container_of_any_kind_is_started_and_told_of(tmp_path: Path, name: st
             f"Created: Container created ({path})",
             f"Started: Container started ({path})",
         ]
+
+    on_host(tmp_path, scenario)
+
+
+def test_pull_secrets_that_cannot_be_used_are_told_of_and_the_others_are_used(tmp_path: Path) -> None:
+    login, image, type = RegistryLogin(username="tester", password="1"), "quay.io/a/private:1", DOCKER_CONFIG_JSON
+    logins = json.dumps({"auths": {"quay.io": {"auth": base64.b64encode(b"tester:1").decode()}}})
+    secrets = {
+        name: Secret(metadata=ObjectMeta(name=name), type=type, data={".dockerconfigjson": data.encode()})
+        for name, data in (("good", logins), ("broken", "{"))
+    }
+    names = tuple(LocalObjectReference(name=name) for name in ("good", "broken", "missing"))
+
+    async def scenario(host: FakeHost) -> None:
+        host.podman.registry.add(image)
+        host.podman.logins[image] = {login}
+        of = pod(container("main", image=image), image_pull_secrets=names)
+        await host.sync(of, objects=ConfigObjects(secrets=secrets))
+        assert "main" in host.running()
+        (told,) = (event for event in host.events if event.reason == "FailedToRetrieveImagePullSecret")
+        assert told.message.startswith("Unable to retrieve some image pull secrets (missing, broken); attempting")
 
     on_host(tmp_path, scenario)
 

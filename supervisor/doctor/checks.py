@@ -1,0 +1,187 @@
+"""The checks of a host: a table of pure functions, facts in, findings out.
+
+Numbers per pod are those of the smallest one: a sandbox and one container. Where Podman was not asked, its checks say
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeGuard
+
+from supervisor.doctor.findings import Finding, failed, ok, warning
+from supervisor.doctor.host import HostFacts, PodmanFacts
+from supervisor.settings import Settings
+
+OLDEST_PODMAN: Final = (4, 3)
+CONTAINERS_PER_POD: Final = 2
+"""With its infra container."""
+LOCKS_PER_POD: Final = 3
+"""Podman's: the pod, its infra container, its container."""
+PROCESSES_PER_POD: Final = 6
+"""Two containers' own, a conmon each, slirp4netns or pasta, and one that comes and goes."""
+USEFUL_IDS: Final = 65_536
+"""What images are made for: nobody is 65534."""
+LEAST_FREE_BYTES: Final = 1 << 30
+CONTROLLERS: Final = {
+    "cpu": "CPU requests and limits have no effect",
+    "memory": "memory limits have no effect, and nobody is killed for exceeding them",
+    "pids": "the number of processes is not limited",
+}
+
+Check = Callable[[HostFacts, Settings], Iterator[Finding]]
+
+
+def check_host(facts: HostFacts, settings: Settings) -> list[Finding]:
+    """All checks, in the order of the table."""
+    return [finding for check in CHECKS for finding in check(facts, settings)]
+
+
+def _podman(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    podman = facts.podman
+    if podman is None:
+        return
+    if podman.error:
+        yield failed("podman", podman.error, f"`{settings.podman.path} info` must work for {facts.user}")
+    elif _version(podman) < OLDEST_PODMAN:
+        yield failed("podman", f"version {podman.version} is older than 4.3")
+    elif not podman.rootless:
+        yield failed("podman", "it runs as root", "start the agent as an ordinary user")
+    else:
+        yield ok("podman", f"version {podman.version}, rootless")
+
+
+def _version(podman: PodmanFacts) -> tuple[int, ...]:
+    head = podman.version.split("-")[0].split(".")
+    return tuple(int(part) for part in head if part.isdigit())
+
+
+def _user_ids(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    subject = "subuid"
+    missing = {"newuidmap", "newgidmap"} - facts.programs
+    if missing:
+        yield failed(subject, f"there is no {' and no '.join(sorted(missing))}", "install uidmap")
+    if facts.sysctls.get("user/max_user_namespaces") == 0:
+        yield failed(subject, "user namespaces are switched off", "sysctl user.max_user_namespaces")
+    if not _is_known(facts.podman):
+        return
+    remedy = f"usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {facts.user}; podman system migrate"
+    if facts.podman.mapped_ids <= 1:
+        yield failed(subject, "containers have root and nobody else", remedy)
+    elif facts.podman.mapped_ids < USEFUL_IDS:
+        yield warning(subject, f"containers have {facts.podman.mapped_ids} user ids, images expect 65536", remedy)
+    else:
+        yield ok(subject, f"containers have {facts.podman.mapped_ids} user ids")
+
+
+def _storage(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if not _is_known(facts.podman):
+        return
+    driver = facts.podman.storage_driver
+    if driver == "vfs":
+        yield warning("storage", "vfs copies the whole image for each container", "driver = overlay in storage.conf")
+    elif not facts.podman.native_overlay:
+        yield warning("storage", f"{driver} goes through FUSE, which is slow", "Linux 5.13 has overlay without it")
+    else:
+        yield ok("storage", driver)
+
+
+def _disk(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    for setting, free in facts.free_bytes.items():
+        if free < LEAST_FREE_BYTES:
+            yield warning("disk", f"{free >> 20} MiB are left where {setting} lies")
+
+
+def _cgroups(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if not facts.unified_cgroups:
+        yield failed("cgroups", "cgroup v1: no limit of any kind works without root", "boot with cgroup v2")
+        return
+    missing = [name for name in CONTROLLERS if name not in facts.controllers]
+    remedy = "Delegate=cpu memory pids in user@.service" if facts.systemd else "delegate them to this user's cgroup"
+    for name in missing:
+        yield warning("cgroups", f"controller {name} is not delegated: {CONTROLLERS[name]}", remedy)
+    if not missing:
+        yield ok("cgroups", f"v2 with {', '.join(sorted(facts.controllers))}")
+
+
+def _locks(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    wanted = settings.max_pods * LOCKS_PER_POD
+    remedy = "num_locks in containers.conf, then `podman system renumber` while nothing runs"
+    used = facts.podman.locks if _is_known(facts.podman) else 0
+    if facts.num_locks - used < LOCKS_PER_POD:
+        yield failed("locks", f"{used} of Podman's {facts.num_locks} locks are in use: there is none for a pod", remedy)
+    elif facts.num_locks < wanted:
+        yield warning("locks", f"maxPods {settings.max_pods} need {wanted} locks, Podman has {facts.num_locks}", remedy)
+    else:
+        yield ok("locks", f"{facts.num_locks}, {used} in use")
+
+
+def _keyrings(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    """Our own service makes none, unless it is told to."""
+    maximum = facts.sysctls.get("kernel/keys/maxkeys")
+    wanted = settings.max_pods * CONTAINERS_PER_POD
+    is_ours = settings.podman.service == "own" and not settings.container_runtime_endpoint
+    if maximum is None or maximum >= wanted or (is_ours and not settings.podman.keyring):
+        return
+    remedy = "podman.service: own, or keyring = false in containers.conf, or sysctl kernel.keys.maxkeys"
+    yield warning("keyrings", f"after about {maximum} containers with a keyring each none starts", remedy)
+
+
+def _inotify(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    maximum = facts.sysctls.get("fs/inotify/max_user_instances")
+    wanted = settings.max_pods * CONTAINERS_PER_POD
+    if maximum is not None and maximum < wanted and "memory" in facts.controllers:
+        what = f"conmon needs one of {maximum} inotify instances for each container to notice that it ran out of memory"
+        yield warning("inotify", what, "sysctl fs.inotify.max_user_instances")
+
+
+def _processes(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    wanted = settings.max_pods * PROCESSES_PER_POD
+    for what, limit, remedy in (
+        ("processes of this user (RLIMIT_NPROC)", facts.max_processes, "limits.conf(5)"),
+        ("tasks of this session (pids.max)", facts.max_tasks, "TasksMax= of the user's slice"),
+    ):
+        if limit is not None and limit < wanted:
+            yield warning("processes", f"maxPods {settings.max_pods} need some {wanted}, {limit} {what}", remedy)
+
+
+def _programs(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if not {"crun", "runc"} & facts.programs:
+        yield failed("programs", "there is neither crun nor runc")
+    if not {"slirp4netns", "pasta"} & facts.programs:
+        yield failed("programs", "there is neither slirp4netns nor pasta: pods have no network")
+    if "nsenter" not in facts.programs:
+        yield warning("programs", "without nsenter each exec probe costs two more processes for seconds", "util-linux")
+
+
+def _linger(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if facts.systemd and not facts.lingers:
+        what = f"everything of {facts.user} ends with its last session, and nothing starts at boot"
+        yield warning("linger", what, f"loginctl enable-linger {facts.user}")
+
+
+def _memory_dir(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    if facts.memory_dir_type not in ("tmpfs", "ramfs"):
+        where = facts.memory_dir_type or "an unknown file system"
+        what = f"it lies on {where}, which is not memory: no Secret is mounted"
+        yield warning("memoryDir", what, "set memoryDir, or XDG_RUNTIME_DIR, to a tmpfs")
+
+
+def _is_known(podman: PodmanFacts | None) -> TypeGuard[PodmanFacts]:
+    return podman is not None and not podman.error
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    _podman,
+    _programs,
+    _user_ids,
+    _storage,
+    _disk,
+    _cgroups,
+    _locks,
+    _keyrings,
+    _inotify,
+    _processes,
+    _linger,
+    _memory_dir,
+)

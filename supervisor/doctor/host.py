@@ -1,0 +1,252 @@
+"""The facts about this host that pods depend on. Blocks: for a command, or a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import resource
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import psutil
+
+from supervisor.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
+from supervisor.settings import Settings
+
+PODMAN_DEADLINE_S: Final = 30.0
+"""Of one question to Podman, in seconds: it starts helpers to answer."""
+CONNECT_DEADLINE_S: Final = 1.0
+CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
+DEFAULT_NUM_LOCKS: Final = 2048
+"""containers.conf(5), num_locks."""
+SYSCTLS: Final = (
+    "kernel/keys/maxkeys",
+    "fs/inotify/max_user_instances",
+    "user/max_user_namespaces",
+    "net/ipv4/ip_unprivileged_port_start",
+)
+PROGRAMS: Final = ("crun", "runc", "nsenter", "slirp4netns", "pasta", "newuidmap", "newgidmap")
+
+
+class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What Podman says of itself; ``error`` when it says nothing."""
+
+    error: str = ""
+    version: str = ""
+    rootless: bool = True
+    mapped_ids: int = 0
+    """User ids of a container that exist on the host."""
+    storage_driver: str = ""
+    native_overlay: bool = True
+    cgroup_version: str = ""
+    cgroup_manager: str = ""
+    containers: int = 0
+    locks: int = 0
+    """In use: containers, pods and volumes."""
+    images: frozenset[str] = frozenset()
+    """Every name that is there."""
+
+
+class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers as the host has them; one that cannot be read is None."""
+
+    podman: PodmanFacts | None = None
+    """None: not asked."""
+    user: str = ""
+    num_locks: int = DEFAULT_NUM_LOCKS
+    sysctls: Mapping[str, int | None] = {}
+    controllers: frozenset[str] = frozenset()
+    """cgroup v2 controllers that this user may give to containers."""
+    unified_cgroups: bool = True
+    max_tasks: int | None = None
+    """The smallest pids.max on the way up from this process."""
+    max_processes: int | None = None
+    max_open_files: int | None = None
+    systemd: bool = False
+    lingers: bool = True
+    memory_dir_type: str = "tmpfs"
+    """File system of ``memoryDir``."""
+    free_bytes: Mapping[str, int] = {}
+    """By setting: what is left where it points."""
+    programs: frozenset[str] = frozenset()
+    listening: frozenset[tuple[str, int]] = frozenset()
+    """(protocol, port) that somebody holds on this host."""
+    agent_runs: bool = False
+    """Somebody answers on the admin socket."""
+
+
+def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) -> HostFacts:
+    """Everything that can be read; what cannot is left at its default."""
+    user = pwd.getpwuid(os.getuid()).pw_name
+    controllers, unified = _controllers()
+    return HostFacts(
+        podman=_ask_podman(settings.podman.path) if ask_podman else None,
+        user=user,
+        num_locks=_num_locks(environ, settings.podman.keyring),
+        sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
+        controllers=controllers,
+        unified_cgroups=unified,
+        max_tasks=_max_tasks(),
+        max_processes=_limit(resource.RLIMIT_NPROC),
+        max_open_files=_limit(resource.RLIMIT_NOFILE),
+        systemd=Path("/run/systemd/system").is_dir(),
+        lingers=(Path("/var/lib/systemd/linger") / user).exists(),
+        memory_dir_type=_file_system(settings.memory_dir),
+        free_bytes={name: _free(path) for name, path in (("stateDir", settings.state_dir),)},
+        programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
+        listening=_listening(),
+        agent_runs=_answers(settings.admin_socket),
+    )
+
+
+# --- the kernel --------------------------------------------------------------------------------------------------
+
+
+def _number(file: Path) -> int | None:
+    try:
+        return int(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _limit(which: int) -> int | None:
+    """The hard one, which we and our children can reach."""
+    hard = resource.getrlimit(which)[1]
+    return None if hard == resource.RLIM_INFINITY else hard
+
+
+def _own_cgroup() -> Path | None:
+    """Of cgroup v2."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):
+                return CGROUP_ROOT / line[3:].lstrip("/")
+    return None
+
+
+def _controllers() -> tuple[frozenset[str], bool]:
+    """What systemd has delegated to this user, or else what its own cgroup has; and whether cgroups are v2 at all."""
+    own = _own_cgroup()
+    for directory in (CGROUP_ROOT / f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service", own):
+        with contextlib.suppress(OSError, TypeError):
+            return frozenset((directory / "cgroup.controllers").read_text().split()), True  # type: ignore[operator]
+    return frozenset(), False
+
+
+def _max_tasks() -> int | None:
+    own, found = _own_cgroup(), []
+    while own is not None and own.is_relative_to(CGROUP_ROOT):
+        limit = _number(own / "pids.max")
+        found += [limit] if limit is not None else []
+        own = own.parent if own != CGROUP_ROOT else None
+    return min(found, default=None)
+
+
+def _file_system(path: Path) -> str:
+    """The type of the file system that a path lies on, or will lie on."""
+    mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
+    for directory in (path, *path.parents):
+        if directory in mounts:
+            return mounts[directory]
+    return ""
+
+
+def _free(path: Path) -> int:
+    for directory in (path, *path.parents):
+        with contextlib.suppress(OSError):
+            return psutil.disk_usage(str(directory)).free
+    return 0
+
+
+def _listening() -> frozenset[tuple[str, int]]:
+    """Without asking whose they are, which needs no rights."""
+    found: set[tuple[str, int]] = set()
+    with contextlib.suppress(OSError, psutil.Error):
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr:
+                found.add(("TCP", connection.laddr.port))
+        for connection in psutil.net_connections("udp"):
+            if connection.laddr:
+                found.add(("UDP", connection.laddr.port))
+    return frozenset(found)
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(CONNECT_DEADLINE_S)
+        return client.connect_ex(str(path)) == 0
+
+
+def _search_path(environ: Mapping[str, str]) -> str:
+    """Administrators' programs are not on every user's PATH."""
+    return f"{environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+
+
+# --- Podman ------------------------------------------------------------------------------------------------------
+
+
+def _num_locks(environ: Mapping[str, str], keyring: bool) -> int:
+    try:
+        engine = merged_conf(read_files(conf_files(environ)), keyring).get("engine", {})
+    except (BrokenContainersConf, OSError):
+        return DEFAULT_NUM_LOCKS
+    number = engine.get("num_locks", DEFAULT_NUM_LOCKS)
+    return number if isinstance(number, int) else DEFAULT_NUM_LOCKS
+
+
+def _ask_podman(program: str) -> PodmanFacts:
+    try:
+        info = _json(program, "info", "--format", "json")
+        images = _json(program, "images", "--format", "json")
+        others = sum(len(_lines(program, kind, "ls", "-q")) for kind in ("pod", "volume"))
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return PodmanFacts(error=_words(error))
+    return _facts(info, images, others)
+
+
+def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> PodmanFacts:
+    host, store = info["host"], info["store"]
+    containers = store["containerStore"]["number"]
+    return PodmanFacts(
+        version=info["version"]["Version"],
+        rootless=host["security"]["rootless"],
+        mapped_ids=sum(mapping["size"] for mapping in host["idMappings"]["uidmap"] or ()),
+        storage_driver=store["graphDriverName"],
+        native_overlay=store.get("graphStatus", {}).get("Native Overlay Diff", "true") == "true",
+        cgroup_version=host["cgroupVersion"],
+        cgroup_manager=host["cgroupManager"],
+        containers=containers,
+        locks=containers + others,
+        images=frozenset(name for image in images for name in image.get("Names") or ()),
+    )
+
+
+def _json(*argv: str) -> Any:
+    return json.loads(_run(argv))
+
+
+def _lines(*argv: str) -> list[str]:
+    return _run(argv).splitlines()
+
+
+def _run(argv: Sequence[str]) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PODMAN_DEADLINE_S, check=False)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no words"]
+        raise ValueError(f"{' '.join(argv[:2])}: exit code {done.returncode}: {last[0]}")
+    return done.stdout
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"{error.cmd[0]} has not answered within {error.timeout:g} s"
+    if isinstance(error, OSError):
+        return f"cannot run Podman: {error.strerror or error}"
+    return str(error)

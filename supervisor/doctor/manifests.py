@@ -1,0 +1,82 @@
+"""What is wrong with the manifests, for this host: read once, as the agent reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from ipc.api import Pod, image_pull_policy
+from ipc.clock import Clock
+from supervisor.admission import Admitted, HostPort, admit, host_ports
+from supervisor.doctor.findings import Finding, failed, ok, warning
+from supervisor.doctor.host import HostFacts
+from supervisor.settings import Settings
+from supervisor.sources.directory import ManifestReader, list_manifests
+from supervisor.sources.identity import Origin
+from supervisor.sources.merge import PodConfig
+from supervisor.sources.types import FILE_SOURCE, ManifestError, pod_key
+
+FIRST_PORT: Final = "net/ipv4/ip_unprivileged_port_start"
+LOCAL_REGISTRY: Final = "localhost/"
+
+
+def read_manifests(settings: Settings, clock: Clock) -> tuple[tuple[Pod, ...], tuple[ManifestError, ...]]:
+    """The pods that would be supervised, and what is wrong. Blocks."""
+    origin = Origin(instance=settings.instance_name, node_name=settings.node_name, source=FILE_SOURCE)
+    reader = ManifestReader(settings.static_pod_path, origin, settings.max_manifest_bytes)
+    snapshot = reader.read(list_manifests(settings.static_pod_path))
+    config = PodConfig((FILE_SOURCE,))
+    config.merge(snapshot, clock.now())
+    return tuple(item.pod for item in config.desired()), (*snapshot.errors, *config.conflicts())
+
+
+def check_manifests(
+    pods: Sequence[Pod], errors: Iterable[ManifestError], facts: HostFacts, settings: Settings
+) -> list[Finding]:
+    """For each pod what the host and the pods before it leave of it."""
+    if not settings.static_pod_path.exists():
+        return [warning("manifests", f"{settings.static_pod_path} does not exist yet")]
+    wrong = [failed("manifest", str(error)) for error in errors]
+    found = [finding for number, pod in enumerate(pods) for finding in _check_pod(pod, pods[:number], facts, settings)]
+    return [*wrong, *found] or [ok("manifests", f"{len(pods)} pods in {settings.static_pod_path}")]
+
+
+def _check_pod(pod: Pod, before: Sequence[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    subject = f"pod {'/'.join(pod_key(pod))}"
+    verdict = admit(pod, before, settings, lowest_port=0)  # which ports are root's is told below, with what helps
+    if isinstance(verdict, Admitted):
+        yield from (warning(subject, text) for text in verdict.warnings)
+    else:
+        yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")
+    for port in host_ports(pod):
+        yield from _port(subject, port, facts)
+    yield from _images(subject, pod, facts)
+
+
+def _port(subject: str, port: HostPort, facts: HostFacts) -> Iterator[Finding]:
+    """While an agent runs, its own pods hold their ports."""
+    first = facts.sysctls.get(FIRST_PORT)
+    if first is not None and port.port < first:
+        yield failed(subject, f"port {port} is for root: others begin at {first}", f"sysctl {FIRST_PORT}")
+    elif not facts.agent_runs and (port.protocol, port.port) in facts.listening:
+        yield failed(subject, f"port {port} is held by another program")
+
+
+def _images(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:
+    """Those that nobody can fetch. What a registry has is told by the pull."""
+    if facts.podman is None or facts.podman.error:
+        return
+    for container in (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers):
+        policy = container.image_pull_policy or image_pull_policy(container.image)
+        is_there = any(name in facts.podman.images for name in _names(container.image))
+        if is_there or not (policy == "Never" or container.image.startswith(LOCAL_REGISTRY)):
+            continue
+        why = "imagePullPolicy is Never" if policy == "Never" else "no registry has it"
+        yield failed(subject, f"image {container.image} of {container.name} is not there, and {why}")
+
+
+def _names(image: str) -> Iterator[str]:
+    """As Podman may list it."""
+    last = image.rpartition("/")[2]
+    tagged = image if ":" in last or "@" in image else f"{image}:latest"
+    yield from (tagged, f"docker.io/{tagged}", f"docker.io/library/{tagged}", f"{LOCAL_REGISTRY}{tagged}")

@@ -1,0 +1,71 @@
+"""Who may use an image that is on the node because a pod's Secret has pulled it: pods that have such a login, too.
+
+Mirrors the image pull manager (pkg/kubelet/images/pullmanager) with its default policy, NeverVerifyPreloadedImages: an
+image without a record, pulled by somebody else or with the logins of the agent's user, is everybody's. One file per
+image below ``<stateDir>/pulled-images``, with fingerprints of logins, never with logins. A pod without one that is
+good has to pull, which asks the registry.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.registry_login import RegistryLogin
+from workers.pod_dirs import ensure_directory
+
+MAX_FINGERPRINTS: Final = 1_000
+"""Logins that are remembered of one image; of more, the newest."""
+_IMAGE_ID: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+class _Record(msgspec.Struct, frozen=True):
+    fingerprints: tuple[str, ...] = ()
+
+
+class ImageRights:
+    """The records. A record that cannot be read gives no right to anybody: pulling makes it anew."""
+
+    def __init__(self, directory: str) -> None:
+        """An empty ``directory``: nothing is recorded, and everybody may use everything."""
+        self._directory = directory
+
+    def allows(self, image_id: str, logins: Iterable[RegistryLogin]) -> bool:
+        """Whether a pod with these logins may use that image without asking its registry."""
+        record = self._read(image_id)
+        return record is None or any(login.fingerprint() in record.fingerprints for login in logins)
+
+    def grant(self, image_id: str, login: RegistryLogin | None) -> None:
+        """The image was pulled with that login just now; without one it is everybody's. Raises OSError."""
+        file = self._file(image_id)
+        if file is None:
+            return
+        if login is None:
+            file.unlink(missing_ok=True)
+            return
+        known = self._read(image_id) or _Record()
+        mine = login.fingerprint()
+        kept = (*(other for other in known.fingerprints if other != mine), mine)[-MAX_FINGERPRINTS:]
+        ensure_directory(file.parent)
+        new = file.with_suffix(".new")
+        new.write_bytes(msgspec.json.encode(_Record(kept)))
+        new.replace(file)
+
+    def _read(self, image_id: str) -> _Record | None:
+        file = self._file(image_id)
+        if file is None:
+            return None
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=_Record)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError):
+            return _Record()
+
+    def _file(self, image_id: str) -> Path | None:
+        found = _IMAGE_ID.fullmatch(image_id)
+        return Path(self._directory) / found[1] if self._directory and found else None
