@@ -44,7 +44,8 @@ async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
     run.found(actions.reason)
     # 2. Stop the whole pod, or those containers that are in the way.
     await _kill(run, pod, status, actions)
-    await end_strays(run, _ended(status, actions))
+    ended = _ended(status, actions)
+    await end_strays(run, ended, [container for container in status.containers if container not in ended])
     # 3. Take away what has to begin as if it had never run.
     await _reset(run, actions)
     # 4. Prune dead init containers.
