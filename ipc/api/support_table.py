@@ -131,7 +131,12 @@ POD_ROWS: Final = (
         "the host's processes are seen; only those of this user, as it may, can be reached",
         tests=("e2e/test_namespaces.py::test_the_hosts_processes",),
     ),
-    FieldSupport("spec.hostIPC", _YES, tests=("e2e/test_namespaces.py::test_the_hosts_ipc",)),
+    FieldSupport(
+        "spec.hostIPC",
+        _NOTE,
+        "needs /dev/mqueue on the host, which distributions mount",
+        tests=("e2e/test_namespaces.py::test_the_hosts_ipc",),
+    ),
     FieldSupport(
         "spec.shareProcessNamespace",
         _YES,
