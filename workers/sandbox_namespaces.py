@@ -50,9 +50,9 @@ def container_namespaces(pod: Pod, target_pid: int) -> dict[str, Any]:
     return namespaces
 
 
-def leaves_processes(pod: Pod) -> bool:
-    """Whether its containers' first processes are not the first ones of their PID namespaces."""
-    return pod.spec.host_pid or bool(pod.spec.share_process_namespace)
+def leaves_processes(pod: Pod, target_pid: int = 0) -> bool:
+    """Whether a container's first process is not the first one of its PID namespace. ``target_pid`` as above."""
+    return pod.spec.host_pid or bool(pod.spec.share_process_namespace) or target_pid > 0
 
 
 def _shared(pod: Pod) -> list[str]:

@@ -173,13 +173,13 @@ def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> 
         labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,
         labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
         **_pre_stop_label(container),
-        **({labels.LEAVES_PROCESSES: "true"} if leaves_processes(pod) else {}),
+        **({labels.LEAVES_PROCESSES: "true"} if leaves_processes(pod, place.target_pid) else {}),
     }
 
 
 def _mark(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
     """By which its processes are known when it has ended."""
-    if not leaves_processes(pod):
+    if not leaves_processes(pod, place.target_pid):
         return {}
     return {"r_limits": [container_mark(pod.metadata.uid, container.name, place.attempt).rlimit()]}
 
