@@ -45,6 +45,10 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The same for what must not reach a disk, on a file system that is memory."""
     node: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
+    seccomp_default: bool = True
+    """Whether a container that chooses no seccomp profile runs under Podman's."""
+    seccomp_dir: str = ""
+    """Where the profiles of type Localhost lie."""
     runtime_request_timeout_s: float = 120.0
     image_pull_timeout_s: float = 1800.0
     max_mutations: int = 4
@@ -55,6 +59,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     quiet_relist_period_s: float = 300.0
     """While relists find nothing that was not known already."""
     heartbeat_period_s: float = 2.0
+    idle_timeout_s: float = 120.0
+    """Children that are there on demand leave when nobody has asked anything of them for so long."""
     max_container_restart_period_s: float = 300.0
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
@@ -87,3 +93,6 @@ EXIT_BOOT_ERROR = 3
 """Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (as gunicorn)."""
 EXIT_BEGIN_ANEW = 4
 """Exit code of a child that has left because only a new process can do what is wanted of it: no death."""
+EXIT_IDLE = 5
+"""Exit code of a child that has left because nobody has asked anything of it for long: no death, if it was declared as
+one that is there on demand."""

@@ -17,12 +17,36 @@ class ObjectKind(enum.StrEnum):
     CONFIG_MAP = "ConfigMap"
     SECRET = "Secret"
 
+    @property
+    def plural(self) -> str:
+        """As it stands in URLs."""
+        return f"{self.lower()}s"
 
-class ObjectRef(msgspec.Struct, frozen=True):
+
+class ObjectRef(msgspec.Struct, frozen=True, order=True):
     """Which object of a pod's namespace is meant."""
 
     kind: ObjectKind
     name: str
+
+
+class ObjectKey(msgspec.Struct, frozen=True, order=True):
+    """Which object is meant, of any namespace."""
+
+    kind: ObjectKind
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+ConfigObject = ConfigMap | Secret
+
+
+def object_key(found: ConfigObject) -> ObjectKey:
+    """Of an object whose namespace is filled in."""
+    return ObjectKey(ObjectKind(found.kind), found.metadata.namespace, found.metadata.name)
 
 
 class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,6 +54,14 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    unknown: frozenset[ObjectRef] = frozenset()
+    """Those of which nothing is known now, not even that they do not exist: their source was not read yet, or their
+    file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. What was
+    made of them stays as it is, and who needs one waits for it, also where it is optional."""
+
+    def is_unknown(self, kind: ObjectKind, name: str) -> bool:
+        """Whether nothing must be concluded from its absence here."""
+        return ObjectRef(kind, name) in self.unknown
 
 
 def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:

@@ -15,6 +15,7 @@ import msgspec
 from ipc.api import Container, Pod, PodSpec
 from ipc.pod_containers import ContainerKind, find_container
 from ipc.restart_policy import is_restartable_init
+from ipc.user_namespaces import has_own_ids, ids_of_pod
 
 HASH_CHARS: Final = 16
 """Length of a hash, in hexadecimal digits (64 bits)."""
@@ -56,23 +57,54 @@ SANDBOX_FIELDS: Final = frozenset(
     }
 )
 """JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
-regular containers. Nothing else of a container is, so none of any kind re-creates the sandbox. Host aliases are not:
-the hosts file is written anew while containers run."""
+regular containers; and how many ids a pod has that has its own. Nothing else of a container is, so none of any kind
+re-creates the sandbox. Host aliases are not: the hosts file is written anew while containers run."""
 _SAME_AS_ABSENT: Final = {"dnsPolicy": "ClusterFirst", "shareProcessNamespace": False, "setHostnameAsFQDN": False}
 """Values that ask for what no value asks for."""
+POD_SECURITY_FIELDS: Final = frozenset(
+    {
+        "runAsUser",
+        "runAsGroup",
+        "runAsNonRoot",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+        "fsGroup",
+        "seccompProfile",
+        "appArmorProfile",
+        "seLinuxOptions",
+    }
+)
+"""JSON names of the fields of a pod's security context that its containers are made with, as far as they do not have
+their own."""
+
+SANDBOX_SECURITY_FIELDS: Final = frozenset({"sysctls"})
+"""The same of the pod's security context."""
 
 
 def container_hash(container: Container, kind: ContainerKind) -> str:
     """Equal for two definitions exactly when one container can serve both: not as an init container, which has to
     come to its end, and as one that runs beside the others."""
-    covered = {key: value for key, value in _json(container).items() if key in CONTAINER_FIELDS}
-    return _hash(covered | _role(container, kind))
+    return _hash(_covered(container) | _role(container, kind))
 
 
 def hash_in(spec: PodSpec, container: Container) -> str:
-    """`container_hash` of a container of that pod."""
+    """The same with what the container has from its pod; equal to `container_hash` where that is nothing."""
     found = find_container(spec, container.name)
-    return container_hash(container, found.kind if found is not None else ContainerKind.REGULAR)
+    kind = found.kind if found is not None else ContainerKind.REGULAR
+    shared = _pod_security(spec, POD_SECURITY_FIELDS)
+    if not shared:
+        return container_hash(container, kind)
+    own = _covered(container)
+    return _hash(own | {"securityContext": shared | own.get("securityContext", {})} | _role(container, kind))
+
+
+def _covered(container: Container) -> dict[str, Any]:
+    return {key: value for key, value in _json(container).items() if key in CONTAINER_FIELDS}
+
+
+def _pod_security(spec: PodSpec, fields: frozenset[str]) -> dict[str, Any]:
+    context = _json(spec.security_context) if spec.security_context is not None else {}
+    return {key: value for key, value in context.items() if key in fields}
 
 
 def _role(container: Container, kind: ContainerKind) -> dict[str, str]:
@@ -85,6 +117,8 @@ def sandbox_hash(pod: Pod) -> str:
     """Equal for two pods exactly when one sandbox can serve both."""
     spec = _json(pod.spec)
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and _SAME_AS_ABSENT.get(key) != value}
+    covered["securityContext"] = _pod_security(pod.spec, SANDBOX_SECURITY_FIELDS)
+    covered |= {"ids": ids_of_pod(pod.spec)} if has_own_ids(pod.spec) else {}
     covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
     return _hash(covered)
 

@@ -1,4 +1,4 @@
-"""Which of a sandbox's addresses are the pod's. Pure."""
+"""Which of a sandbox's addresses are the pod's, and in what order. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import ipaddress
 from collections.abc import Iterable
 
 
-def sort_pod_ips(node_ip: str, addresses: Iterable[str]) -> tuple[str, ...]:
-    """At most one of each family, the node's family first (pkg/kubelet/kubelet_pods.go, sortPodIPs).
+def sort_pod_ips(ips: Iterable[str], node_ip: str = "") -> tuple[str, ...]:
+    """The first one of each address family, that of the node's address first, IPv4 when the node's is not known.
 
-    Without a node's address that is IPv4. What is no address at all is left out.
+    Source: sortPodIPs (pkg/kubelet/kubelet_pods.go). What is no address does not count.
     """
-    families = (6, 4) if _version(node_ip) == 6 else (4, 6)
-    known = tuple(addresses)
-    first = (next((address for address in known if _version(address) == family), "") for family in families)
-    return tuple(address for address in first if address)
+    primary = _family(node_ip) or 4
+    by_family: dict[int, str] = {}
+    for ip in ips:
+        by_family.setdefault(_family(ip), ip)
+    return tuple(by_family[family] for family in (primary, 10 - primary) if family in by_family)
 
 
-def _version(address: str) -> int:
-    """4 or 6; 0 for no address."""
+def _family(ip: str) -> int:
+    """4 or 6; 0 for what is no address."""
     try:
-        return ipaddress.ip_address(address).version
+        return ipaddress.ip_address(ip).version
     except ValueError:
         return 0

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import LifecycleHandler
+from ipc.api import LifecycleHandler, LinuxContainerUser
 
 CONTAINER_STATUS_UNKNOWN: Final = "ContainerStatusUnknown"
 """Reason of an end that nobody saw (pkg/kubelet/container/helpers.go and kubelet_pods.go)."""
@@ -75,6 +75,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """Pid of its first process in the host's pid namespace; 0 when not running."""
     leaves_processes: bool = False
     """The end of its first process does not end the others, for want of a PID namespace of its own. From its label."""
+    user: LinuxContainerUser | None = None
+    """As whom that was begun."""
 
 
 class SandboxStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,12 +7,13 @@ from typing import Any, Protocol, assert_never
 
 import msgspec
 
-from ipc.messages import ApplyManifests, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.config_objects import ObjectKey
+from ipc.messages import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
 from supervisor.crew import Crew
 from supervisor.desired import Desired
 from supervisor.worker_pool import API_SLOT
 
-AdminRequest = ApplyManifests | DeletePod | RestartWorker | StopAgent
+AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
 
 
 class Agent(Protocol):
@@ -46,6 +47,8 @@ class AdminRequests:
                 self._spawn(self._apply(request))
             case DeletePod():
                 self._spawn(self._delete(request))
+            case DeleteObject():
+                self._spawn(self._delete_object(request))
             case RestartWorker():
                 self._restart_worker(request)
             case StopAgent():
@@ -63,13 +66,17 @@ class AdminRequests:
         reply = await self._desired.delete(namespace, name, request.grace_period_s, going_down=going_down)
         self._answer(request, reply)
 
+    async def _delete_object(self, request: DeleteObject) -> None:
+        key = ObjectKey(request.kind, request.namespace, request.name)
+        self._answer(request, await self._desired.delete_object(key))
+
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""
         name, slot = request.name, self._crew.slot_named(request.name)
         if slot is None:
             message = f'workers "{name}" not found'
             self._answer(request, Reply(request_id=0, code=404, reason="NotFound", message=message))
-        elif not self._crew.is_running(slot):
+        elif not self._crew.can_restart(slot):
             message = f'workers "{name}" does not run just now: it is about to begin anew'
             self._answer(request, Reply(request_id=0, code=409, reason="Conflict", message=message))
         else:

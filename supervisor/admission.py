@@ -14,16 +14,19 @@ from typing import Final
 import msgspec
 
 from ipc.api import Pod, Support, unsupported_fields
+from ipc.node_resources import NodeResources
+from ipc.pod_requests import COMPUTE, EPHEMERAL_STORAGE, amount, pod_requests
+from supervisor.apparmor import APPARMOR, apparmor_problem
 from supervisor.settings import Settings
 from supervisor.sources.types import pod_key
+from supervisor.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 
+UNKNOWN_NODE: Final = NodeResources()
 HOST_OS: Final = "linux"
 OS_LABEL: Final = "kubernetes.io/os"
 ANY_ADDRESS: Final = "0.0.0.0"
 HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
 """Reason of our own: the kubelet may publish every port."""
-LOWEST_PORT: Final = 1024
-"""Kernel's default of net.ipv4.ip_unprivileged_port_start."""
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -55,21 +58,18 @@ class HostPort(msgspec.Struct, frozen=True):
         return f"{self.ip}:{self.port}/{self.protocol}"
 
 
-Check = Callable[[Pod, Sequence[Pod], Settings], Rejected | None]
+Check = Callable[[Pod, Sequence[Pod], Settings, NodeResources], Rejected | None]
 
 
 def admit(
-    pod: Pod, active_pods: Iterable[Pod], settings: Settings, lowest_port: int = LOWEST_PORT
+    pod: Pod, active_pods: Iterable[Pod], settings: Settings, node: NodeResources = UNKNOWN_NODE
 ) -> Admitted | Rejected:
-    """Decide on one pod, given the other active pods (admitted and not terminated; the pod itself is passed over).
-
-    ``lowest_port`` is the first one of the host that its users may give.
-    """
+    """Decide on one pod, given the other active pods (admitted and not terminated; the pod itself is passed over)."""
     others = [other for other in active_pods if other.metadata.uid != pod.metadata.uid]
     for check in _CHECKS:
-        if rejected := check(pod, others, settings):
+        if rejected := check(pod, others, settings, node):
             return rejected
-    return _forbidden_ports(pod, lowest_port) or Admitted(_warnings(pod))
+    return _forbidden_ports(pod, node.unprivileged_port_start) or Admitted((*_warnings(pod), *_unenforced(pod, node)))
 
 
 def host_ports(pod: Pod) -> Iterator[HostPort]:
@@ -81,28 +81,28 @@ def host_ports(pod: Pod) -> Iterator[HostPort]:
                 yield HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
 
 
-def _os_label(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+def _os_label(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
     if pod.metadata.labels.get(OS_LABEL, HOST_OS) == HOST_OS:
         return None
     message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
     return Rejected("PodOSSelectorNodeLabelDoesNotMatch", message)
 
 
-def _number_of_pods(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+def _number_of_pods(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
     if len(others) < settings.max_pods:
         return None
     numbers = f"requested: 1, used: {len(others)}, capacity: {settings.max_pods}"
     return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
 
 
-def _node_name(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+def _node_name(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
     if pod.spec.node_name in ("", settings.node_name):
         return None
     what = f"this is {settings.node_name}, spec.nodeName is {pod.spec.node_name}"
     return _predicate_failed("NodeName", f"node(s) didn't match the requested node name ({what})")
 
 
-def _ports(pod: Pod, others: Sequence[Pod], settings: Settings) -> Rejected | None:
+def _ports(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
     wanted = tuple(host_ports(pod))
     taken = ((other, port) for other in others for port in host_ports(other)) if wanted else ()
     for other, port in taken:
@@ -124,13 +124,64 @@ def _forbidden_ports(pod: Pod, lowest_port: int) -> Rejected | None:
     return None
 
 
+def _sysctls(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+    message = forbidden_sysctl(pod, settings.allowed_unsafe_sysctls)
+    return Rejected(SYSCTL_FORBIDDEN, message) if message else None
+
+
+def _apparmor(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+    message = apparmor_problem(pod)
+    return Rejected(APPARMOR, message) if message else None
+
+
 def _warnings(pod: Pod) -> tuple[str, ...]:
     findings = unsupported_fields(pod)
     return tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
+
+
+def _resources(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+    """noderesources.Fits, and InsufficientResourceError's words."""
+    capacity = allocatable(node)
+    for resource, asked in pod_requests(pod).items():
+        used = sum(pod_requests(other).get(resource, 0) for other in others)
+        room = capacity.get(resource, 0)
+        if capacity and used + asked > room:
+            numbers = f"requested: {asked}, used: {used}, capacity: {room}"
+            return Rejected(f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {numbers}")
+    return None
+
+
+def allocatable(node: NodeResources) -> dict[str, int]:
+    """In the units of `ipc.pod_requests`; empty for a node of which nothing is known."""
+    return {name: amount(node.allocatable, name) for name in COMPUTE} if node.allocatable else {}
+
+
+def _unenforced(pod: Pod, node: NodeResources) -> tuple[str, ...]:
+    """What is set for a controller that this user does not have: it has no effect."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    asked = [container.resources for container in containers]
+    asked += [pod.spec.resources] if pod.spec.resources is not None else []
+    named = {name for each in asked for name in each.limits} | {"cpu" for each in asked if "cpu" in each.requests}
+    idle = [name for name in ("cpu", "memory") if name in named - node.controllers and node.allocatable]
+    told = []
+    if idle:
+        what = " and ".join(idle)
+        told.append(f"resources: {what}: not enforced, no such cgroup controller is delegated to this user")
+    if EPHEMERAL_STORAGE in named:
+        told.append(f"resources: the limit of {EPHEMERAL_STORAGE} is not enforced: no pod is evicted for its files")
+    return tuple(told)
 
 
 def _predicate_failed(predicate: str, why: str) -> Rejected:
     return Rejected(predicate, f"Predicate {predicate} failed: {why}")
 
 
-_CHECKS: Final[tuple[Check, ...]] = (_os_label, _number_of_pods, _node_name, _ports)
+_CHECKS: Final[tuple[Check, ...]] = (
+    _sysctls,
+    _os_label,
+    _number_of_pods,
+    _resources,
+    _node_name,
+    _ports,
+    _apparmor,
+)

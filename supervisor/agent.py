@@ -14,6 +14,7 @@ from ipc import logs
 from ipc.board import Board
 from ipc.boot import Role, WorkerMain
 from ipc.call_slots import CallSlots
+from ipc.core_dumps import forbid_core_dumps
 from ipc.prctl import set_process_name
 from supervisor import admin_socket, directory_owner, instance_lock
 from supervisor.master import SPARE_ROWS, Master
@@ -54,6 +55,7 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     zygote, zygote_pid = start_zygote(board, worker_main, sockets, call_slots)
     call_slots.close()
     set_process_name("rootlet-master")
+    forbid_core_dumps()
     try:
         master = Master(settings, config_path, board, zygote, listening, service)
         return uvloop.run(master.run())
@@ -67,7 +69,7 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
 
 def claim_directories(settings: Settings) -> None:
     """Raises DirectoryTaken. A disk that takes no mark keeps nobody from looking after pods that run."""
-    for directory in (settings.state_dir, settings.pod_logs_dir):
+    for directory in (settings.state_dir, settings.pod_logs_dir, settings.memory_dir):
         try:
             directory_owner.claim(directory, settings.instance_name)
         except OSError as error:

@@ -12,8 +12,8 @@ def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
     """Every child of the agent, as declared."""
     specs = [
         ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"),
-        ChildSpec(API_SLOT, Role.API_SERVER, "api"),
-        ChildSpec(DIALER_SLOT, Role.DIALER, "dialer"),
+        ChildSpec(API_SLOT, Role.API_SERVER, "api", on_demand=True),
+        ChildSpec(DIALER_SLOT, Role.DIALER, "dialer", on_demand=True),
     ]
     if service.argv:
         specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))

@@ -52,6 +52,8 @@ class Listener(Protocol):
 
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None: ...
 
+    def on_demand(self, slot: int) -> None: ...
+
 
 class Children:
     """Spawns, signals, sends; reports what comes back to its listener."""
@@ -97,6 +99,12 @@ class Children:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def await_demand(self, slot: int, role: Role) -> None:
+        """Tell the listener, once, when a connection waits at what the children of that role serve: it stays where it
+        is, in the backlog, and also says so when it has come before this was asked."""
+        fd = self._listening[role].fileno()
+        asyncio.get_running_loop().add_reader(fd, self._demanded, fd, slot)
+
     def last_words(self, slot: int, incarnation: int) -> str:
         """The stack that an incarnation has left when it crashed or was aborted, once; empty when it left none."""
         fd = self._crashes.pop((slot, incarnation), None)
@@ -124,7 +132,8 @@ class Children:
 
     async def close(self) -> None:
         """Let go of every link when what is pending was written or dropped; the zygote goes when its own is closed."""
-        asyncio.get_running_loop().remove_reader(self._zygote.fileno())
+        for fd in (self._zygote.fileno(), *(listening.fileno() for listening in self._listening.values())):
+            asyncio.get_running_loop().remove_reader(fd)
         channels = list(self._channels.values())
         for channel in channels:
             channel.close()
@@ -149,6 +158,10 @@ class Children:
             channel.close()
             if self._channels.get(slot) is channel:
                 del self._channels[slot]
+
+    def _demanded(self, fd: int, slot: int) -> None:
+        asyncio.get_running_loop().remove_reader(fd)
+        self._listener.on_demand(slot)
 
     def _command(self, command: ZygoteCommand, fds: Sequence[int] = ()) -> None:
         """A zygote that does not take a packet at once is as good as gone: its loop does nothing that takes time."""

@@ -129,6 +129,12 @@ class AgentClient:
             response = self._http.delete(pod_path(namespace, name), params=_params(query))
         raise_for_status(response.status_code, response.content)
 
+    def delete_config_object(self, resource: str, namespace: str, name: str) -> None:
+        """Delete a ConfigMap or Secret that was applied."""
+        with self._translated():
+            response = self._http.delete(config_object_path(resource, namespace, name))
+        raise_for_status(response.status_code, response.content)
+
     def watch(self, path: str, query: Query) -> Iterator[WatchEvent]:
         """Events from ``resourceVersion`` on, bookmarks among them, until the server ends the watch."""
         decoder = msgspec.json.Decoder(WatchEvent)
@@ -218,13 +224,23 @@ def events_path(namespace: str | None) -> str:
     return _namespaced(namespace, "events")
 
 
+def config_objects_path(resource: str, namespace: str | None) -> str:
+    """The URL of a namespace's ``configmaps`` or ``secrets``, or of all of them."""
+    return _namespaced(namespace, resource, "/rootlet/v1")
+
+
+def config_object_path(resource: str, namespace: str, name: str) -> str:
+    """The URL of one of them."""
+    return f"{config_objects_path(resource, namespace)}/{quote(name, safe='')}"
+
+
 def details_path(namespace: str, name: str) -> str:
     """The URL of what only Rootlet knows of a pod."""
     return f"/rootlet/v1/pods/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 
-def _namespaced(namespace: str | None, resource: str) -> str:
-    return f"/api/v1/{resource}" if namespace is None else f"/api/v1/namespaces/{quote(namespace, safe='')}/{resource}"
+def _namespaced(namespace: str | None, resource: str, root: str = "/api/v1") -> str:
+    return f"{root}/{resource}" if namespace is None else f"{root}/namespaces/{quote(namespace, safe='')}/{resource}"
 
 
 def _params(query: Query) -> dict[str, str]:

@@ -17,6 +17,7 @@ from supervisor.settings import (
     API_VERSION,
     KIND,
     Bytes,
+    Each,
     IpAddresses,
     Pattern,
     Range,
@@ -153,6 +154,8 @@ def _broken(rule: object, value: Any) -> str:
             return f"{len(value)} addresses are more than {rule.max_number}"
         case IpAddresses():
             return next((f"{text!r} is not an IP address" for text in value if not _is_address(text)), "")
+        case Each():
+            return next(filter(None, map(rule.problem, value)), "")
     return ""
 
 

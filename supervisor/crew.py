@@ -7,14 +7,15 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ipc.board import Board
-from ipc.boot import Role, WorkerSettings
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, Role, WorkerSettings
 from ipc.clock import Clock
 from ipc.messages import Exited, NotBorn, Ready, Shutdown, Spawned, WorkerInfo, ZygoteReport
 from supervisor.children import Children
 from supervisor.worker_pool import (
+    AwaitDemand,
     ChildSpec,
     GiveUp,
     KillChild,
@@ -24,6 +25,9 @@ from supervisor.worker_pool import (
     SpawnChild,
     WorkerPool,
 )
+
+LEAVES: Final = frozenset({EXIT_BEGIN_ANEW, EXIT_IDLE})
+"""Exit codes of children that have left of their own accord."""
 
 log = logging.getLogger("rootlet.master")
 
@@ -108,8 +112,9 @@ class Crew:
     def slot_named(self, name: str) -> int | None:
         return self._pool.slot_named(name)
 
-    def is_running(self, slot: int) -> bool:
-        return self._pool.is_running(slot)
+    def can_restart(self, slot: int) -> bool:
+        """Nothing else is under way there."""
+        return self._pool.can_restart(slot)
 
     def age_s(self, slot: int) -> float:
         """Of the living incarnation, in seconds; 0.0 when none lives."""
@@ -154,6 +159,8 @@ class Crew:
                 case RespawnLater(slot, after_s):
                     log.info("slot %d begins anew in %.1f s", slot, after_s)
                     asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
+                case AwaitDemand(slot, role):
+                    self._children.await_demand(slot, role)
                 case KillChild():
                     level = logging.DEBUG if self._owner.is_ending else logging.WARNING
                     log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
@@ -197,7 +204,8 @@ class Crew:
         stack = self._children.last_words(report.slot, report.incarnation)
         if not is_ending:
             what = f"slot {report.slot} incarnation {report.incarnation} (pid {report.pid})"
-            level = logging.INFO if orderly and report.exit_code == 0 else logging.WARNING
+            is_no_news = report.exit_code in LEAVES or (orderly and report.exit_code == 0)
+            level = logging.INFO if is_no_news else logging.WARNING
             log.log(level, "%s ended with %d%s", what, report.exit_code, f"; it was here:\n{stack}" if stack else "")
         self._owner.on_child_down(report.slot, orderly=orderly)
         self._carry_out(self._pool.exited(report, self._now))
@@ -213,6 +221,9 @@ class Crew:
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
         if incarnation == self._pool.incarnation(slot):
             self.replace(slot, why)
+
+    def on_demand(self, slot: int) -> None:
+        self._carry_out(self._pool.demanded(slot, self._now))
 
     def on_message(self, slot: int, incarnation: int, message: Any) -> None:
         if incarnation != self._pool.incarnation(slot):

@@ -14,20 +14,33 @@ import msgspec
 
 from ipc.api import Pod
 from ipc.clock import Clock
+from ipc.config_objects import ObjectKey
+from ipc.memory_directory import NotMemory, make_memory_directory
 from ipc.messages import Reply
 from supervisor import checkpoint
 from supervisor.dialogue import KillPod
+from supervisor.expected_objects import NamesUnusable, load_names, save_names
 from supervisor.settings import Settings
-from supervisor.sources.applied import AppliedPods
+from supervisor.sources.applied import AppliedStore
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
-from supervisor.sources.types import APPLY_SOURCE, FILE_SOURCE, DesiredPod, ManifestError, PodUpdate, SourceSnapshot
+from supervisor.sources.types import (
+    APPLY_SOURCE,
+    FILE_SOURCE,
+    DesiredPod,
+    ExpectedObject,
+    ManifestError,
+    PodUpdate,
+    SourceSnapshot,
+    Update,
+)
 from supervisor.sources.watch import watch_manifests
 
 log = logging.getLogger("rootlet.sources")
 
 CHECKPOINT_FILE = "desired.json"
+NAMES_FILE = "objects.json"
 APPLIED_DIRECTORY = "applied"
 SHORTEST_GRACE_S = 1
 """kubectl sends 1 for ``--grace-period=0`` too."""
@@ -36,7 +49,7 @@ SHORTEST_GRACE_S = 1
 class Change(msgspec.Struct, frozen=True):
     """What one merge brought."""
 
-    updates: tuple[PodUpdate, ...] = ()
+    updates: tuple[Update, ...] = ()
     errors: tuple[ManifestError, ...] = ()
     """Those that were not told before."""
     kill: KillPod | None = None
@@ -53,10 +66,15 @@ class Desired:
         self._clock = clock
         self._config = PodConfig((FILE_SOURCE, APPLY_SOURCE))
         self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
-        self._applied = AppliedPods(
-            settings.state_dir / APPLIED_DIRECTORY, origin(APPLY_SOURCE), settings.max_manifest_bytes
+        self._applied = AppliedStore(
+            settings.state_dir / APPLIED_DIRECTORY,
+            origin(APPLY_SOURCE),
+            settings.max_manifest_bytes,
+            secrets_directory=settings.memory_dir / APPLIED_DIRECTORY,
         )
         self._checkpoint = settings.state_dir / CHECKPOINT_FILE
+        self._names_file = settings.state_dir / NAMES_FILE
+        self._saved_names: tuple[ExpectedObject, ...] = ()
         self._changes: asyncio.Queue[Change] = asyncio.Queue()
         self._applying = asyncio.Lock()
         self._saving = asyncio.Lock()
@@ -71,7 +89,7 @@ class Desired:
         """Every source was read completely once."""
         return self._config.all_ready()
 
-    def restore(self) -> tuple[PodUpdate, ...]:
+    def restore(self) -> tuple[Update, ...]:
         """The last accepted set, so that running pods stay supervised while a source cannot be read.
 
         Without a usable checkpoint they wait for their source: until it was read nothing is deleted either way.
@@ -81,7 +99,14 @@ class Desired:
         except checkpoint.CheckpointError as error:
             log.error("%s", error)
             desired = ()
-        return self._config.restore(desired)
+        return self._config.restore(desired, self._load_names())
+
+    def _load_names(self) -> tuple[ExpectedObject, ...]:
+        try:
+            self._saved_names = load_names(self._names_file)
+        except NamesUnusable as error:
+            log.error("%s", error)
+        return self._saved_names
 
     def forget(self) -> None:
         """Every pod was taken down on request: nothing is left that the next start would have to restore."""
@@ -118,7 +143,7 @@ class Desired:
             reading.cancel()
 
     async def apply(self, file: str, body: bytes) -> Reply:
-        """`rootlet apply`: all pods of the body or none."""
+        """`rootlet apply`: all objects of the body or none."""
         async with self._applying:
             elsewhere = self._config.stated_elsewhere(APPLY_SOURCE)
             try:
@@ -148,14 +173,35 @@ class Desired:
             kill = KillPod(namespace, name, max(grace_period_s, SHORTEST_GRACE_S))
         async with self._applying:
             try:
-                await asyncio.to_thread(self._applied.delete, namespace, name)
+                await asyncio.to_thread(self._applied.delete, (namespace, name))
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
             self._merge(await asyncio.to_thread(self._applied.read), kill)
             await self._save()
         return Reply(request_id=0, code=200, results=(f'pod "{name}" deleted',))
 
+    async def delete_object(self, key: ObjectKey) -> Reply:
+        """`rootlet delete configmap` and `secret`: only what was applied, as for pods."""
+        holder, named = self._config.objects().get(key), f'{key.kind.plural} "{key.name}"'
+        if holder is None:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
+        if holder.source != APPLY_SOURCE:
+            text = f"{named} is stated by the manifest {holder.file}: remove it there"
+            return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        async with self._applying:
+            try:
+                await asyncio.to_thread(self._applied.delete, key)
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
+            self._merge(await asyncio.to_thread(self._applied.read))
+            await self._save()
+        return Reply(request_id=0, code=200, results=(f'{key.kind.lower()} "{key.name}" deleted',))
+
     async def _read_sources(self) -> None:
+        try:
+            await asyncio.to_thread(make_memory_directory, self._settings.memory_dir)
+        except (NotMemory, OSError) as error:
+            log.warning("no memory for the content of Secrets: %s; set memoryDir", error)
         async with self._applying:
             self._merge(await asyncio.to_thread(self._applied.read))
         async for snapshot in watch_manifests(self._reader, self._settings.file_check_frequency_s):
@@ -164,7 +210,7 @@ class Desired:
 
     def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
         updates = self._config.merge(snapshot, self._clock.now())
-        for pod in (pod for update in updates for pod in update.pods):
+        for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
             self._held_back.pop(pod.metadata.uid, None)
         errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
         self._changes.put_nowait(Change(updates, errors, kill))
@@ -190,7 +236,7 @@ class Desired:
         """
         async with self._saving:
             self._is_unsaved = False
-            writing = asyncio.ensure_future(asyncio.to_thread(checkpoint.save, self._checkpoint, self._effective()))
+            writing = asyncio.ensure_future(asyncio.to_thread(self._write, self._effective(), self._config.names()))
             try:
                 await asyncio.shield(writing)
             except asyncio.CancelledError:
@@ -198,3 +244,10 @@ class Desired:
                 raise
             except OSError as error:
                 log.error("checkpoint not written: %s", error)
+
+    def _write(self, desired: tuple[DesiredPod, ...], names: tuple[ExpectedObject, ...]) -> None:
+        """Names change less often than pods. Raises OSError."""
+        if names != self._saved_names:
+            save_names(self._names_file, names)
+            self._saved_names = names
+        checkpoint.save(self._checkpoint, desired)

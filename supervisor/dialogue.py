@@ -17,6 +17,8 @@ from ipc.messages import (
     EventReport,
     FeedSynced,
     LookFailed,
+    ObjectChanged,
+    ObjectGone,
     Observation,
     Observe,
     PodChanged,
@@ -37,7 +39,7 @@ from ipc.messages import (
 )
 from ipc.probe_results import ProbeVerdicts
 from supervisor.settings import Settings
-from supervisor.sources.types import PodUpdate
+from supervisor.sources.types import ObjectsExpected, ObjectUpdate, PodUpdate
 
 
 class SourcesReady(msgspec.Struct, frozen=True):
@@ -142,6 +144,8 @@ class Send(msgspec.Struct, frozen=True):
         | PodGone
         | EventChanged
         | EventGone
+        | ObjectChanged
+        | ObjectGone
         | FeedSynced
         | AgentChanged
     )
@@ -178,6 +182,8 @@ class Log(msgspec.Struct, frozen=True):
 
 LoopEvent = (
     PodUpdate
+    | ObjectUpdate
+    | ObjectsExpected
     | SourcesReady
     | Views
     | SyncDone

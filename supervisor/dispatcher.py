@@ -5,13 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from ipc.clock import Instant
+from ipc.config_objects import ConfigObjects
 from ipc.messages import SyncPod, Untrack, WorkType
 from ipc.runtime import RuntimePodStatus
+from supervisor.config_objects import MAX_POD_BYTES, PodObjects
 from supervisor.loop_parts import LoopParts
+from supervisor.object_delivery import ObjectDelivery
 from supervisor.pod_cache import CacheEntry
 from supervisor.pod_lifecycle import InFlight, PodLifecycle
 from supervisor.pod_updates import PodUpdates
 from supervisor.status import TERMINAL_PHASES, is_restarting_all
+
+OBJECTS_TOO_LARGE = "ObjectsTooLarge"
+"""Event reason: the pod is synced without some of the ConfigMaps and Secrets that it refers to."""
 
 
 class Dispatcher:
@@ -22,17 +28,24 @@ class Dispatcher:
         self._updates = updates
         self._lives = parts.lives
         self._out = parts.out
+        self._delivery = ObjectDelivery(parts.objects)
 
     def dispatch_touched(self, now: Instant) -> None:
         """Only pods that this event concerns: a turn costs nothing for all the others."""
         while uids := self._lives.take_touched():
             for uid in uids:
                 life = self._lives.get(uid)
+                if life is None or life.in_flight is None:
+                    self._lives.touch(self._delivery.unload(uid))
                 if life is not None and life.wants_dispatch():
                     self._dispatch(life, now)
                 if life is not None and uid in self._lives:
                     probing, entry = self._parts.probing, self._parts.cache.entry(uid)
                     self._out.send_all(probing.tell(life, entry, self._out.is_up))
+
+    def look_again_at_sources(self) -> None:
+        """Pods that wait for sources which were not read yet do so for a while only."""
+        self._lives.touch(self._delivery.take_early())
 
     def terminate_if_terminal(self, life: PodLifecycle, now: Instant) -> None:
         """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
@@ -51,9 +64,19 @@ class Dispatcher:
         slot, incarnation, suspects = life.slot, self._out.incarnation(life.slot), self._parts.suspects
         if incarnation is None or not suspects.may_sync(slot, life.uid, now.mono):
             return
+        found = self._delivery.load(life, now)
+        if found is None:
+            return
+        self._tell_too_large(life, found, now)
         suspects.dispatched(slot, life.uid, now.mono)
         garbage = life.garbage
-        self._out.send(slot, _sync_pod(life, life.dispatched(slot, incarnation), entry, garbage))
+        self._out.send(slot, _sync_pod(life, life.dispatched(slot, incarnation), entry, garbage, found.objects))
+
+    def _tell_too_large(self, life: PodLifecycle, found: PodObjects, now: Instant) -> None:
+        if found.too_large:
+            names = ", ".join(f"{ref.kind} {ref.name}" for ref in found.too_large)
+            message = f"what the pod refers to is larger than {MAX_POD_BYTES} bytes in all; it goes on without {names}"
+            self._parts.announcer.pod_event(life, "Warning", OBJECTS_TOO_LARGE, message, now)
 
     def _settle(self, life: PodLifecycle, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
@@ -70,6 +93,7 @@ class Dispatcher:
         self._lives.end(life)
         self._parts.looks.forget(life.uid)
         self._parts.queue.remove(life.uid)
+        self._parts.usage.drop(life.uid)
         self._parts.suspects.forget(life.uid)
         self._out.send_all(self._parts.probing.forget(life.uid))
         self._out.to_node(Untrack(uid=life.uid))
@@ -78,7 +102,9 @@ class Dispatcher:
             self._updates.add(life.successor, life.source, now)
 
 
-def _sync_pod(life: PodLifecycle, flight: InFlight, entry: CacheEntry, garbage: tuple[str, ...]) -> SyncPod:
+def _sync_pod(
+    life: PodLifecycle, flight: InFlight, entry: CacheEntry, garbage: tuple[str, ...], objects: ConfigObjects
+) -> SyncPod:
     is_inline = entry.row < 0
     return SyncPod(
         uid=life.uid,
@@ -95,4 +121,5 @@ def _sync_pod(life: PodLifecycle, flight: InFlight, entry: CacheEntry, garbage: 
         restarting_all=is_restarting_all(life.status),
         pull_failures=life.pull_failures,
         verdicts=dict(life.verdicts),
+        objects=objects,
     )

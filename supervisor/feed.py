@@ -12,18 +12,29 @@ from collections.abc import Iterable
 import msgspec
 
 from ipc.api import Event
-from ipc.messages import EventChanged, EventGone, FeedSynced, PodChanged, PodGone
+from ipc.config_objects import ObjectKey
+from ipc.messages import (
+    EventChanged,
+    EventGone,
+    FeedSynced,
+    ObjectChanged,
+    ObjectGone,
+    ObjectSummary,
+    PodChanged,
+    PodGone,
+)
 
-FeedMessage = PodChanged | PodGone | EventChanged | EventGone | FeedSynced
+FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | FeedSynced
 
 
 class Feed:
-    """Versions and the newest message of every pod and event."""
+    """Versions and the newest message of every pod, event, ConfigMap and Secret."""
 
     def __init__(self) -> None:
         self._version = 0
         self._pods: dict[str, PodChanged] = {}
         self._events: dict[str, EventChanged] = {}
+        self._objects: dict[ObjectKey, ObjectChanged] = {}
 
     def pod(self, message: PodChanged) -> list[FeedMessage]:
         """``message.resource_version`` is ours to give."""
@@ -49,9 +60,23 @@ class Feed:
         known = [name for name in names if self._events.pop(name, None) is not None]
         return [EventGone(resource_version=self._next(), name=name) for name in known]
 
+    def object(self, summary: ObjectSummary) -> list[FeedMessage]:
+        """A ConfigMap or Secret as it is now."""
+        key = ObjectKey(summary.kind, summary.metadata.namespace, summary.metadata.name)
+        old = self._objects.get(key)
+        if old is not None and old.summary == summary:
+            return []
+        self._objects[key] = ObjectChanged(resource_version=self._next(), summary=summary)
+        return [self._objects[key]]
+
+    def object_gone(self, key: ObjectKey) -> list[FeedMessage]:
+        if self._objects.pop(key, None) is None:
+            return []
+        return [ObjectGone(resource_version=self._next(), kind=key.kind, namespace=key.namespace, name=key.name)]
+
     def everything(self) -> list[FeedMessage]:
         """For an API server that was just born."""
-        return [*self._pods.values(), *self._events.values(), FeedSynced()]
+        return [*self._pods.values(), *self._events.values(), *self._objects.values(), FeedSynced()]
 
     def _next(self) -> int:
         self._version += 1

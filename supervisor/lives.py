@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ipc.api import Pod
+from ipc.config_objects import ObjectKey, ObjectRef
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.rows import NO_ROW, RowAllocator
 from supervisor.sharding import MAX_MOVES, Shards
@@ -90,6 +91,17 @@ class Lives:
     def named(self, namespace: str, name: str) -> list[PodLifecycle]:
         """More than one while an older pod of that name goes down."""
         return [life for life in self if life.name == f"{namespace}/{name}"]
+
+    def referring_to(self, keys: Collection[ObjectKey]) -> list[PodLifecycle]:
+        """Those that refer to one of these ConfigMaps and Secrets."""
+        by_namespace: dict[str, set[ObjectRef]] = {}
+        for key in keys:
+            by_namespace.setdefault(key.namespace, set()).add(ObjectRef(key.kind, key.name))
+        return [
+            life
+            for life in self
+            if life.pod is not None and life.references & by_namespace.get(life.pod.metadata.namespace, set())
+        ]
 
     def wanted(self) -> set[str]:
         """UIDs of the pods that are not on their way out."""

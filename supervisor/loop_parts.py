@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from ipc.node_resources import NodeResources
 from supervisor.announcer import Announcer
+from supervisor.config_objects import ConfigObjectStore
 from supervisor.image_pulls import ImagePulls, pull_limits
 from supervisor.lives import Lives
 from supervisor.looks import Looks
+from supervisor.node_usage import NodeUsage
 from supervisor.outbox import Outbox
 from supervisor.probing import Probing
 from supervisor.reporter import Reporter
@@ -18,14 +21,16 @@ from supervisor.worker_pool import longest_hang_s
 class LoopParts:
     """Made once; only the settings are ever replaced."""
 
-    def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, lowest_port: int) -> None:
+    def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, node: NodeResources) -> None:
         self.settings = settings
-        self.lowest_port = lowest_port
+        self.node = node
+        self.usage = NodeUsage()
         self.lives = Lives(workers, pod_rows)
         self.suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self.looks = Looks()
         self.cache = self.looks.cache
         self.queue = WorkQueue()
+        self.objects = ConfigObjectStore()
         self.pulls = ImagePulls(pull_limits(settings))
         self.probing = Probing()
         self.out = Outbox()

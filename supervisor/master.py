@@ -16,6 +16,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ipc.board import Board
 from ipc.boot import Role
 from ipc.clock import SystemClock
@@ -35,9 +37,9 @@ from ipc.messages import (
     ServiceSilent,
     SyncDone,
 )
+from ipc.node_resources import NodeResources
 from supervisor import sd_notify, views
 from supervisor.admin_requests import AdminRequests
-from supervisor.admission import LOWEST_PORT
 from supervisor.child_specs import child_specs
 from supervisor.config_file import load_settings
 from supervisor.crew import Crew
@@ -68,6 +70,7 @@ from supervisor.doctor.findings import Level
 from supervisor.doctor.host import gather
 from supervisor.event_keeper import EventKeeper
 from supervisor.event_log import EventLog
+from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_health import PodmanHealth
 from supervisor.podman_service import PodmanService
 from supervisor.probe_memory import ProbeMemory
@@ -112,15 +115,9 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        host = host_ip()
-        self._loop = SyncLoop(
-            settings,
-            settings.workers.count,
-            settings.max_pods + SPARE_ROWS,
-            host,
-            random.Random(),
-            unprivileged_port_start(),
-        )
+        host, node = host_ip(), this_node(settings)
+        rows = settings.max_pods + SPARE_ROWS
+        self._loop = SyncLoop(settings, settings.workers.count, rows, host, random.Random(), node)
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
@@ -138,7 +135,7 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), host),
+            lambda: worker_settings(self._settings, str(self._service.socket), host, node),
         )
         self._requests = AdminRequests(self, self._desired, self._crew, self._spawn)
         self._started_at = self._clock.now().wall
@@ -368,12 +365,14 @@ class Master:
         self._crew.send(API_SLOT, changed)
 
 
-def unprivileged_port_start() -> int:
-    """The first port of the host that its users may give."""
+def this_node(settings: Settings) -> NodeResources:
+    """What this host can give to pods."""
+    node = node_resources(read_machine(settings.state_dir))
     try:
-        return int(UNPRIVILEGED_PORT_START.read_text())
+        first_port = int(UNPRIVILEGED_PORT_START.read_text())
     except (OSError, ValueError):
-        return LOWEST_PORT
+        return node
+    return msgspec.structs.replace(node, unprivileged_port_start=first_port)
 
 
 def host_ip() -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api import Pod, PodStatus
 from ipc.clock import Instant
+from ipc.config_objects import ObjectRef, referenced_objects
 from ipc.messages import PullFailure, SyncDone, SyncResult, WorkType
 from ipc.probe_results import ProbeVerdicts
 from ipc.runtime import RuntimePodStatus
@@ -43,6 +44,10 @@ def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | No
     return max(min(grace, grace if current_s is None else current_s), MINIMUM_GRACE_PERIOD_S)
 
 
+def _references(pod: Pod | None) -> frozenset[ObjectRef]:
+    return referenced_objects(pod) if pod is not None else frozenset()
+
+
 def _failed(done: SyncDone) -> tuple[SyncResult, ...]:
     return tuple(result for result in done.results if result.error)
 
@@ -59,6 +64,8 @@ class PodLifecycle:
         self.uid = uid
         self.pod = pod
         """None for an orphan."""
+        self.references = _references(pod)
+        """The ConfigMaps and Secrets that it refers to."""
         self.name = f"{pod.metadata.namespace}/{pod.metadata.name}" if pod is not None else uid
         self.source = source
         self.slot = slot
@@ -114,6 +121,7 @@ class PodLifecycle:
     def update(self, pod: Pod) -> None:
         """A newer desired pod. Once it goes down, only that matters."""
         self.pod = pod
+        self.references = _references(pod)
         if self.phase is WorkType.SYNC:
             self.pending = True
 

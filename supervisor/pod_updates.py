@@ -13,7 +13,8 @@ from collections.abc import Callable
 from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import Relist
-from supervisor.admission import Admitted, Rejected, admit, host_ports
+from ipc.pod_requests import pod_requests
+from supervisor.admission import Admitted, Rejected, admit, allocatable, host_ports
 from supervisor.dialogue import HousekeepingTick, KillPod, PodsStopped, SourcesReady, StopPods, UpdateRefused
 from supervisor.loop_parts import LoopParts
 from supervisor.pod_lifecycle import PodLifecycle
@@ -90,6 +91,7 @@ class PodUpdates:
             life.terminate()
             self._announcer.pod_event(life, "Warning", verdict.reason, verdict.message, now)
         else:
+            self._parts.usage.put(life.uid, pod_requests(pod))
             self._warn(life, verdict.warnings, now)
         self._announcer.report(life, now)
 
@@ -111,6 +113,7 @@ class PodUpdates:
             life.remove(None, now.wall)
         else:
             life.update(pod)
+            self._parts.usage.put(life.uid, pod_requests(pod))
             self._parts.probing.recall(life, self._parts.cache.get(life.uid))
         self._parts.suspects.absolve(life.uid)
         self._lives.touch((life.uid,))
@@ -132,10 +135,11 @@ class PodUpdates:
     def _admit(self, pod: Pod) -> Admitted | Rejected:
         """The others are looked at only when they can make a difference: with every pod that comes, all of them would
         be work that grows with the square of their number."""
-        is_room = len(self._lives) < self._parts.settings.max_pods
-        alone = is_room and not any(host_ports(pod))
-        others = [] if alone else self._lives.active_pods()
-        return admit(pod, others, self._parts.settings, self._parts.lowest_port)
+        parts, requests = self._parts, pod_requests(pod)
+        is_room = len(self._lives) < parts.settings.max_pods
+        fits = parts.usage.surely_fits(pod.metadata.uid, requests, allocatable(parts.node))
+        alone = is_room and (fits or not parts.node.allocatable) and not any(host_ports(pod))
+        return admit(pod, [] if alone else self._lives.active_pods(), parts.settings, parts.node)
 
     def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:

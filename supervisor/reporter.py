@@ -12,9 +12,11 @@ from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE
 from supervisor.events import EventRecorder
 from supervisor.feed import Feed, FeedMessage
+from supervisor.object_summary import summarize
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.reason_cache import ReasonCache
 from supervisor.settings import Settings
+from supervisor.sources.types import ObjectUpdate
 from supervisor.status import StatusInput, generate_pod_status, merge_pod_status
 from supervisor.status.replaced import replaced_containers
 
@@ -50,6 +52,11 @@ class Reporter:
         self._reasons.update(life.uid, done.results)
         if life.pod is not None:
             self._reasons.retain(life.uid, {found.container.name for found in every_container(life.pod.spec)})
+
+    def objects(self, update: ObjectUpdate) -> list[FeedMessage]:
+        """ConfigMaps and Secrets, without their values."""
+        told = [message for item in update.stated for message in self._feed.object(summarize(item))]
+        return told + [message for key in update.gone for message in self._feed.object_gone(key)]
 
     def event(self, report: EventReport, now: Instant) -> list[FeedMessage]:
         return self._feed.event(*self._events.record(report, now.wall))

@@ -7,6 +7,7 @@ such a file, `resolved_settings` says what it means on a host.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -15,7 +16,9 @@ import msgspec
 from ipc.boot import WorkerSettings
 from ipc.container_gc import GcPolicy
 from ipc.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
+from ipc.node_resources import NodeResources
 from supervisor.durations import format_duration, parse_duration
+from supervisor.sysctl_allowlist import pattern_problem
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
 KIND: Final = "RootletConfiguration"
@@ -27,6 +30,8 @@ MAX_CLUSTER_DNS: Final = 3
 """As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.image_rights`)."""
+SECCOMP_DIR: Final = "seccomp"
+"""Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
 """Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
 
@@ -72,6 +77,12 @@ class IpAddresses(msgspec.Struct, frozen=True):
     max_number: int
 
 
+class Each(msgspec.Struct, frozen=True):
+    """What may be wrong with each item of a list, in words."""
+
+    problem: Callable[[str], str | None]
+
+
 def seconds(text: str) -> Seconds:
     """Of the text in the file, such as ``1m30s``. Raises ValueError."""
     return Seconds(parse_duration(text))
@@ -109,6 +120,7 @@ class PodmanSettings(_Section, frozen=True, kw_only=True):
 class WorkersSettings(_Section, frozen=True, kw_only=True):
     count: Annotated[int, Range(0, 64)] = 0
     heartbeat_timeout_s: Annotated[Seconds, _between("2s", "10m")] = seconds("15s")
+    idle_timeout_s: Annotated[Seconds, _between("100ms", "720h")] = seconds("2m")
     max_deaths: Annotated[int, Range(1, 1000)] = 10
     death_period_s: Annotated[Seconds, _between("1s", "1h")] = seconds("1m")
 
@@ -161,6 +173,8 @@ class Settings(_Section, frozen=True, kw_only=True):
     max_manifest_bytes: Annotated[Bytes, Range(1 << 10, 16 << 20)] = Bytes(1 << 20)
     node_status_update_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("10s")
     runtime_request_timeout_s: Annotated[Seconds, _between("1s", "1h")] = seconds("2m")
+    seccomp_default: bool = True
+    allowed_unsafe_sysctls: Annotated[tuple[str, ...], Each(pattern_problem)] = ()
     image_pull_timeout_s: Annotated[Seconds, _between("1s", "24h")] = seconds("30m")
     container_runtime_endpoint: str = ""
     podman: PodmanSettings = PodmanSettings()
@@ -192,7 +206,12 @@ class Settings(_Section, frozen=True, kw_only=True):
         return self.admin_socket.with_suffix(".dial.sock")
 
 
-def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -> WorkerSettings:
+_UNKNOWN_NODE: Final = NodeResources()
+
+
+def worker_settings(
+    settings: Settings, podman_socket: str, host_ip: str = "", node: NodeResources = _UNKNOWN_NODE
+) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
         instance=settings.instance_name,
@@ -200,10 +219,13 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         podman_socket=podman_socket,
         dialer_socket=str(settings.dialer_socket),
         host_ip=host_ip,
+        node=node,
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
         memory_dir=str(settings.memory_dir / PODS_DIR),
+        seccomp_default=settings.seccomp_default,
+        seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
         network=NetworkSettings(
@@ -217,6 +239,7 @@ def worker_settings(settings: Settings, podman_socket: str, host_ip: str = "") -
         relist_period_s=float(settings.relist_period_s),
         quiet_relist_period_s=float(settings.quiet_relist_period_s),
         heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
+        idle_timeout_s=float(settings.workers.idle_timeout_s),
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         gc=settings.container_garbage_collection.policy,
         log_level=settings.logging.verbosity,

@@ -14,6 +14,7 @@ RELOADABLE: Final = frozenset(
     {
         "syncFrequency",
         "maxPods",
+        "allowedUnsafeSysctls",
         "nodeStatusUpdateFrequency",
         "housekeepingPeriod",
         "eventHistory.maxEvents",

@@ -26,9 +26,10 @@ from ipc.messages import (
     SyncDone,
     WorkType,
 )
+from ipc.node_resources import NodeResources
 from ipc.probe_results import ProbeVerdicts
 from supervisor import requeue
-from supervisor.admission import LOWEST_PORT
+from supervisor.admission import UNKNOWN_NODE
 from supervisor.dialogue import (
     EventsRestored,
     HousekeepingTick,
@@ -51,11 +52,12 @@ from supervisor.events import EventRecorder
 from supervisor.garbage import NodeGarbage, collect_logs, dead_beyond_maximum, removal_failures
 from supervisor.image_pulls import PullEvent
 from supervisor.loop_parts import LoopParts
+from supervisor.object_updates import ObjectUpdates
 from supervisor.pod_updates import PodUpdates
 from supervisor.probing import needs_sync, take_verdict
 from supervisor.reporter import pod_event
 from supervisor.settings import Settings
-from supervisor.sources.types import PodUpdate
+from supervisor.sources.types import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.worker_changes import WorkerChanges
 
 FAILED_SYNC = "FailedSync"
@@ -72,20 +74,22 @@ class SyncLoop:
         pod_rows: int,
         host_ip: str,
         rng: random.Random,
-        lowest_port: int = LOWEST_PORT,
+        node: NodeResources = UNKNOWN_NODE,
     ) -> None:
-        """``lowest_port`` is the first one of the host that its users may give."""
         self._rng = rng
-        self._parts = parts = LoopParts(settings, workers, pod_rows, host_ip, lowest_port)
+        self._parts = parts = LoopParts(settings, workers, pod_rows, host_ip, node)
         self._lives, self._looks, self._cache, self._out = parts.lives, parts.looks, parts.cache, parts.out
         self._announcer = parts.announcer
         self._updates = PodUpdates(parts)
+        self._objects = ObjectUpdates(parts)
         self._workers = WorkerChanges(parts)
         self._dispatcher = Dispatcher(parts, self._updates)
         self._garbage = NodeGarbage()
         self._handlers: dict[type, Callable[..., None]] = {
             PodUpdate: self._updates.on_pod_update,
-            SourcesReady: self._updates.on_sources_ready,
+            ObjectUpdate: self._objects.on_object_update,
+            ObjectsExpected: self._objects.on_objects_expected,
+            SourcesReady: self._on_sources_ready,
             KillPod: self._updates.on_kill_pod,
             StopPods: self._updates.on_stop_pods,
             HousekeepingTick: self._updates.on_housekeeping,
@@ -133,6 +137,10 @@ class SyncLoop:
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out: it may be there long after the last source has forgotten it."""
         return bool(self._updates.going_down(namespace, name))
+
+    def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
+        self._updates.on_sources_ready(ready, now)
+        self._objects.on_sources_ready()
 
     # --- what was observed ---------------------------------------------------------------------------------------
 
@@ -234,6 +242,7 @@ class SyncLoop:
         self._workers.move_pods(now)
         self._parts.suspects.tick(now.mono)
         self._lives.touch(self._parts.suspects.suspects())
+        self._dispatcher.look_again_at_sources()
         self._out.to_api(self._parts.reporter.expire_events(now))
         for uid in self._parts.queue.pop_due(now.mono):
             life = self._lives.get(uid)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ipc.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, Role
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, EXIT_IDLE, Role
 from ipc.messages import Exited, WorkerInfo
 
 NODE_SLOT = 0
@@ -49,6 +49,8 @@ class ChildSpec(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
     heartbeat: bool = True
     """Whether it writes one to its board row."""
+    on_demand: bool = False
+    """Whether it may leave with EXIT_IDLE; then its successor comes with the next connection to what it serves."""
 
 
 class SlotState(enum.StrEnum):
@@ -59,6 +61,11 @@ class SlotState(enum.StrEnum):
     """Runs; its pods move away, then it is stopped. Nobody's state, only shown."""
     STOPPING = "Stopping"
     GONE = "Gone"
+    IDLE = "Idle"
+    """Nobody is there until somebody asks."""
+
+
+NOBODY = frozenset({SlotState.GONE, SlotState.IDLE})
 
 
 class SpawnChild(msgspec.Struct, frozen=True):
@@ -87,13 +94,20 @@ class RespawnLater(msgspec.Struct, frozen=True):
     after_s: float
 
 
+class AwaitDemand(msgspec.Struct, frozen=True):
+    """Ask for the slot's next incarnation (`WorkerPool.demanded`) when somebody connects to what it serves."""
+
+    slot: int
+    role: Role
+
+
 class GiveUp(msgspec.Struct, frozen=True):
     """The agent must end with this reason."""
 
     reason: str
 
 
-PoolCommand = SpawnChild | RespawnLater | KillChild | ShutDownChild | GiveUp
+PoolCommand = SpawnChild | RespawnLater | AwaitDemand | KillChild | ShutDownChild | GiveUp
 
 
 def respawn_pause_s(failures: int) -> float:
@@ -127,6 +141,10 @@ class _Slot:
         """Nobody follows when it has left."""
         self.kill_at = math.inf
         """STOPPING: when it has had time enough, monotonic seconds."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state in NOBODY
 
     @property
     def shown_state(self) -> SlotState:
@@ -176,6 +194,9 @@ class WorkerPool:
             return []
         if was_asked or report.exit_code == EXIT_BEGIN_ANEW:
             return [] if entry.retired else [self._spawn(entry, now)]
+        if report.exit_code == EXIT_IDLE and entry.spec.on_demand:
+            entry.state = SlotState.IDLE
+            return [AwaitDemand(report.slot, entry.spec.role)]
         if report.exit_code == EXIT_BOOT_ERROR:
             return [GiveUp(f"{entry.spec.name} could not start; its own message says why")]
         return [self._died(entry, now)]
@@ -211,6 +232,12 @@ class WorkerPool:
         is_wanted = entry.state is SlotState.GONE and not (self._stopping or entry.retired)
         return [self._spawn(entry, now)] if is_wanted else []
 
+    def demanded(self, slot: int, now: float) -> list[PoolCommand]:
+        """Somebody waits for an idle one."""
+        entry = self._slots[slot]
+        is_wanted = entry.state is SlotState.IDLE and not self._stopping
+        return [self._spawn(entry, now)] if is_wanted else []
+
     def explain(self, slot: int) -> None:
         """The death of which the report comes next is not the child's fault: it does not count for the intensity."""
         self._explained.add(slot)
@@ -232,9 +259,12 @@ class WorkerPool:
         return self.end(slot, now, grace_s)
 
     def end(self, slot: int, now: float, grace_s: float) -> list[PoolCommand]:
-        """Ask an incarnation to leave; it is killed when it has not within that time. The next one follows its exit."""
+        """Ask an incarnation to leave; it is killed when it has not within that time. The next one follows its exit; it
+        comes at once in the place of one that is idle."""
         entry = self._slots[slot]
-        if entry.state in (SlotState.GONE, SlotState.STOPPING):
+        if entry.state is SlotState.IDLE:
+            return self.demanded(slot, now)
+        if entry.is_empty or entry.state is SlotState.STOPPING:
             return []
         entry.state, entry.kill_at = SlotState.STOPPING, now + grace_s
         if entry.spec.role is Role.EXEC:
@@ -252,7 +282,7 @@ class WorkerPool:
     def _check(self, entry: _Slot, incarnation: int, beat: float, now: float) -> KillChild | None:
         if entry.state is SlotState.STOPPING and now > entry.kill_at:
             return self._kill(entry, signal.SIGKILL, "still there after it was asked to leave")
-        if not entry.spec.heartbeat or entry.state in (SlotState.GONE, SlotState.STOPPING):
+        if not entry.spec.heartbeat or entry.is_empty or entry.state is SlotState.STOPPING:
             return None
         if incarnation == entry.incarnation:
             entry.beat = max(entry.beat, beat)
@@ -267,7 +297,7 @@ class WorkerPool:
     def replace(self, slot: int, why: str) -> list[PoolCommand]:
         """End an incarnation that broke its protocol; the next one follows its exit."""
         entry = self._slots[slot]
-        if entry.state is SlotState.GONE:
+        if entry.is_empty:
             return []
         return [self._kill(entry, signal.SIGKILL, why)]
 
@@ -276,7 +306,7 @@ class WorkerPool:
         self._stopping = True
         commands: list[PoolCommand] = []
         for slot, entry in self._slots.items():
-            if entry.state is not SlotState.GONE and slot != spare:
+            if not entry.is_empty and slot != spare:
                 entry.state, entry.kill_at = SlotState.STOPPING, math.inf
                 commands.append(self._kill(entry, signum, "the agent stops"))
         return commands
@@ -300,17 +330,21 @@ class WorkerPool:
     def is_running(self, slot: int) -> bool:
         return self._slots[slot].state is SlotState.RUNNING
 
+    def can_restart(self, slot: int) -> bool:
+        """Nothing else is under way there."""
+        return self._slots[slot].state in (SlotState.RUNNING, SlotState.IDLE)
+
     def age_s(self, slot: int, now: float) -> float:
         """How long ago its living incarnation was asked for, in seconds; 0.0 when none lives."""
         entry = self._slots.get(slot)
-        return 0.0 if entry is None or entry.state is SlotState.GONE else now - entry.born_at
+        return 0.0 if entry is None or entry.is_empty else now - entry.born_at
 
     def is_leaving(self, slot: int) -> bool:
         """It was asked to."""
         return self._slots[slot].state is SlotState.STOPPING
 
     def all_gone(self, spare: int | None = None) -> bool:
-        return all(entry.state is SlotState.GONE for slot, entry in self._slots.items() if slot != spare)
+        return all(entry.is_empty for slot, entry in self._slots.items() if slot != spare)
 
     def infos(self, pods_per_slot: Mapping[int, int]) -> tuple[WorkerInfo, ...]:
         """For `get workers`."""

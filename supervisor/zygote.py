@@ -26,6 +26,7 @@ from ipc import clock
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerMain
 from ipc.call_slots import CallSlots
+from ipc.core_dumps import forbid_core_dumps
 from ipc.messages import Exited, NotBorn, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.packets import DescriptorsLost, PacketLink
 from ipc.prctl import set_parent_death_signal, set_process_name
@@ -187,6 +188,7 @@ class _Zygote:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, CHILD_SIGNALS)
         if spawn.role is Role.EXEC:
             return _exec(spawn)
+        forbid_core_dumps()
         assert spawn.settings is not None
         link_fd, crash_fd, *listen_fds = fds
         context = ChildContext(

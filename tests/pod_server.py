@@ -36,6 +36,8 @@ from workers.pod_network import PodNetwork
 DEADLINE_S: Final = 20.0
 HEARTBEAT_S: Final = 0.1
 BACKLOG: Final = 128
+IDLE_TIMEOUT_S: Final = 3600.0
+"""It stays."""
 
 _SIOCGIFFLAGS: Final = 0x8913
 _SIOCSIFFLAGS: Final = 0x8914
@@ -46,8 +48,9 @@ _IFREQ: Final = struct.Struct("16sH14x")
 class DialerProcess:
     """A dialer without an agent. ``path`` of its socket, which stays when the process is replaced."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, idle_timeout_s: float) -> None:
         self.path = directory / "dial.sock"
+        self._idle_timeout_s = idle_timeout_s
         self.board = Board.create(worker_slots=1, pod_rows=1)
         self.incarnation = 0
         self.exit_code: int | None = None
@@ -113,6 +116,7 @@ class DialerProcess:
             pod_logs_dir="/nonexistent",
             dialer_socket=str(self.path),
             heartbeat_period_s=HEARTBEAT_S,
+            idle_timeout_s=self._idle_timeout_s,
         )
         return ChildContext(
             slot=0,
@@ -126,10 +130,10 @@ class DialerProcess:
 
 
 @contextlib.contextmanager
-def dialer_process() -> Iterator[DialerProcess]:
+def dialer_process(idle_timeout_s: float = IDLE_TIMEOUT_S) -> Iterator[DialerProcess]:
     """A running dialer; ends with the context, whatever has become of it. Its socket has a short path."""
     with tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp") as directory:
-        dialer = DialerProcess(Path(directory))
+        dialer = DialerProcess(Path(directory), idle_timeout_s)
         try:
             yield dialer
         finally:

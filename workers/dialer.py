@@ -26,7 +26,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from ipc.board import WorkerRowWriter
-from ipc.boot import EXIT_BEGIN_ANEW, ChildContext
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, ChildContext
 from ipc.clock import Clock
 from ipc.framing import FrameDecoder, ProtocolError, encode_frame
 from ipc.messages import DialerAnswer, DialerCommand, MakeSocket, Ready, Shutdown, SocketMade, SocketRefused
@@ -57,19 +57,19 @@ def run_dialer(context: ChildContext, clock: Clock, row_writer: WorkerRowWriter)
     """Serve until the master says so or is gone; the exit code."""
     assert context.listen is not None, "the dialer is born with its socket"
     signal.signal(signal.SIGTERM, _leave)
-    dialer = DialerServer(context.listen, Workshop(), clock.now().mono)
+    dialer = DialerServer(context.listen, Workshop(), clock.now().mono, context.settings.idle_timeout_s)
     context.link.sendall(encode_frame(msgspec.msgpack.encode(Ready(pid=os.getpid()))))
     master = _MasterLink(context.link)
     dialer.watch(master.fileno())
     next_beat = 0.0
-    while not dialer.must_leave(now := clock.now().mono):
+    while (leave := dialer.leave(now := clock.now().mono)) is None:
         if now >= next_beat:
             row_writer.beat(now)
             next_beat = now + context.settings.heartbeat_period_s
         ready = dialer.turn(now, next_beat)
         if master.fileno() in ready and master.says_leave():
             return 0
-    return EXIT_BEGIN_ANEW
+    return leave
 
 
 def _leave(*_: object) -> NoReturn:
@@ -187,7 +187,7 @@ class Workshop:
 class DialerServer:
     """Clients and their requests. A turn answers at most one request of each, and waits for nobody."""
 
-    def __init__(self, listen: socket.socket, workshop: Workshop, began_at: float) -> None:
+    def __init__(self, listen: socket.socket, workshop: Workshop, began_at: float, idle_timeout_s: float) -> None:
         """``began_at``: the incarnation, monotonic seconds."""
         listen.setblocking(False)
         self._listen = listen
@@ -197,6 +197,9 @@ class DialerServer:
         self._leave_at = math.inf
         """Monotonic seconds; somebody wants another user namespace."""
         self._began_at = began_at
+        self._idle_timeout_s = idle_timeout_s
+        self._asked_at = began_at
+        """When something was to be done last, monotonic seconds."""
         self._gathered = False
         self._accepts = True
         """New connections; for a moment not when there is no file descriptor for one."""
@@ -209,9 +212,12 @@ class DialerServer:
         """A turn ends when there is something to read there."""
         self._poll.register(fd, select.POLLIN)
 
-    def must_leave(self, now: float) -> bool:
-        """Only a new process can go on."""
-        return now >= self._leave_at
+    def leave(self, now: float) -> int | None:
+        """The exit code when only a new process can go on, or nobody has asked anything for long. Whoever asks in that
+        moment finds the connection ended, and asks the next incarnation."""
+        if now >= self._leave_at:
+            return EXIT_BEGIN_ANEW
+        return EXIT_IDLE if now >= self._asked_at + self._idle_timeout_s else None
 
     def turn(self, now: float, until: float) -> list[int]:
         """Wait until then (monotonic seconds) for something to do, and do it. Returns what can be read from."""
@@ -219,6 +225,8 @@ class DialerServer:
         if not self._accepts:
             wait_s = min(wait_s, PAUSE_S)
         ready = [fd for fd, _ in self._poll.poll(math.ceil(wait_s * 1000))]
+        if any(fd in self._clients or fd == self._listen.fileno() for fd in ready):
+            self._asked_at = now
         if self._listen.fileno() in ready:
             self._accept()
         if not self._gathered and any(fd in self._clients for fd in ready):

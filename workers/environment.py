@@ -1,18 +1,39 @@
-"""The environment of a container. Pure.
+"""The environment of a container. Pure, but for the files that variables are read from.
 
-Mirrors makeEnvironmentVariables (pkg/kubelet/kubelet_pods.go).
+Mirrors makeEnvironmentVariables (pkg/kubelet/kubelet_pods.go). Different on purpose: there are no services to name; an
+optional variable of a file that is not there is left out, as the API has it, where the kubelet fails; and a value that
+no process can be given, with a NUL or not UTF-8, is refused with the variable's name instead of reaching Podman.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
-from ipc.api import Container, Pod
+from ipc.api import (
+    ConfigMapKeySelector,
+    Container,
+    EnvFromSource,
+    EnvVarSource,
+    FileKeySelector,
+    ObjectFieldSelector,
+    Pod,
+    ResourceFieldSelector,
+    SecretKeySelector,
+)
 from ipc.config_objects import ConfigObjects
 from ipc.node_resources import NodeResources
+from workers.config_error import ConfigError
+from workers.downward import Whereabouts, field_value, resource_value
+from workers.env_files import EnvFileError, read_variable
+from workers.expansion import expand
+from workers.go_text import quoted
 from workers.volumes.mounted import MountedVolume
+
+log = logging.getLogger(__name__)
 
 
 class EnvironmentSources(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,15 +41,164 @@ class EnvironmentSources(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: Pod
     objects: ConfigObjects = ConfigObjects()
-    node_name: str = ""
-    host_ip: str = ""
-    pod_ips: tuple[str, ...] = ()
-    """Of its sandbox; empty when it has none of its own."""
+    where: Whereabouts = Whereabouts()
     node: NodeResources = NodeResources()
     volumes: Mapping[str, MountedVolume] = {}
     """By name; for variables that are read from files."""
 
 
-def make_environment(container: Container, sources: EnvironmentSources) -> dict[str, str]:
-    """Name to value. Raises ConfigError."""
-    return {variable.name: variable.value for variable in container.env if variable.value_from is None}
+class Environment(dict[str, str]):
+    """Name to value. Its repr says the names only: some values are of Secrets."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self))})"
+
+
+def make_environment(container: Container, sources: EnvironmentSources) -> Environment:
+    """What the container's definition adds to the environment of its image, or replaces there.
+
+    ``envFrom`` comes first, in order; then ``env``, in order, each of which sees those before it. Of two values of a
+    name the last one counts. Raises ConfigError.
+    """
+    environment = Environment()
+    for source in container.env_from:
+        environment.update(_all_keys(source, sources))
+    for variable in container.env:
+        value: str | None = variable.value
+        if value:
+            value = expand(value, environment)
+        elif variable.value_from is not None:
+            value = _value_from(variable.value_from, _Asking(container, sources))
+        if value is not None:
+            environment[variable.name] = value
+    for name, value in environment.items():
+        if "\0" in value:
+            raise ConfigError(f"environment variable {quoted(name)} has a NUL in its value")
+    return environment
+
+
+class _Asking(msgspec.Struct, frozen=True):
+    """Whose variable it is."""
+
+    container: Container
+    sources: EnvironmentSources
+
+
+def _value_from(source: EnvVarSource, asking: _Asking) -> str | None:
+    """None for an optional variable that is not there. Raises ConfigError."""
+    for attribute, resolve in _RESOLVERS.items():
+        reference = getattr(source, attribute)
+        if reference is not None:
+            return resolve(reference, asking)
+    return ""
+
+
+# --- ConfigMaps and Secrets --------------------------------------------------------------------------------------
+
+
+def _all_keys(source: EnvFromSource, sources: EnvironmentSources) -> dict[str, str]:
+    """What one item of ``envFrom`` gives. Of a ConfigMap's binary data, as upstream, nothing."""
+    values: Mapping[str, str] = {}
+    if source.config_map_ref is not None:
+        name, optional = source.config_map_ref.name, source.config_map_ref.optional
+        values = _config_map(name, sources, optional=bool(optional)) or {}
+    elif source.secret_ref is not None:
+        name, optional = source.secret_ref.name, source.secret_ref.optional
+        data = _secret(name, sources, optional=bool(optional)) or {}
+        values = {key: _text(value, key, name, sources) for key, value in data.items()}
+    return {source.prefix + key: value for key, value in values.items()}
+
+
+def _config_map_key(selector: ConfigMapKeySelector, asking: _Asking) -> str | None:
+    optional = bool(selector.optional)
+    data = _config_map(selector.name, asking.sources, optional=optional)
+    if data is None or (optional and selector.key not in data):
+        return None
+    if selector.key not in data:
+        raise ConfigError(f"couldn't find key {selector.key} in ConfigMap {_full_name(selector.name, asking.sources)}")
+    return data[selector.key]
+
+
+def _secret_key(selector: SecretKeySelector, asking: _Asking) -> str | None:
+    optional = bool(selector.optional)
+    data = _secret(selector.name, asking.sources, optional=optional)
+    if data is None or (optional and selector.key not in data):
+        return None
+    if selector.key not in data:
+        raise ConfigError(f"couldn't find key {selector.key} in Secret {_full_name(selector.name, asking.sources)}")
+    return _text(data[selector.key], selector.key, selector.name, asking.sources)
+
+
+def _config_map(name: str, sources: EnvironmentSources, *, optional: bool) -> Mapping[str, str] | None:
+    found = sources.objects.config_maps.get(name)
+    if found is None and not optional:
+        raise ConfigError(f"configmap {quoted(name)} not found")
+    return found.data if found is not None else None
+
+
+def _secret(name: str, sources: EnvironmentSources, *, optional: bool) -> Mapping[str, bytes] | None:
+    found = sources.objects.secrets.get(name)
+    if found is None and not optional:
+        raise ConfigError(f"secret {quoted(name)} not found")
+    return found.data if found is not None else None
+
+
+def _text(value: bytes, key: str, name: str, sources: EnvironmentSources) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        # The error holds the value: it must not be anybody's cause.
+        raise ConfigError(f"key {key} in Secret {_full_name(name, sources)} is not UTF-8") from None
+
+
+def _full_name(name: str, sources: EnvironmentSources) -> str:
+    return f"{sources.pod.metadata.namespace}/{name}"
+
+
+# --- the pod, its resources, and files ---------------------------------------------------------------------------
+
+
+def _field(selector: ObjectFieldSelector, asking: _Asking) -> str:
+    return field_value(asking.sources.pod, selector.field_path, asking.sources.where)
+
+
+def _resource(selector: ResourceFieldSelector, asking: _Asking) -> str:
+    return resource_value(selector, asking.sources.pod, asking.container, asking.sources.node)
+
+
+def _file_key(selector: FileKeySelector, asking: _Asking) -> str | None:
+    volume = asking.sources.volumes.get(selector.volume_name)
+    if volume is None or volume.path is None:
+        raise ConfigError(f"cannot find the volume {quoted(selector.volume_name)} referenced by FileKeyRef")
+    file = volume.path / selector.path
+    try:
+        value = read_variable(volume.path, selector.path, selector.key)
+    except FileNotFoundError as error:
+        if selector.optional:
+            return None
+        raise _unreadable(asking, str(file), error) from error
+    except (OSError, EnvFileError) as error:
+        raise _unreadable(asking, str(file), error) from error
+    if value:
+        return value
+    if selector.optional:
+        return None
+    raise ConfigError(f"environment variable key {quoted(selector.key)} not found in file {quoted(str(file))}")
+
+
+def _unreadable(asking: _Asking, file: str, error: OSError | EnvFileError) -> ConfigError:
+    """Upstream's words, which leave the reason to the log."""
+    metadata, reason = asking.sources.pod.metadata, getattr(error, "strerror", None) or str(error)
+    where = f"{metadata.namespace}/{metadata.name}, container {asking.container.name}"
+    log.warning("%s: environment file %s: %s", where, quoted(file), reason)
+    return ConfigError("couldn't parse env file")
+
+
+_RESOLVERS: Final[Mapping[str, Callable[..., str | None]]] = {
+    "field_ref": _field,
+    "resource_field_ref": _resource,
+    "config_map_key_ref": _config_map_key,
+    "secret_key_ref": _secret_key,
+    "file_key_ref": _file_key,
+}
+"""Attribute of `EnvVarSource` to what resolves it."""

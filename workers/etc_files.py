@@ -30,8 +30,10 @@ async def made_sandbox(run: SyncRun, pod: Pod, infra: str) -> None:
 
     Raises RuntimeCallError, SyncEnded, OSError.
     """
-    found = await run.read(run.runtime.inspect_container, infra)
-    run.network = made_network(pod, found, run.context.host_ip)
+    of_sandbox: tuple[str, ...] = ()
+    if not pod.spec.host_network:
+        of_sandbox = (await run.read(run.runtime.inspect_container, infra)).ips
+    run.network = made_network(pod, infra, of_sandbox, run.context.host_ip)
     if dns.misses_cluster_dns(pod, run.context.network):
         await run.event(WARNING, MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(pod))
     if not dns.is_podmans(pod, run.context.network):

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ipc.clock import parse_rfc3339
+from ipc.id_ranges import IdRange, IdRanges, merged
 from workers.runtime import (
     ErrorKind,
     ExecResult,
@@ -126,6 +127,7 @@ class _InspectContainer(_Wire, frozen=True):
     host_config: _HostConfig | None = None
     network_settings: _NetworkSettings | None = None
     resolv_conf_path: str = ""
+    oci_config_path: str = msgspec.field(default="", name="OCIConfigPath")
 
 
 class _InspectPodMember(_Wire, frozen=True):
@@ -153,6 +155,24 @@ class _Image(_Wire, frozen=True):
     user: str = ""
     size: int = 0
     config: _ImageConfig | None = None
+
+
+class _IdMap(msgspec.Struct, frozen=True):
+    container_id: int
+    size: int
+
+
+class _IdMappings(msgspec.Struct, frozen=True):
+    uidmap: tuple[_IdMap, ...] | None = None
+    gidmap: tuple[_IdMap, ...] | None = None
+
+
+class _Host(msgspec.Struct, frozen=True):
+    id_mappings: _IdMappings = msgspec.field(default=_IdMappings(), name="idMappings")
+
+
+class _Info(msgspec.Struct, frozen=True):
+    host: _Host
 
 
 class _Created(_Wire, frozen=True):
@@ -234,6 +254,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         log_path=log_config.path if log_config else "",
         resolv_conf=wire.resolv_conf_path,
         stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
+        config_path=wire.oci_config_path,
     )
 
 
@@ -261,6 +282,16 @@ def decode_image(body: bytes) -> ImageInfo:
         stop_signal=config.stop_signal,
         size_bytes=wire.size,
     )
+
+
+def decode_id_ranges(body: bytes) -> IdRanges:
+    """GET info. A Podman that has no map of its own has all ids."""
+    maps = _decode(_Info, body).host.id_mappings
+    return IdRanges(users=_id_ranges(maps.uidmap), groups=_id_ranges(maps.gidmap))
+
+
+def _id_ranges(maps: tuple[_IdMap, ...] | None) -> tuple[IdRange, ...]:
+    return merged(IdRange(one.container_id, one.size) for one in maps) if maps else (IdRange(0, 2**32 - 1),)
 
 
 def decode_created_id(body: bytes) -> str:

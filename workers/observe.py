@@ -134,6 +134,7 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         error=found.error,
         pid=found.pid,
         leaves_processes=labels.LEAVES_PROCESSES in found.labels,
+        user=found.user,
     )
 
 

@@ -39,7 +39,7 @@ def pod_network(status: RuntimePodStatus, host_ip: str = "") -> PodNetwork:
     return PodNetwork(
         infra_pid=ready.infra_pid,
         infra_start_ticks=ready.infra_start_ticks,
-        ip=next(iter(sort_pod_ips(host_ip, ready.ips)), ""),
+        ip=next(iter(sort_pod_ips(ready.ips, host_ip)), ""),
     )
 
 

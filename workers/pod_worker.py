@@ -42,6 +42,7 @@ from workers.prober.prober import Attempt, PodProber, ProberReport
 from workers.pull_wishes import PullWishes
 from workers.restart import crash_loop_limits
 from workers.runtime import CallCounts, Runtime
+from workers.seccomp import SeccompSettings
 from workers.sync_context import PodName, SyncContext, SyncEnded, SyncRun
 from workers.sync_pod import sync_pod
 from workers.sync_terminated import sync_terminated
@@ -126,6 +127,9 @@ class PodWorker:
             host_ip=context.settings.host_ip,
             node=context.settings.node,
             network=context.settings.network,
+            seccomp=SeccompSettings(
+                default=context.settings.seccomp_default, profiles_dir=context.settings.seccomp_dir
+            ),
             mutations=Turns(_slots(context)),
             order=itertools.count(),
             report=self._send,

@@ -23,6 +23,7 @@ from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from ipc.clock import wall
+from ipc.id_ranges import IdRanges
 from ipc.registry_login import RegistryLogin
 from workers import exec_marks, labels, leftovers, libpod, network_addresses, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
@@ -30,6 +31,7 @@ from workers.execs import Execs
 from workers.image_reference import parse_image_reference
 from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
 from workers.line_stream import LineStream
+from workers.oci_config import read_user
 from workers.pidfd import wait_ended
 from workers.registry_logins import LoginsError, login_header, read_logins
 from workers.runtime import (
@@ -102,6 +104,7 @@ class PodmanRuntime:
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._dropped = 0
+        self._id_ranges: IdRanges | None = None
 
     # --- looking ---
 
@@ -128,7 +131,7 @@ class PodmanRuntime:
         path = f"containers/{_name(id)}/json"
         found = await self._inspect("inspect container", path, libpod.decode_container)
         started = msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found))
-        return msgspec.structs.replace(started, ips=_ips(started))
+        return msgspec.structs.replace(started, ips=_ips(started), user=read_user(found.config_path))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         try:
@@ -137,6 +140,11 @@ class PodmanRuntime:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
                 raise
             return None
+
+    async def id_ranges(self) -> IdRanges:
+        if self._id_ranges is None:
+            self._id_ranges = await self._inspect("info", "info", libpod.decode_id_ranges)
+        return self._id_ranges
 
     # --- acting ---
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import faulthandler
 import functools
+import importlib
 import logging
 import os
 import random
@@ -33,7 +34,6 @@ from ipc.messages import (
     ServiceSilent,
 )
 from ipc.prctl import set_process_name
-from workers.api_server import run_api_server
 from workers.dialer import run_dialer
 from workers.dialing import DialerClient
 from workers.node_worker import run_node_worker
@@ -47,7 +47,8 @@ AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
 
 log = logging.getLogger(__name__)
 
-Life = Callable[[ChildContext, Channel[Any, Any], Clock, WorkerRowWriter], Awaitable[None]]
+Life = Callable[[ChildContext, Channel[Any, Any], Clock, WorkerRowWriter], Awaitable[int]]
+"""Its result is the exit code."""
 
 
 class RoleEntry(msgspec.Struct, frozen=True):
@@ -95,11 +96,10 @@ async def _live(context: ChildContext, entry: RoleEntry, row_writer: WorkerRowWr
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, channel.close)
     async with _beating(row_writer, clock, context.settings.heartbeat_period_s):
         try:
-            await entry.life(context, channel, clock, row_writer)
+            return await entry.life(context, channel, clock, row_writer)
         finally:
             channel.close()
             await channel.wait_closed()
-    return 0
 
 
 @contextlib.asynccontextmanager
@@ -149,19 +149,31 @@ class NodeTeller(Teller):
 
 async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
-) -> None:
+) -> int:
     async with _podman(context, Teller(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
             await run_pod_worker(context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random())
+    return 0
 
 
 async def _node_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
-) -> None:
+) -> int:
     teller = NodeTeller(row_writer, channel)
     async with _podman(context, teller) as runtime:
         await run_node_worker(context, channel, runtime, clock, row_writer, answers=teller.answers)
+    return 0
+
+
+async def _api_server(
+    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+) -> int:
+    """It alone needs an HTTP server, and goes when nobody looks: so that is imported here, and not before the fork for
+    all. In a thread, because it takes 0.2 s of CPU, which may be long, and hearts beat meanwhile."""
+    server = await asyncio.to_thread(importlib.import_module, "workers.api_server")
+    exit_code: int = await server.run_api_server(context, channel, clock, row_writer)
+    return exit_code
 
 
 @contextlib.asynccontextmanager
@@ -187,7 +199,7 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Po
 ROLES: Final[Mapping[Role, RoleEntry]] = {
     Role.POD_WORKER: RoleEntry(PodWorkerReport, PodWorkerCommand, _pod_worker),
     Role.NODE_WORKER: RoleEntry(NodeWorkerReport, NodeWorkerCommand, _node_worker),
-    Role.API_SERVER: RoleEntry(ApiServerRequest, ApiServerFeed, run_api_server),
+    Role.API_SERVER: RoleEntry(ApiServerRequest, ApiServerFeed, _api_server),
 }
 """Those with an event loop. ``Role.EXEC`` becomes another program and never comes here."""
 NAMES: Final[Mapping[Role, str]] = {

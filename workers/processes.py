@@ -90,6 +90,7 @@ def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
 
     conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
+    None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
     """
     words = monitor_words(container.conmon_pid)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
@@ -98,9 +99,10 @@ def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
     try:
         with open(Path(directory, container.id)) as file:
             code, noted_at = int(file.read()), os.fstat(file.fileno()).st_ctime
-    except (FileNotFoundError, ValueError):
+        oom_killed = bool(bundle) and Path(bundle, "oom").exists()
+    except (FileNotFoundError, PermissionError, ValueError):
         return None
-    return RecordedEnd(exit_code=code, finished_at=noted_at, oom_killed=bool(bundle) and Path(bundle, "oom").exists())
+    return RecordedEnd(exit_code=code, finished_at=noted_at, oom_killed=oom_killed)
 
 
 def is_process_of(container: InspectedContainer) -> bool:

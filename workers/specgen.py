@@ -19,10 +19,12 @@ from ipc.node_resources import NodeResources
 from workers import labels
 from workers.container_marks import container_mark
 from workers.container_resources import container_resources
+from workers.expansion import expand_all
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.pod_files import PodFile, mounted_files
 from workers.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
+from workers.seccomp import SeccompSettings
 from workers.security_context import container_security, sandbox_security
 from workers.signal_names import signal_number
 from workers.volumes.mounts import Mounts
@@ -87,11 +89,16 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     backoff_s: float
     log_file: Path
+    hostname: str = ""
+    """The sandbox's; empty when that has the host's."""
     environment: Mapping[str, str] = {}
     mounts: Mounts = Mounts()
     files: tuple[PodFile, ...] = ()
     """What all containers of the pod see in /etc."""
     node: NodeResources = NodeResources()
+    user: str = ""
+    """As whom it runs (`workers.container_user`); empty leaves that to the image."""
+    seccomp: SeccompSettings = SeccompSettings()
     termination_log: Path | None = None
     """The file on the host in which it leaves its termination message."""
     target_pid: int = 0
@@ -101,21 +108,19 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
 def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
     """Body of POST containers/create.
 
-    ``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
-    and command do the same.
+    The environment of the image lies below that of the place: Podman joins them.
     """
     return {
         "name": container_name(pod, container.name, place.attempt),
         "pod": place.sandbox_id,
         "image": place.image,
         "labels": _container_labels(pod, container, place),
-        "env": place.environment,
+        "env": dict(place.environment),
         "terminal": container.tty,
         "stdin": container.stdin,
         "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},
         **_given(
-            entrypoint=container.command,
-            command=container.args,
+            **_process(container, place),
             work_dir=container.working_dir,
             mounts=_binds(container, place),
             volumes=place.mounts.volumes,
@@ -124,10 +129,21 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
         **_stop_signal(container),
         **container_namespaces(pod, place.target_pid),
         **_mark(pod, container, place),
-        **container_security(pod, container),
+        **container_security(pod, container, place.user, place.seccomp),
+        **_host_name(place),
         **container_resources(pod, container, place.node),
         **_ON_ITS_OWN_NOTHING,
     }
+
+
+def _process(container: Container, place: ContainerPlace) -> dict[str, list[str]]:
+    """``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
+    and command do the same. But for an entrypoint of one empty word, which Podman takes for none: it would run the
+    first argument."""
+    command, args = expand_all(container.command, place.environment), expand_all(container.args, place.environment)
+    if command == [""]:
+        return {"entrypoint": command + args, "command": []}
+    return {"entrypoint": command, "command": args}
 
 
 def _binds(container: Container, place: ContainerPlace) -> list[Mapping[str, Any]]:
@@ -150,6 +166,12 @@ def _stop_signal(container: Container) -> dict[str, int]:
     """Without one the image's counts. Podman's JSON wants a number."""
     name = container.lifecycle.stop_signal if container.lifecycle is not None else None
     return {"stop_signal": signal_number(name)} if name else {}
+
+
+def _host_name(place: ContainerPlace) -> dict[str, Any]:
+    """In a UTS namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins over
+    the manifest's and the image's, with which many a server says where it listens."""
+    return {"utsns": {"nsmode": "private"}, "hostname": place.hostname} if place.hostname else {}
 
 
 _ON_ITS_OWN_NOTHING: Final = {

@@ -18,14 +18,18 @@ from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
 from workers.decision import ContainerStart
-from workers.environment import EnvironmentSources, make_environment
+from workers.environment import make_environment
+from workers.environment_sources import environment_sources
 from workers.etc_files import EtcFileError, make_etc_files
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
+from workers.hostnames import HostnameError, kernel_hostname
+from workers.identity import find_user
 from workers.image_reference import parse_image_reference
 from workers.images import FindLogins, ImageError
 from workers.pull_secrets import PullSecretError, check_pull_secret, logins_for
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
+from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
 from workers.termination_message import make_termination_log, termination_log
@@ -138,7 +142,8 @@ async def _create(
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
+        message = without_secrets(error.message, run.request.objects)
+        raise await _failed(run, container, CREATE_CONTAINER_ERROR, message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
 
@@ -149,9 +154,10 @@ async def _place(
     """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
     target_pid = await _target_pid(run, container)
     try:
-        environment = make_environment(container, await _environment_sources(run, pod))
+        environment = make_environment(container, environment_sources(run, pod))
         mounts = make_mounts(container, run.volumes, environment)
-    except ConfigError as error:
+        user = await find_user(run, pod, container)
+    except (ConfigError, RuntimeCallError) as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
         termination_log = _termination_log(run, container, start.attempt)
@@ -159,7 +165,8 @@ async def _place(
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"termination log: {error}") from error
     try:
         files = await make_etc_files(run, pod)
-    except EtcFileError as error:
+        hostname = "" if pod.spec.host_network else kernel_hostname(pod, run.context.network.cluster_domain)
+    except (EtcFileError, HostnameError) as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, str(error)) from error
     return ContainerPlace(
         instance=run.context.instance,
@@ -168,25 +175,15 @@ async def _place(
         attempt=start.attempt,
         backoff_s=start.backoff_s,
         log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
+        hostname=hostname,
         environment=environment,
         mounts=mounts,
         files=files,
         node=run.context.node,
+        user=user,
+        seccomp=run.context.seccomp,
         termination_log=termination_log,
         target_pid=target_pid,
-    )
-
-
-async def _environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
-    """Raises SyncEnded."""
-    return EnvironmentSources(
-        pod=pod,
-        objects=run.request.objects,
-        node_name=run.context.node_name,
-        host_ip=run.context.host_ip,
-        pod_ips=run.network.ips,
-        node=run.context.node,
-        volumes=run.volumes,
     )
 
 
@@ -304,9 +301,10 @@ async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> 
 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
     """To be raised; the attempt counts as one that has ended."""
+    message = without_secrets(error.message, run.request.objects)
     if error.kind is not ErrorKind.NOT_FOUND:
-        start_error.write(pod_logs.log_file(run.logs, container.name, attempt), error.message)
-    return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
+        start_error.write(pod_logs.log_file(run.logs, container.name, attempt), message)
+    return await _failed(run, container, RUN_CONTAINER_ERROR, message)
 
 
 async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:

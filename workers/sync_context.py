@@ -25,6 +25,7 @@ from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.sandbox_network import SandboxNetwork
+from workers.seccomp import SeccompSettings
 from workers.turns import Turns
 from workers.volumes.mounted import MountedVolume
 
@@ -55,6 +56,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     """Of pods in the host's network."""
     node: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
+    seccomp: SeccompSettings = SeccompSettings()
     mutations: Turns
     """Calls that change something, across all syncs of this worker."""
     order: Iterator[int]

@@ -1,7 +1,7 @@
 """The Kubernetes v1 types Rootlet speaks, with their decoding, defaulting, validation and table of support."""
 
 from ipc.api.base import ApiStruct, IntOrString, Quantity, ResourceList, Time
-from ipc.api.config_objects import ConfigMap, Secret
+from ipc.api.config_objects import OPAQUE, ConfigMap, Secret
 from ipc.api.container import (
     Container,
     ContainerPort,
@@ -19,8 +19,8 @@ from ipc.api.container import (
     VolumeDevice,
     VolumeMount,
 )
-from ipc.api.decode import MAX_FIELD_ERRORS, decode_pod, encode_pod
-from ipc.api.defaults import DEFAULT_NAMESPACE, default_pod, image_pull_policy
+from ipc.api.decode import MAX_FIELD_ERRORS, decode_config_map, decode_pod, decode_secret, encode_pod
+from ipc.api.defaults import DEFAULT_NAMESPACE, default_pod, default_secret, image_pull_policy
 from ipc.api.env import (
     ConfigMapEnvSource,
     ConfigMapKeySelector,
@@ -161,7 +161,13 @@ from ipc.api.status import (
     VolumeStatus,
 )
 from ipc.api.support_table import FieldSupport, Support
-from ipc.api.validation import validate_pod
+from ipc.api.validation import (
+    validate_config_map,
+    validate_config_map_update,
+    validate_pod,
+    validate_secret,
+    validate_secret_update,
+)
 from ipc.api.volume import (
     EmptyDirVolumeSource,
     EphemeralVolumeSource,
@@ -206,6 +212,7 @@ from ipc.api.volume_attached import (
 __all__ = [
     "DEFAULT_NAMESPACE",
     "MAX_FIELD_ERRORS",
+    "OPAQUE",
     "AWSElasticBlockStoreVolumeSource",
     "Affinity",
     "ApiStruct",
@@ -396,12 +403,19 @@ __all__ = [
     "VsphereVirtualDiskVolumeSource",
     "WeightedPodAffinityTerm",
     "WindowsSecurityContextOptions",
+    "decode_config_map",
     "decode_pod",
+    "decode_secret",
     "default_pod",
+    "default_secret",
     "encode_pod",
     "image_pull_policy",
     "parse_image_name",
     "parse_quantity",
     "unsupported_fields",
+    "validate_config_map",
+    "validate_config_map_update",
     "validate_pod",
+    "validate_secret",
+    "validate_secret_update",
 ]

@@ -1,11 +1,15 @@
 """ConfigMap and Secret (core/v1): what stands beside pods in manifests."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import field
 
 from ipc.api.base import ApiStruct, always
 from ipc.api.meta import ObjectMeta
+
+OPAQUE: Final = "Opaque"
+"""The type of a Secret that says none."""
 
 
 class ConfigMap(ApiStruct, frozen=True, kw_only=True):
@@ -31,6 +35,7 @@ class Secret(ApiStruct, frozen=True, kw_only=True):
     string_data: Mapping[str, str] = field(default_factory=dict)
     """For writing only: decoding moves it into ``data``."""
     type: str = ""
+    """What its keys mean; free, but for those that `validate_secret` knows."""
     immutable: bool | None = None
 
     def __repr__(self) -> str:

@@ -1,14 +1,17 @@
-"""From parsed YAML or JSON to a Pod and back to JSON. Every finding of a manifest is reported, each with its path."""
+"""From parsed YAML or JSON to a Pod, ConfigMap or Secret and back. Every finding is reported, each with its path."""
 
+import binascii
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from ipc.api.base import Int64
-from ipc.api.errors import FieldError, FieldErrors, not_supported, required, shown_key
+from ipc.api.config_objects import ConfigMap, Secret
+from ipc.api.errors import FieldError, FieldErrors, is_type_word, not_supported, required, shown_key
 from ipc.api.pod import Pod
 from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
 
@@ -35,6 +38,11 @@ _JSON_TYPE_NAMES: Final[Mapping[str, str]] = {
 _SAMPLES: Final[Mapping[str, object]] = {"string": "", "integer": 0, "number": 0.5, "boolean": True}
 """One value of each JSON scalar type: what a field accepts is found by trying."""
 
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+_LINE_BREAKS: Final = str.maketrans("", "", "\r\n")
+
+_S = TypeVar("_S", bound=msgspec.Struct)
+
 
 def decode_pod(obj: object) -> Pod:
     """Make a Pod of parsed YAML or JSON data.
@@ -43,17 +51,38 @@ def decode_pod(obj: object) -> Pod:
     `default_pod` and `validate_pod`. Raises FieldErrors for a wrong apiVersion or kind, unknown or missing fields and
     wrong types; at most MAX_FIELD_ERRORS of them.
     """
+    return _decode(obj, Pod, ignored=("status",))
+
+
+def decode_config_map(obj: object) -> ConfigMap:
+    """Make a ConfigMap of parsed YAML or JSON data, as `decode_pod` does."""
+    return _decode(obj, ConfigMap)
+
+
+def decode_secret(obj: object) -> Secret:
+    """Make a Secret of parsed YAML or JSON data, as `decode_pod` does; no finding repeats a value.
+
+    ``stringData`` goes into ``data``, where it counts more (Convert_v1_Secret_To_core_Secret,
+    pkg/apis/core/v1/conversion.go).
+    """
+    secret = _decode(obj, Secret)
+    written = {key: text.encode() for key, text in secret.string_data.items()}
+    return msgspec.structs.replace(secret, data={**secret.data, **written}, string_data={})
+
+
+def _decode(obj: object, struct: type[_S], ignored: Iterable[str] = ()) -> _S:
+    """An object of the v1 type that is called like the struct. Raises FieldErrors."""
     if not isinstance(obj, Mapping):
         raise FieldErrors([_wrong_type("", "object", obj)])
-    if wrong := _type_meta_errors(obj, {"apiVersion": "v1", "kind": "Pod"}):
+    if wrong := _type_meta_errors(obj, {"apiVersion": "v1", "kind": struct.__name__}):
         raise FieldErrors(wrong)
     walk = _Walk()
-    value = walk.run({key: item for key, item in obj.items() if key != "status"}, Pod)
+    value = walk.run({key: item for key, item in obj.items() if key not in ignored}, struct)
     if walk.errors:
         raise FieldErrors(walk.errors)
     try:
-        # msgspec has the last word: it is also what reads the pod on the other side of a link.
-        return msgspec.convert(value, Pod)
+        # msgspec has the last word: it is also what reads the object on the other side of a link.
+        return msgspec.convert(value, struct)
     except msgspec.ValidationError as error:
         raise FieldErrors([FieldError("", str(error))]) from error
 
@@ -72,7 +101,9 @@ def _type_meta_error(name: str, value: object, wanted: str) -> list[FieldError]:
         return [required(name, f"must be {wanted}")]
     if not isinstance(value, str):
         return [_wrong_type(name, "string", value)]
-    return [] if value == wanted else [not_supported(name, value, [wanted])]
+    if value == wanted:
+        return []
+    return [not_supported(name, value, [wanted]) if is_type_word(value) else FieldError(name, f"must be {wanted}")]
 
 
 class _Stop(Exception):
@@ -139,7 +170,7 @@ class _Walk:
         for key, item in value.items():
             below = f"{path}[{shown_key(key)}]"
             # `key:` with nothing behind it: Go makes the zero value of it.
-            text_or_item = "" if item is None and annotation is str else item
+            text_or_item = "" if item is None and annotation in (str, bytes) else item
             result[self._leaf(key, str, below)] = self._value(text_or_item, shape, below)
         return result
 
@@ -161,6 +192,8 @@ class _Walk:
         if isinstance(value, str) and not _is_utf8(value):  # msgspec could not even say what is wrong with it
             self._report(FieldError(path, "is not valid Unicode text"))
             return value
+        if annotation is bytes:
+            return self._bytes(value, path)
         try:
             msgspec.convert(value, annotation)
         except msgspec.ValidationError:
@@ -168,6 +201,17 @@ class _Walk:
         if isinstance(value, float) and not math.isfinite(value):
             self._report(FieldError(path, "is not a finite number"))
         return value
+
+    def _bytes(self, value: object, path: str) -> bytes:
+        """Base64 as Go's encoding/json takes it: the standard alphabet with padding, line breaks anywhere."""
+        if not isinstance(value, str):
+            self._report(_wrong_type(path, "string", value))
+            return b""
+        text = value.translate(_LINE_BREAKS)
+        if not _BASE64.fullmatch(text):
+            self._report(FieldError(path, "must be base64"))
+            return b""
+        return binascii.a2b_base64(text)
 
 
 def _type_name(value: object) -> str:

@@ -1,12 +1,10 @@
 """Default requests and limits: of a container from its limits, of a pod from its containers.
 
 Source: pkg/apis/core/v1/defaults.go SetDefaults_Pod, defaultHugePagePodLimits and defaultPodRequests (Kubernetes 1.36);
-component-helpers resource/helpers.go AggregateContainerRequests. Differs on purpose: an aggregate is written in decimal
-(`67108864`), where upstream keeps the notation of its first summand; the amount is the same.
+component-helpers resource/helpers.go AggregateContainerRequests.
 """
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Final
 
 import msgspec.structs
@@ -14,13 +12,13 @@ import msgspec.structs
 from ipc.api.base import ResourceList
 from ipc.api.container import Container
 from ipc.api.pod import PodSpec
-from ipc.api.quantity import QuantityError, format_quantity, parse_quantity
+from ipc.api.quantity import Amount, QuantityError, add, larger, parse_amount
 from ipc.api.resources import ResourceRequirements
 
 HUGEPAGES_PREFIX: Final = "hugepages-"
 _POD_LEVEL_RESOURCES: Final = ("cpu", "memory")
 
-_Amounts = Mapping[str, Fraction]
+_Amounts = Mapping[str, Amount]
 
 
 def requests_from_limits(resources: ResourceRequirements) -> ResourceRequirements:
@@ -39,16 +37,21 @@ def default_pod_resources(spec: PodSpec) -> PodSpec:
         return spec
     try:
         limits = _aggregate(spec, lambda container: container.resources.limits)
-        requests = _aggregate(spec, lambda container: container.resources.requests)
+        requests = aggregate_requests(spec)
     except QuantityError:
         return spec
     with_limits = _with_huge_page_limits(spec.resources, limits)
     return msgspec.structs.replace(spec, resources=_with_requests(with_limits, requests))
 
 
+def aggregate_requests(spec: PodSpec) -> Mapping[str, Amount]:
+    """What the pod's containers ask for together (AggregateContainerRequests). Raises QuantityError."""
+    return _aggregate(spec, lambda container: container.resources.requests)
+
+
 def _with_huge_page_limits(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRequirements:
     missing = {
-        name: format_quantity(amount)
+        name: str(amount)
         for name, amount in aggregate.items()
         if name.startswith(HUGEPAGES_PREFIX) and name not in pod.requests
     }
@@ -58,7 +61,7 @@ def _with_huge_page_limits(pod: ResourceRequirements, aggregate: _Amounts) -> Re
 def _with_requests(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRequirements:
     if not pod.limits:
         return pod
-    from_containers = {name: format_quantity(aggregate[name]) for name in _POD_LEVEL_RESOURCES if name in aggregate}
+    from_containers = {name: str(aggregate[name]) for name in _POD_LEVEL_RESOURCES if name in aggregate}
     from_limits = {name: limit for name, limit in pod.limits.items() if is_pod_level_resource(name)}
     return msgspec.structs.replace(pod, requests={**from_limits, **from_containers, **pod.requests})
 
@@ -80,12 +83,17 @@ def _aggregate(spec: PodSpec, amounts_of: Callable[[Container], ResourceList]) -
 
 
 def _parsed(resources: ResourceList) -> _Amounts:
-    return {name: parse_quantity(quantity) for name, quantity in resources.items()}
+    return {name: parse_amount(quantity) for name, quantity in resources.items()}
 
 
 def _sum(left: _Amounts, right: _Amounts) -> _Amounts:
-    return {name: left.get(name, Fraction()) + right.get(name, Fraction()) for name in {**left, **right}}
+    return _combined(left, right, add)
 
 
 def _max(left: _Amounts, right: _Amounts) -> _Amounts:
-    return {name: max(left.get(name, Fraction()), right.get(name, Fraction())) for name in {**left, **right}}
+    return _combined(left, right, larger)
+
+
+def _combined(left: _Amounts, right: _Amounts, of_both: Callable[[Amount, Amount], Amount]) -> _Amounts:
+    both = {name: of_both(amount, right[name]) for name, amount in left.items() if name in right}
+    return {**left, **right, **both}

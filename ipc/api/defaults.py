@@ -11,6 +11,7 @@ import msgspec
 import msgspec.structs
 
 from ipc.api.base import Quantity, ResourceList
+from ipc.api.config_objects import OPAQUE, Secret
 from ipc.api.container import Container, ContainerPort, EphemeralContainer, PullPolicy
 from ipc.api.default_resources import default_pod_resources, requests_from_limits
 from ipc.api.env import FileKeySelector, ObjectFieldSelector
@@ -93,6 +94,11 @@ def default_pod(pod: Pod) -> Pod:
     namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
     spec = _defaulted(pod.spec)
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, namespace=namespace), spec=spec)
+
+
+def default_secret(secret: Secret) -> Secret:
+    """The Secret with its type filled in (SetDefaults_Secret)."""
+    return msgspec.structs.replace(secret, type=secret.type or OPAQUE)
 
 
 def image_pull_policy(image: str) -> PullPolicy:

@@ -3,6 +3,7 @@
 The kinds and the order of a sentence's parts follow apimachinery pkg/util/validation/field/errors.go.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -12,6 +13,10 @@ MAX_SHOWN_VALUE_CHARS: Final = 64
 """Longest piece of a manifest that an error message repeats, in characters."""
 MAX_SHOWN_NUMBER: Final = 2**63
 """Largest magnitude of a number used as a key that a path shows: printing a very large one costs, or fails."""
+
+
+_SHOWN_VALUE: Final = re.compile(r'(?<=^Invalid value: )".*"')
+_TYPE_WORD: Final = re.compile(r"[A-Za-z0-9./-]{1,64}")
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -54,6 +59,17 @@ def _one_line(text: str) -> str:
     """Cut, and with everything escaped that could forge a log line or not be encoded."""
     cut = text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[:MAX_SHOWN_VALUE_CHARS] + "…"
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
+
+
+def redacted(error: FieldError) -> FieldError:
+    """The same finding without the value that it may repeat: where a manifest is damaged, any value may be a secret."""
+    return FieldError(error.path, _SHOWN_VALUE.sub("<redacted>", error.message))
+
+
+def is_type_word(text: str) -> bool:
+    """Whether this may be a kind or an apiVersion, and so be repeated: of a document that says no other, it may be a
+    piece of anything."""
+    return _TYPE_WORD.fullmatch(text) is not None
 
 
 def required(path: str, detail: str = "") -> FieldError:

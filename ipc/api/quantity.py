@@ -1,13 +1,18 @@
 """Resource quantities: `250m`, `1.5Gi`, `12e6`. Exact arithmetic, no floating point.
 
-Source: apimachinery pkg/api/resource/quantity.go, ParseQuantity and the grammar in the comment of Quantity.
-Differs on purpose: text that only the parser accepts and the grammar does not ("", ".", "k", "+") is refused, and so is
-an exponent beyond MAX_EXPONENT.
+Source: apimachinery pkg/api/resource/quantity.go, ParseQuantity, CanonicalizeBytes and the grammar in the comment of
+Quantity. Differs on purpose: text that only the parser accepts and the grammar does not ("", ".", "k", "+") is refused,
+and so is an exponent beyond MAX_EXPONENT; what is written in another than the canonical form is never repeated as it
+was written; and an amount beyond the largest suffix keeps that suffix, where upstream loses it.
 """
 
+import enum
+import math
 import re
 from fractions import Fraction
 from typing import Final
+
+import msgspec
 
 from ipc.api.base import Quantity
 
@@ -18,9 +23,16 @@ MAX_EXPONENT: Final = 64
 MAX_BINARY_VALUE: Final = 2**63 - 1
 """Amounts with a binary suffix are capped here, as upstream does."""
 
+MAX_UNITS: Final = 2**63 - 1
+"""What does not fit into 64 bits is told as this."""
+
 _PATTERN: Final = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d+))?", re.ASCII)
-_BINARY_EXPONENTS: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL_EXPONENTS: Final = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL_SUFFIXES: Final = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_BINARY_EXPONENTS: Final = {suffix: 10 * index for index, suffix in enumerate(_BINARY_SUFFIXES) if suffix}
+_DECIMAL_EXPONENTS: Final = {suffix: 3 * index - 9 for index, suffix in enumerate(_DECIMAL_SUFFIXES) if suffix}
+_KIBI: Final = 1024
+_KILO: Final = 1000
 _NANO: Final = 10**9
 
 
@@ -28,8 +40,33 @@ class QuantityError(ValueError):
     """The text is no quantity."""
 
 
+class Notation(enum.Enum):
+    """How an amount is written: it stays the one of the text that it was read from."""
+
+    DECIMAL = "12M"
+    BINARY = "12Mi"
+    EXPONENT = "12e6"
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """A quantity that was read."""
+
+    value: Fraction
+    """In whole nanos."""
+    notation: Notation = Notation.DECIMAL
+
+    def __str__(self) -> str:
+        """Its canonical form."""
+        return format_quantity(self.value, self.notation)
+
+
 def parse_quantity(quantity: Quantity) -> Fraction:
     """The value of a quantity, rounded away from zero to whole nanos. Raises QuantityError."""
+    return parse_amount(quantity).value
+
+
+def parse_amount(quantity: Quantity) -> Amount:
+    """The value of a quantity, rounded away from zero to whole nanos, and how it is written. Raises QuantityError."""
     text = quantity.strip() if isinstance(quantity, str) else repr(quantity)
     match = _PATTERN.fullmatch(text) if len(text) <= MAX_QUANTITY_CHARS else None
     if match is None:
@@ -39,7 +76,8 @@ def parse_quantity(quantity: Quantity) -> Fraction:
     if binary:
         magnitude = min(magnitude, Fraction(MAX_BINARY_VALUE))
     rounded = _ceil_to(magnitude, _NANO)
-    return -rounded if sign == "-" else rounded
+    notation = Notation.BINARY if binary else Notation.EXPONENT if exponent else Notation.DECIMAL
+    return Amount(-rounded if sign == "-" else rounded, notation)
 
 
 def _scale(binary: str | None, decimal: str | None, exponent: str | None) -> Fraction:
@@ -55,12 +93,35 @@ def _ceil_to(value: Fraction, parts: int) -> Fraction:
     return Fraction(-(-value.numerator * parts // value.denominator), parts)
 
 
-def format_quantity(value: Fraction) -> str:
-    """The shortest of n, u, m and no suffix that shows the value (whole nanos) exactly."""
-    for suffix, parts in (("", 1), ("m", 10**3), ("u", 10**6)):
-        if (value * parts).denominator == 1:
-            return f"{value * parts}{suffix}"
-    return f"{_ceil_to(value, _NANO) * _NANO}n"
+def format_quantity(value: Fraction, notation: Notation = Notation.DECIMAL) -> str:
+    """The canonical form of so many whole nanos: no fraction, nothing lost, the largest suffix that does that.
+
+    Binary suffixes are for whole numbers of 1024 and more; smaller ones and fractions are written in decimal.
+    """
+    if value == 0:
+        return "0"
+    if notation is Notation.BINARY and abs(value) >= _KIBI and value.denominator == 1:
+        mantissa, times = _without_factors(value.numerator, _KIBI, len(_BINARY_SUFFIXES) - 1)
+        return f"{mantissa}{_BINARY_SUFFIXES[times]}"
+    return _format_decimal(math.ceil(value * _NANO), notation)
+
+
+def _format_decimal(nanos: int, notation: Notation) -> str:
+    """Source: amount.go, AsCanonicalBytes: the exponent is a multiple of three."""
+    if notation is Notation.EXPONENT:
+        mantissa, times = _without_factors(nanos, _KILO, MAX_EXPONENT)
+        exponent = 3 * times - 9
+        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+    mantissa, times = _without_factors(nanos, _KILO, len(_DECIMAL_SUFFIXES) - 1)
+    return f"{mantissa}{_DECIMAL_SUFFIXES[times]}"
+
+
+def _without_factors(number: int, factor: int, at_most: int) -> tuple[int, int]:
+    """What is left of a number that is not 0, and how many factors were taken from it."""
+    times = 0
+    while times < at_most and number % factor == 0:
+        number, times = number // factor, times + 1
+    return number, times
 
 
 def round_up_to_milli(quantity: Quantity) -> Quantity:
@@ -68,9 +129,29 @@ def round_up_to_milli(quantity: Quantity) -> Quantity:
 
     Source: pkg/apis/core/v1/defaults.go SetDefaults_ResourceList.
     """
-    value = parse_quantity(quantity)
+    amount = parse_amount(quantity)
     milli = 10**3
-    if (value * milli).denominator == 1:
+    if (amount.value * milli).denominator == 1:
         return quantity
-    rounded = _ceil_to(abs(value), milli)
-    return format_quantity(-rounded if value < 0 else rounded)
+    rounded = _ceil_to(abs(amount.value), milli)
+    return format_quantity(-rounded if amount.value < 0 else rounded, amount.notation)
+
+
+def add(left: Amount, right: Amount) -> Amount:
+    """Written as the first one that is not zero. Source: quantity.go, Add."""
+    return Amount(left.value + right.value, (left if left.value else right).notation)
+
+
+def larger(left: Amount, right: Amount) -> Amount:
+    """The first of two that are equal."""
+    return right if right.value > left.value else left
+
+
+def in_units(amount: Fraction, divisor: Fraction) -> int:
+    """How many of them, rounded up; no divisor is 1.
+
+    Source: pkg/api/v1/resource/helpers.go, convertQuantityToString.
+    """
+    if amount <= 0 or divisor < 0:
+        return 0
+    return min(math.ceil(amount / (divisor or 1)), MAX_UNITS)

@@ -43,13 +43,25 @@ _NO: Final = Support.REFUSED
 _NA: Final = Support.NOT_APPLICABLE
 
 _ONE_NODE: Final = "there is one node and no scheduler"
-_NO_USER: Final = "the container would run as another user than asked for"
 _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of the container on"
+_AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
+_VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
 _NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_names.py::test_name_servers"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
+
+_DELEGATED: Final = (
+    "cpu and memory, as far as the host delegates these cgroup controllers to the agent's user; a Warning event of the "
+    "pod names those that are not enforced"
+)
+_COUNTED: Final = "counted at admission; of cpu the weight too, where that controller is delegated"
+_RESOURCES: Final = (
+    "e2e/test_resources.py::test_a_pod_for_which_there_is_no_room_is_rejected",
+    "e2e/test_resources.py::test_limits_hold_or_are_said_not_to",
+    "e2e/test_resources.py::test_whom_the_kernel_kills_first",
+)
 
 OBJECT_ROWS: Final = (
     FieldSupport("apiVersion", _YES, "must be v1"),
@@ -59,8 +71,8 @@ OBJECT_ROWS: Final = (
     FieldSupport("metadata.uid", _NOTE, "the pod's identity; made of source, namespace and name when not given"),
     FieldSupport("metadata.labels", _YES),
     FieldSupport("metadata.annotations", _YES),
-    FieldSupport("metadata.generation", _YES),
-    FieldSupport("metadata.creationTimestamp", _YES),
+    FieldSupport("metadata.generation", _NOTE, "counted here: 1, and one more with each change"),
+    FieldSupport("metadata.creationTimestamp", _NOTE, "when the pod was first seen here"),
     FieldSupport("metadata.generateName", _NA, "nobody generates names: metadata.name is required"),
     FieldSupport("metadata.deletionTimestamp", _NA, "set by the API server; a pod goes when its manifest goes"),
     FieldSupport("metadata.deletionGracePeriodSeconds", _NA, "set by the API server"),
@@ -144,15 +156,23 @@ POD_ROWS: Final = (
     ),
     FieldSupport(
         "spec.hostUsers",
-        _WARN,
-        "every pod runs in the agent's user namespace: root in it is no root on the host, but pods share it",
-        (True,),
+        _NOTE,
+        "false: ids 0 to 2047 of the pod's own, or as many as it names; all such pods share the user's "
+        "subordinate ids, and Podman copies each image for each range",
+        tests=("e2e/test_security_context.py::test_pods_with_ids_of_their_own",),
     ),
     FieldSupport("spec.runtimeClassName", _NO, "it asks for another kind of isolation than Podman's runtime gives"),
-    FieldSupport("spec.resources", _WARN, "limits are not enforced yet"),
+    FieldSupport("spec.resources.limits", _NOTE, f"of a container without its own; {_DELEGATED}", tests=_RESOURCES),
+    FieldSupport("spec.resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
+    FieldSupport("spec.resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.resourceClaims", _NO, "the devices would be missing"),
     FieldSupport("spec.overhead", _NA, "set for a runtime class"),
-    FieldSupport("spec.imagePullSecrets", _WARN, "images are pulled with the registry logins of the agent's user"),
+    FieldSupport(
+        "spec.imagePullSecrets",
+        _NOTE,
+        "tried before the registry logins of the agent's user; what they have pulled is for pods that have them",
+        tests=("e2e/test_pull_secrets.py::test_a_pod_pulls_with_its_own_logins_and_others_do_not",),
+    ),
     FieldSupport("spec.readinessGates", _WARN, "Ready does not wait for further conditions"),
     FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
@@ -171,31 +191,64 @@ POD_ROWS: Final = (
     FieldSupport("spec.enableServiceLinks", _NA, "there are no services"),
 )
 
+_IDS: Final = (
+    "rootless containers have the ids of the agent's user in /etc/subuid and /etc/subgid, from 0 on, and no others"
+)
+_PRIVILEGED: Final = (
+    "all rights that the agent's user has: over the container's own namespaces, and on devices that are its own"
+)
+_SECCOMP: Final = "without one it is Podman's default profile (setting seccompDefault); a privileged container has none"
+_APPARMOR: Final = "rootless containers are Unconfined: a pod that asks for anything else fails with reason AppArmor"
+_SELINUX: Final = (
+    "passed on to Podman, which sets it where the host has SELinux and ignores it elsewhere; not tested there"
+)
+_RIGHTS: Final = "e2e/test_security_context.py"
+
 POD_SECURITY_ROWS: Final = (
-    FieldSupport("spec.securityContext.runAsUser", _NO, _NO_USER),
-    FieldSupport("spec.securityContext.runAsGroup", _NO, _NO_USER),
-    FieldSupport("spec.securityContext.runAsNonRoot", _NO, "it would not be checked", (False,)),
-    FieldSupport("spec.securityContext.supplementalGroups", _NO, _NO_USER),
-    FieldSupport("spec.securityContext.supplementalGroupsPolicy", _NO, _NO_USER, ("Merge",)),
+    FieldSupport("spec.securityContext.runAsUser", _NOTE, _IDS, tests=(f"{_RIGHTS}::test_user_and_groups_of_the_pod",)),
+    FieldSupport(
+        "spec.securityContext.runAsGroup", _NOTE, _IDS, tests=(f"{_RIGHTS}::test_user_and_groups_of_the_pod",)
+    ),
+    FieldSupport(
+        "spec.securityContext.runAsNonRoot", _YES, tests=(f"{_RIGHTS}::test_root_is_refused_where_it_may_not_be",)
+    ),
+    FieldSupport(
+        "spec.securityContext.supplementalGroups", _NOTE, _IDS, tests=(f"{_RIGHTS}::test_user_and_groups_of_the_pod",)
+    ),
+    FieldSupport(
+        "spec.securityContext.supplementalGroupsPolicy",
+        _NOTE,
+        "with a runAsGroup the image's /etc/group adds none, also to Merge; Strict needs one, but for root",
+        tests=(f"{_RIGHTS}::test_the_groups_that_the_image_has_for_a_user",),
+    ),
     FieldSupport("spec.securityContext.fsGroup", _NO, "volumes would belong to another group"),
     FieldSupport("spec.securityContext.fsGroupChangePolicy", _NA, "only says how fsGroup, which is refused, is done"),
-    FieldSupport("spec.securityContext.sysctls", _NO, "the kernel parameters would not be set"),
+    FieldSupport(
+        "spec.securityContext.sysctls",
+        _NOTE,
+        "the kubelet's safe ones and those of the setting allowedUnsafeSysctls; with another one the pod fails",
+        tests=(f"{_RIGHTS}::test_sysctls_are_set_on_the_sandbox",),
+    ),
     FieldSupport(
         "spec.securityContext.seccompProfile.type",
-        _NO,
-        "Podman's default profile is always on; no other can be chosen yet",
-        ("RuntimeDefault",),
+        _NOTE,
+        _SECCOMP,
+        tests=(f"{_RIGHTS}::test_seccomp_profiles_of_the_pod",),
     ),
-    FieldSupport("spec.securityContext.seccompProfile.localhostProfile", _NO, "the profile would not be loaded"),
     FieldSupport(
-        "spec.securityContext.appArmorProfile.type",
-        _NO,
-        "rootless containers cannot load AppArmor profiles",
-        ("Unconfined", "RuntimeDefault"),
+        "spec.securityContext.seccompProfile.localhostProfile",
+        _NOTE,
+        "a file below seccomp in the stateDir",
+        tests=(f"{_RIGHTS}::test_seccomp_profiles_of_the_pod",),
     ),
-    FieldSupport("spec.securityContext.appArmorProfile.localhostProfile", _NO, "the profile would not be loaded"),
-    FieldSupport("spec.securityContext.seLinuxOptions", _NO, "the label would not be set"),
-    FieldSupport("spec.securityContext.seLinuxChangePolicy", _NA, "only says how seLinuxOptions, refused, is done"),
+    FieldSupport(
+        "spec.securityContext.appArmorProfile",
+        _NOTE,
+        _APPARMOR,
+        tests=(f"{_RIGHTS}::test_apparmor_profiles_are_rejected",),
+    ),
+    FieldSupport("spec.securityContext.seLinuxOptions", _WARN, _SELINUX),
+    FieldSupport("spec.securityContext.seLinuxChangePolicy", _NA, "only says how volumes get the label"),
     FieldSupport("spec.securityContext.windowsOptions", _NO, "only Linux containers run here"),
 )
 
@@ -203,13 +256,57 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].name", _YES),
     FieldSupport("spec.containers[*].image", _YES),
     FieldSupport("spec.containers[*].imagePullPolicy", _YES),
-    FieldSupport("spec.containers[*].command", _YES),
-    FieldSupport("spec.containers[*].args", _YES),
+    FieldSupport(
+        "spec.containers[*].command",
+        _YES,
+        tests=("e2e/test_environment.py::test_commands_and_arguments_see_them",),
+    ),
+    FieldSupport(
+        "spec.containers[*].args", _YES, tests=("e2e/test_environment.py::test_commands_and_arguments_see_them",)
+    ),
     FieldSupport("spec.containers[*].workingDir", _YES),
-    FieldSupport("spec.containers[*].env[*].name", _YES),
-    FieldSupport("spec.containers[*].env[*].value", _YES),
-    FieldSupport("spec.containers[*].env[*].valueFrom", _NO, "the variable would be missing"),
-    FieldSupport("spec.containers[*].envFrom", _NO, "the variables would be missing"),
+    FieldSupport(
+        "spec.containers[*].env[*].name", _YES, tests=("e2e/test_environment.py::test_values_and_references",)
+    ),
+    FieldSupport(
+        "spec.containers[*].env[*].value", _YES, tests=("e2e/test_environment.py::test_values_and_references",)
+    ),
+    FieldSupport(
+        f"{_VALUE_FROM}.fieldRef",
+        _YES,
+        tests=(
+            "e2e/test_environment.py::test_fields_of_the_pod",
+            "e2e/test_environment.py::test_the_address_in_the_hosts_network",
+        ),
+    ),
+    FieldSupport(f"{_VALUE_FROM}.resourceFieldRef", _YES, tests=("e2e/test_environment.py::test_resources",)),
+    FieldSupport(
+        f"{_VALUE_FROM}.configMapKeyRef",
+        _NOTE,
+        _AT_START,
+        tests=("e2e/test_environment_objects.py::test_keys_of_objects",),
+    ),
+    FieldSupport(
+        f"{_VALUE_FROM}.secretKeyRef",
+        _NOTE,
+        _AT_START,
+        tests=("e2e/test_environment_objects.py::test_keys_of_objects",),
+    ),
+    FieldSupport(
+        f"{_VALUE_FROM}.fileKeyRef",
+        _NOTE,
+        "the agent's user has to be able to read the file: its owner is root of the container, or others may",
+        tests=("e2e/test_environment_objects.py::test_variables_of_a_file",),
+    ),
+    FieldSupport(
+        "spec.containers[*].envFrom",
+        _NOTE,
+        _AT_START,
+        tests=(
+            "e2e/test_environment_objects.py::test_whole_objects",
+            "e2e/test_environment_objects.py::test_a_change_of_an_object_reaches_the_next_life_only",
+        ),
+    ),
     FieldSupport("spec.containers[*].ports[*].name", _YES),
     FieldSupport("spec.containers[*].ports[*].containerPort", _NOTE, "tells, and publishes only with a hostPort"),
     FieldSupport(
@@ -234,7 +331,8 @@ CONTAINER_ROWS: Final = (
     FieldSupport("spec.containers[*].tty", _YES),
     FieldSupport("spec.containers[*].terminationMessagePath", _YES),
     FieldSupport("spec.containers[*].terminationMessagePolicy", _NOTE, _NEXT_LIFE),
-    FieldSupport("spec.containers[*].resources", _WARN, "limits are not enforced yet"),
+    FieldSupport("spec.containers[*].resources.limits", _NOTE, _DELEGATED, tests=_RESOURCES),
+    FieldSupport("spec.containers[*].resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
     FieldSupport("spec.containers[*].restartPolicy", _YES, "the pod's when not given"),
@@ -258,30 +356,63 @@ CONTAINER_ROWS: Final = (
 _CONTEXT: Final = "spec.containers[*].securityContext"
 
 CONTAINER_SECURITY_ROWS: Final = (
-    FieldSupport(f"{_CONTEXT}.runAsUser", _NO, _NO_USER),
-    FieldSupport(f"{_CONTEXT}.runAsGroup", _NO, _NO_USER),
-    FieldSupport(f"{_CONTEXT}.runAsNonRoot", _NO, "it would not be checked", (False,)),
-    FieldSupport(f"{_CONTEXT}.privileged", _NO, "the container would lack the rights it asks for", (False,)),
-    FieldSupport(f"{_CONTEXT}.allowPrivilegeEscalation", _NO, "escalation would stay possible", (True,)),
-    FieldSupport(f"{_CONTEXT}.readOnlyRootFilesystem", _NO, "the file system would be writable", (False,)),
-    FieldSupport(f"{_CONTEXT}.capabilities.add", _NO, "the container would lack the rights it asks for"),
-    FieldSupport(f"{_CONTEXT}.capabilities.drop", _NO, "the container would have more rights than it asks for"),
-    FieldSupport(f"{_CONTEXT}.procMount", _NO, "the masks of /proc stay", ("Default",)),
+    FieldSupport(
+        f"{_CONTEXT}.runAsUser",
+        _NOTE,
+        _IDS,
+        tests=(f"{_RIGHTS}::test_user_and_group_of_the_container_count_before_the_pods",),
+    ),
+    FieldSupport(
+        f"{_CONTEXT}.runAsGroup",
+        _NOTE,
+        _IDS,
+        tests=(f"{_RIGHTS}::test_user_and_group_of_the_container_count_before_the_pods",),
+    ),
+    FieldSupport(f"{_CONTEXT}.runAsNonRoot", _YES, tests=(f"{_RIGHTS}::test_root_is_refused_where_it_may_not_be",)),
+    FieldSupport(
+        f"{_CONTEXT}.privileged",
+        _NOTE,
+        _PRIVILEGED,
+        tests=(f"{_RIGHTS}::test_privileged_is_what_a_rootless_host_can_give",),
+    ),
+    FieldSupport(f"{_CONTEXT}.allowPrivilegeEscalation", _YES, tests=(f"{_RIGHTS}::test_privileges_are_not_gained",)),
+    FieldSupport(
+        f"{_CONTEXT}.readOnlyRootFilesystem",
+        _NOTE,
+        "writable are volumes and the termination message; /dev/shm only with Podman before 4.7",
+        tests=(f"{_RIGHTS}::test_a_read_only_root",),
+    ),
+    FieldSupport(
+        f"{_CONTEXT}.capabilities.add",
+        _NOTE,
+        "they reach over the container's own namespaces, and to users that are not root too",
+        tests=(f"{_RIGHTS}::test_capabilities_are_added_and_dropped",),
+    ),
+    FieldSupport(
+        f"{_CONTEXT}.capabilities.drop",
+        _NOTE,
+        "from Podman's default ones, which are containerd's without AUDIT_WRITE, MKNOD and NET_RAW",
+        tests=(f"{_RIGHTS}::test_capabilities_are_added_and_dropped",),
+    ),
+    FieldSupport(
+        f"{_CONTEXT}.procMount", _YES, tests=(f"{_RIGHTS}::test_proc_is_unmasked_only_where_it_was_asked_for",)
+    ),
     FieldSupport(
         f"{_CONTEXT}.seccompProfile.type",
-        _NO,
-        "Podman's default profile is always on; no other can be chosen yet",
-        ("RuntimeDefault",),
+        _NOTE,
+        _SECCOMP,
+        tests=(f"{_RIGHTS}::test_seccomp_profiles_of_the_container_count_before_the_pods",),
     ),
-    FieldSupport(f"{_CONTEXT}.seccompProfile.localhostProfile", _NO, "the profile would not be loaded"),
     FieldSupport(
-        f"{_CONTEXT}.appArmorProfile.type",
-        _NO,
-        "rootless containers cannot load AppArmor profiles",
-        ("Unconfined", "RuntimeDefault"),
+        f"{_CONTEXT}.seccompProfile.localhostProfile",
+        _NOTE,
+        "a file below seccomp in the stateDir",
+        tests=(f"{_RIGHTS}::test_seccomp_profiles_of_the_container_count_before_the_pods",),
     ),
-    FieldSupport(f"{_CONTEXT}.appArmorProfile.localhostProfile", _NO, "the profile would not be loaded"),
-    FieldSupport(f"{_CONTEXT}.seLinuxOptions", _NO, "the label would not be set"),
+    FieldSupport(
+        f"{_CONTEXT}.appArmorProfile", _NOTE, _APPARMOR, tests=(f"{_RIGHTS}::test_apparmor_profiles_are_rejected",)
+    ),
+    FieldSupport(f"{_CONTEXT}.seLinuxOptions", _WARN, _SELINUX),
     FieldSupport(f"{_CONTEXT}.windowsOptions", _NO, "only Linux containers run here"),
 )
 

@@ -15,7 +15,8 @@ Which message answers which:
 ``StopProbing``        exactly one ``ProbingStopped``, after which nothing of that pod is probed there
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first
-``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``RestartWorker`` and ``StopAgent``
+``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``DeleteObject``, ``RestartWorker``
+                       and ``StopAgent``
 =====================  ==========================================================================
 """
 
@@ -24,10 +25,14 @@ from ipc.messages.api_server import (
     ApiServerFeed,
     ApiServerRequest,
     ApplyManifests,
+    DeleteObject,
     DeletePod,
     EventChanged,
     EventGone,
     FeedSynced,
+    ObjectChanged,
+    ObjectGone,
+    ObjectSummary,
     PodChanged,
     PodGone,
     Reply,
@@ -105,6 +110,7 @@ __all__ = [
     "CancelSync",
     "CollectLogs",
     "ContainersChanged",
+    "DeleteObject",
     "DeletePod",
     "DialerAnswer",
     "DialerCommand",
@@ -119,6 +125,9 @@ __all__ = [
     "NodeWorkerCommand",
     "NodeWorkerReport",
     "NotBorn",
+    "ObjectChanged",
+    "ObjectGone",
+    "ObjectSummary",
     "Observation",
     "Observe",
     "Observed",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api import Event, Pod, PodStatus
+from ipc.api import Event, ObjectMeta, Pod, PodStatus
+from ipc.config_objects import ObjectKind
 from ipc.messages.base import Message, Ready, Shutdown
 from ipc.runtime import SandboxStatus
 
@@ -40,6 +41,37 @@ class EventChanged(Message, frozen=True, kw_only=True):
 
 class EventGone(Message, frozen=True, kw_only=True):
     resource_version: int
+    name: str
+
+
+class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A ConfigMap or Secret without any of its values. They never reach the API server."""
+
+    kind: ObjectKind
+    metadata: ObjectMeta
+    """Without annotations: tools write whole objects into them."""
+    type: str = ""
+    """Of a Secret."""
+    immutable: bool = False
+    sizes: dict[str, int] = msgspec.field(default_factory=dict)
+    """Key to the size of its value in bytes, in the order of keys; of a large number only the first."""
+    keys: int = 0
+    """How many there are in all."""
+    size_bytes: int = 0
+    """Of all values."""
+    source: str
+    file: str
+
+
+class ObjectChanged(Message, frozen=True, kw_only=True):
+    resource_version: int
+    summary: ObjectSummary
+
+
+class ObjectGone(Message, frozen=True, kw_only=True):
+    resource_version: int
+    kind: ObjectKind
+    namespace: str
     name: str
 
 
@@ -93,12 +125,25 @@ class ApplyManifests(Message, frozen=True, kw_only=True):
     """Name for error texts."""
     body: bytes
 
+    def __repr__(self) -> str:
+        """Without the body: it may hold Secrets."""
+        return f"ApplyManifests({self.request_id}, {self.file!r}, {len(self.body)} bytes)"
+
 
 class DeletePod(Message, frozen=True, kw_only=True):
     request_id: int
     namespace: str
     name: str
     grace_period_s: int | None = None
+
+
+class DeleteObject(Message, frozen=True, kw_only=True):
+    """A ConfigMap or Secret that was applied."""
+
+    request_id: int
+    kind: ObjectKind
+    namespace: str
+    name: str
 
 
 class RestartWorker(Message, frozen=True, kw_only=True):
@@ -115,5 +160,16 @@ class StopAgent(Message, frozen=True, kw_only=True):
     pods: bool = False
 
 
-ApiServerFeed = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | Reply | FeedSynced | Shutdown
-ApiServerRequest = Ready | ApplyManifests | DeletePod | RestartWorker | StopAgent
+ApiServerFeed = (
+    PodChanged
+    | PodGone
+    | EventChanged
+    | EventGone
+    | ObjectChanged
+    | ObjectGone
+    | AgentChanged
+    | Reply
+    | FeedSynced
+    | Shutdown
+)
+ApiServerRequest = Ready | ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent

@@ -1,7 +1,8 @@
-"""`rootlet get`: tables and documents of pods, events and workers, and of what happens to them."""
+"""`rootlet get`: tables and documents of pods, events, ConfigMaps, Secrets and workers, and of what happens to them."""
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -10,6 +11,7 @@ import click
 import msgspec
 
 from ipc import clock
+from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, SECRETS, SINGULAR
 from supervisor.cli.options import (
     POD_ALIASES,
     Failure,
@@ -20,11 +22,20 @@ from supervisor.cli.options import (
     selector_option,
     split_pod_name,
 )
-from supervisor.cli.printers import events, pods, workers
+from supervisor.cli.printers import config_objects, events, pods, workers
 from supervisor.cli.printers.documents import as_json, as_list, as_yaml
 from supervisor.cli.printers.tables import TablePrinter
 from supervisor.cli.staleness import warn_if_stale
-from supervisor.client import AgentClient, Query, RequestFailed, events_path, pod_path, pods_path
+from supervisor.client import (
+    AgentClient,
+    Query,
+    RequestFailed,
+    config_object_path,
+    config_objects_path,
+    events_path,
+    pod_path,
+    pods_path,
+)
 from supervisor.reflector import Reflector
 
 WORKERS_PERIOD_S: Final = 1.0
@@ -42,10 +53,17 @@ class Kind(msgspec.Struct, frozen=True):
     header: Sequence[str]
     wide_header: Sequence[str]
     row: Callable[[Json, float, bool], Sequence[str]]
+    one: Callable[[str, str], str] | None = None
+    """The URL of one by namespace and name, where there is such."""
 
 
 _POD: Final = Kind(
-    "pod", pods_path, pods.HEADER, pods.WIDE_HEADER, lambda pod, now, wide: pods.pod_row(pod, now, wide=wide)
+    "pod",
+    pods_path,
+    pods.HEADER,
+    pods.WIDE_HEADER,
+    lambda pod, now, wide: pods.pod_row(pod, now, wide=wide),
+    pod_path,
 )
 _EVENT: Final = Kind(
     "event",
@@ -54,9 +72,27 @@ _EVENT: Final = Kind(
     events.WIDE_HEADER,
     lambda event, now, wide: events.event_row(event, now, wide=wide),
 )
+_CONFIG_MAP: Final = Kind(
+    SINGULAR[CONFIG_MAPS],
+    functools.partial(config_objects_path, CONFIG_MAPS),
+    config_objects.CONFIG_MAP_HEADER,
+    config_objects.WIDE_CONFIG_MAP_HEADER,
+    lambda found, now, wide: config_objects.config_map_row(found, now, wide=wide),
+    functools.partial(config_object_path, CONFIG_MAPS),
+)
+_SECRET: Final = Kind(
+    SINGULAR[SECRETS],
+    functools.partial(config_objects_path, SECRETS),
+    config_objects.SECRET_HEADER,
+    config_objects.WIDE_SECRET_HEADER,
+    lambda found, now, wide: config_objects.secret_row(found, now, wide=wide),
+    functools.partial(config_object_path, SECRETS),
+)
+_KINDS: Final[Mapping[str, Kind]] = {"pods": _POD, "events": _EVENT, CONFIG_MAPS: _CONFIG_MAP, SECRETS: _SECRET}
 _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(POD_ALIASES, "pods"),
     **dict.fromkeys(("event", "events", "ev"), "events"),
+    **OBJECT_ALIASES,
     **dict.fromkeys(("worker", "workers"), "workers"),
 }
 _TABLES: Final = ("", "wide")
@@ -76,7 +112,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("resource", metavar="pods|events|workers")
+@click.argument("resource", metavar="pods|events|configmaps|secrets|workers")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @namespace_option
 @all_namespaces_option
@@ -104,25 +140,27 @@ def get(
     watch: bool,
     no_headers: bool,
 ) -> None:
-    """Show pods, events or workers.
+    """Show pods, events, ConfigMaps, Secrets or workers. Of ConfigMaps and Secrets nobody is told values.
 
     \b
     rootlet get pods                  the pods of the namespace "default"
     rootlet get pods -A -o wide       all pods with address and node
     rootlet get pod web -o yaml       one pod as a document
     rootlet get events -w             events as they come
+    rootlet get secrets -o wide       Secrets with their sizes
     """
     resource, slash, name = resource.partition("/")
     names = (name, *names) if slash else names
     kind = _ALIASES.get(resource)
     if kind is None:
-        raise click.UsageError(f'there is no resource type "{resource}": only pods, events and workers')
+        known = "only pods, events, configmaps, secrets and workers"
+        raise click.UsageError(f'there is no resource type "{resource}": {known}')
     with agent(ctx) as client:
         if kind == "workers":
             _get_workers(client, names, output, watch, headers=not no_headers)
             return
         view = View(
-            kind=_POD if kind == "pods" else _EVENT,
+            kind=_KINDS[kind],
             namespace=None if all_namespaces else namespace,
             names=tuple(split_pod_name(n) if kind == "pods" else n for n in names),
             selector=selector,
@@ -151,14 +189,14 @@ def _list(client: AgentClient, view: View) -> None:
 
 def _find(client: AgentClient, view: View) -> tuple[Sequence[Json], list[str]]:
     """Objects in the order in which they are shown, and what could not be found."""
-    if not view.names or view.kind is not _POD or view.namespace is None:
+    if not view.names or view.kind.one is None or view.namespace is None:
         found = client.get(view.kind.path(view.namespace), _query(view))["items"]
         found = [item for item in found if not view.names or item["metadata"]["name"] in view.names]
         return (sorted(found, key=events.by_time) if view.kind is _EVENT else found), []
     objects, errors = [], []
     for name in view.names:
         try:
-            objects.append(client.get(pod_path(view.namespace, name)))
+            objects.append(client.get(view.kind.one(view.namespace, name)))
         except RequestFailed as error:
             errors.append(str(error))
     return objects, errors

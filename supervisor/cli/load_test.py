@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import signal
+import sys
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,8 +13,7 @@ from supervisor.cli.options import DEFAULT_NAMESPACE, agent, agent_options, dura
 from supervisor.load_test.generate import MAX_CONTAINERS, MAX_PODS, RUN_LABEL, Load
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-    from rich.progress import TaskID
+    from click._termui_impl import ProgressBar as Bar
 
 DEFAULT_IMAGE: Final = "localhost/rootlet-demo:latest"
 
@@ -55,23 +55,29 @@ class ProgressBar:
     """On stderr, when that is a terminal."""
 
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("{task.description:>6}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        console = Console(stderr=True)
-        self._bar: Bar = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._tasks: dict[str, TaskID] = {}
+        self._is_shown = sys.stderr.isatty()
+        self._phase = ""
+        self._bar: Bar[int] | None = None
 
     def show(self, phase: str, done: int, total: int) -> None:
         """One bar per phase."""
-        if phase not in self._tasks:
-            self._tasks[phase] = self._bar.add_task(phase, total=total)
-        self._bar.update(self._tasks[phase], completed=done)
+        if not self._is_shown:
+            return
+        if self._bar is None or phase != self._phase:
+            self._end()
+            self._phase = phase
+            self._bar = click.progressbar(
+                length=total, label=f"{phase:>6}", show_pos=True, show_percent=False, file=sys.stderr
+            )
+            self._bar.render_progress()
+        self._bar.update(done - self._bar.pos)
 
     def __enter__(self) -> ProgressBar:
-        self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        self._end()
+
+    def _end(self) -> None:
+        if self._bar is not None:
+            self._bar.render_finish()

@@ -17,13 +17,15 @@ from typing import Any, Final
 import msgspec
 import psutil
 
+from ipc.node_resources import NodeResources
+from supervisor import cgroups
+from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
 from supervisor.settings import Settings
 
 PODMAN_DEADLINE_S: Final = 30.0
 """Of one question to Podman, in seconds: it starts helpers to answer."""
 CONNECT_DEADLINE_S: Final = 1.0
-CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
 DEFAULT_NUM_LOCKS: Final = 2048
 """containers.conf(5), num_locks."""
 SYSCTLS: Final = (
@@ -78,6 +80,8 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     programs: frozenset[str] = frozenset()
     listening: frozenset[tuple[str, int]] = frozenset()
     """(protocol, port) that somebody holds on this host."""
+    node: NodeResources = NodeResources()
+    """What pods may have together."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
@@ -85,14 +89,14 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
 def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) -> HostFacts:
     """Everything that can be read; what cannot is left at its default."""
     user = pwd.getpwuid(os.getuid()).pw_name
-    controllers, unified = _controllers()
+    controllers = cgroups.delegated_controllers()
     return HostFacts(
         podman=_ask_podman(settings.podman.path) if ask_podman else None,
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
-        controllers=controllers,
-        unified_cgroups=unified,
+        controllers=controllers or frozenset(),
+        unified_cgroups=controllers is not None,
         max_tasks=_max_tasks(),
         max_processes=_limit(resource.RLIMIT_NPROC),
         max_open_files=_limit(resource.RLIMIT_NOFILE),
@@ -102,6 +106,7 @@ def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) 
         free_bytes={name: _free(path) for name, path in (("stateDir", settings.state_dir),)},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
         listening=_listening(),
+        node=node_resources(read_machine(settings.state_dir)),
         agent_runs=_answers(settings.admin_socket),
     )
 
@@ -122,30 +127,12 @@ def _limit(which: int) -> int | None:
     return None if hard == resource.RLIM_INFINITY else hard
 
 
-def _own_cgroup() -> Path | None:
-    """Of cgroup v2."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
-            if line.startswith("0::"):
-                return CGROUP_ROOT / line[3:].lstrip("/")
-    return None
-
-
-def _controllers() -> tuple[frozenset[str], bool]:
-    """What systemd has delegated to this user, or else what its own cgroup has; and whether cgroups are v2 at all."""
-    own = _own_cgroup()
-    for directory in (CGROUP_ROOT / f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service", own):
-        with contextlib.suppress(OSError, TypeError):
-            return frozenset((directory / "cgroup.controllers").read_text().split()), True  # type: ignore[operator]
-    return frozenset(), False
-
-
 def _max_tasks() -> int | None:
-    own, found = _own_cgroup(), []
-    while own is not None and own.is_relative_to(CGROUP_ROOT):
+    own, found = cgroups.own_cgroup(), []
+    while own is not None and own.is_relative_to(cgroups.ROOT):
         limit = _number(own / "pids.max")
         found += [limit] if limit is not None else []
-        own = own.parent if own != CGROUP_ROOT else None
+        own = own.parent if own != cgroups.ROOT else None
     return min(found, default=None)
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.sources.applied import MAX_APPLIED_PODS
+from supervisor.sources.applied import MAX_APPLIED_OBJECTS
 
 RUN_LABEL: Final = "rootlet.dev/load-test"
-MAX_PODS: Final = MAX_APPLIED_PODS
+MAX_PODS: Final = MAX_APPLIED_OBJECTS
 MAX_CONTAINERS: Final = 16
 BATCH_PODS: Final = 25
 """How many pods one apply carries, as documents of one manifest."""

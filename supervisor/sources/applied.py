@@ -1,134 +1,225 @@
-"""The pods that `rootlet apply` was given, kept as one file per pod until `rootlet delete`.
+"""What `rootlet apply` was given, kept as one file per object until `rootlet delete`.
 
-A stored pod is complete: defaults, UID and namespace as they were when it was applied, as an API server stores it. The
-directory is read like any manifest directory, but nothing watches it, because only this class writes to it. One agent
-of an instance runs at a time, and the master calls from one thread at a time.
+A stored object is complete: defaults, UID and namespace as they were when it was applied, as an API server stores it.
+Pods and ConfigMaps are kept below the state directory; Secrets only in memory, so that they are gone when the host
+reboots. Both are read like any manifest directory, but nothing watches them, because only this class writes there. One
+agent of an instance runs at a time, and the master calls from one thread at a time.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ipc.api import Pod, encode_pod
+from ipc.api import Pod, Secret, encode_pod
+from ipc.config_objects import ConfigObject, ObjectKey, ObjectKind
+from ipc.memory_directory import NotMemory, make_memory_directory
 from supervisor.atomic_file import ensure_private_directory, remove_durably, write_atomically
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
 from supervisor.sources.identity import CONFIG_HASH, Origin
+from supervisor.sources.merge_objects import changes_refused
 from supervisor.sources.types import (
     ManifestError,
     ManifestErrorKind,
+    ManifestObject,
     ManifestPod,
     PodKey,
     SourceSnapshot,
-    pod_key,
 )
 
-MAX_APPLIED_PODS: Final = 1_000
-"""Most pods kept at a time."""
-MAX_STORED_POD_BYTES: Final = 4 << 20
-"""Largest stored pod; defaults make it larger than what was applied."""
+MAX_APPLIED_OBJECTS: Final = 1_000
+"""Most pods, ConfigMaps and Secrets kept at a time."""
+MAX_STORED_BYTES: Final = 8 << 20
+"""Largest stored object; defaults and escapes make it larger than what was applied."""
 _PLAIN_STEM: Final = re.compile(r"[a-z0-9][a-z0-9.-]{0,199}")
+
+Key = PodKey | ObjectKey
+Item = ManifestPod | ManifestObject
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
-    """What became of an apply: one line per pod as kubectl prints it, or what was wrong, and then nothing was done."""
+    """What became of an apply: one line per object as kubectl prints it, or what was wrong, and then nothing was
+    done."""
 
     lines: tuple[str, ...] = ()
     errors: tuple[ManifestError, ...] = ()
 
 
-class AppliedPods:
-    """The store below ``<stateDir>/applied``: directory 0700, files 0600, replaced atomically."""
+class AppliedStore:
+    """The store: directories 0700, files 0600, replaced atomically."""
 
-    def __init__(self, directory: Path, origin: Origin, max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        origin: Origin,
+        max_bytes: int = DEFAULT_MAX_MANIFEST_BYTES,
+        *,
+        secrets_directory: Path | None = None,
+    ) -> None:
+        """Without a ``secrets_directory`` Secrets are refused."""
         self._directory = directory
+        self._secrets_directory = secrets_directory
         self._origin = origin
         self._max_bytes = max_bytes
-        self._reader = ManifestReader(directory, origin, MAX_STORED_POD_BYTES)
+        self._reader = ManifestReader(directory, origin, MAX_STORED_BYTES)
+        self._secrets_reader = ManifestReader(secrets_directory or directory, origin, MAX_STORED_BYTES)
 
     def read(self) -> SourceSnapshot:
         """Everything that is applied. Never raises: a store that cannot be read gives an incomplete snapshot."""
         try:
             ensure_private_directory(self._directory)
         except OSError as error:
-            message = error.strerror or str(error)
-            wrong = ManifestError(kind=ManifestErrorKind.UNREADABLE, file=str(self._directory), message=message)
-            return SourceSnapshot(source=self._origin.source, errors=(wrong,), complete=False)
-        return self._reader.read(list_manifests(self._directory))
+            return self._unreadable(self._directory, error)
+        kept = self._reader.read(list_manifests(self._directory))
+        secrets = self._read_secrets()
+        return msgspec.structs.replace(
+            kept,
+            objects=kept.objects + secrets.objects,
+            errors=kept.errors + secrets.errors,
+            complete=kept.complete and secrets.complete,
+        )
 
-    def apply(self, file: str, body: bytes, stated_elsewhere: Mapping[PodKey, str]) -> ApplyResult:
-        """Store every pod of ``body``, or none when anything is wrong with it.
+    def _read_secrets(self) -> SourceSnapshot:
+        """Where there is no memory for them, or no directory and none can be made, there are none of ours."""
+        nothing = SourceSnapshot(source=self._origin.source, complete=True)
+        if self._secrets_directory is None:
+            return nothing
+        try:
+            make_memory_directory(self._secrets_directory)
+        except NotMemory:
+            return nothing
+        except OSError as error:
+            is_there = os.path.lexists(self._secrets_directory)
+            return self._unreadable(self._secrets_directory, error) if is_there else nothing
+        return self._secrets_reader.read(list_manifests(self._secrets_directory))
 
-        ``stated_elsewhere``: the pods that another source holds, and where (see `PodConfig.stated_elsewhere`). ``file``
-        is for error texts. Raises OSError when the disk does not take it; what was stored until then is whole, and
-        applying again continues.
+    def _unreadable(self, directory: Path, error: OSError) -> SourceSnapshot:
+        message = error.strerror or str(error)
+        wrong = ManifestError(kind=ManifestErrorKind.UNREADABLE, file=str(directory), message=message)
+        return SourceSnapshot(source=self._origin.source, errors=(wrong,), complete=False)
+
+    def apply(self, file: str, body: bytes, stated_elsewhere: Mapping[Key, str]) -> ApplyResult:
+        """Store every object of ``body``, or none when anything is wrong with it.
+
+        ``stated_elsewhere``: what another source holds, and where (see `PodConfig.stated_elsewhere`). ``file`` is for
+        error texts. Raises OSError when the disk does not take it; what was stored until then is whole, and applying
+        again continues.
         """
         if len(body) > self._max_bytes:
             return ApplyResult(errors=(_refused(file, f"more than {self._max_bytes} bytes"),))
         decoded = decode_manifest(body, file, self._origin)
-        present = {pod_key(stored.pod): stored.pod for stored in self.read().pods}
-        errors = decoded.errors or _conflicts(decoded.pods, stated_elsewhere)
-        if not errors and len(present.keys() | {pod_key(item.pod) for item in decoded.pods}) > MAX_APPLIED_PODS:
-            errors = (_refused(file, f"more than {MAX_APPLIED_PODS} applied pods"),)
+        items: list[Item] = sorted((*decoded.pods, *decoded.objects), key=lambda item: item.document)
+        stored = self.read()
+        present: dict[Key, Item] = {
+            **{item.key: item for item in stored.pods},
+            **{item.key: item for item in stored.objects},
+        }
+        errors = decoded.errors or _conflicts(items, stated_elsewhere) or _unchangeable(items, present)
+        if not errors and len(present.keys() | {item.key for item in items}) > MAX_APPLIED_OBJECTS:
+            errors = (_refused(file, f"more than {MAX_APPLIED_OBJECTS} applied objects"),)
+        errors = errors or self._without_memory(items)
         if errors:
             return ApplyResult(errors=errors)
-        return ApplyResult(lines=tuple(self._store(item.pod, present.get(pod_key(item.pod))) for item in decoded.pods))
+        return ApplyResult(lines=tuple(self._store(item, present.get(item.key)) for item in items))
 
-    def delete(self, namespace: str, name: str) -> bool:
-        """Forget one pod; False when it is not here. Raises OSError."""
-        return remove_durably(self._path(namespace, name))
+    def delete(self, key: Key) -> bool:
+        """Forget one object; False when it is not here. Raises OSError."""
+        return remove_durably(self._path(key))
 
-    def _store(self, pod: Pod, present: Pod | None) -> str:
-        if present is not None and _same(pod, present):
-            return f"pod/{pod.metadata.name} unchanged"
-        write_atomically(self._path(*pod_key(pod)), encode_pod(pod))
-        return f"pod/{pod.metadata.name} {'created' if present is None else 'configured'}"
+    def _without_memory(self, items: Iterable[Item]) -> tuple[ManifestError, ...]:
+        """Why Secrets cannot be kept, if there are any."""
+        secrets = [item for item in items if isinstance(item, ManifestObject) and isinstance(item.object, Secret)]
+        if not secrets:
+            return ()
+        try:
+            if self._secrets_directory is None:
+                raise NotMemory("there is no directory in memory")
+            make_memory_directory(self._secrets_directory)
+        except (NotMemory, OSError) as error:
+            why = f"Secrets are kept in memory only: {error}"
+            return tuple(_error(ManifestErrorKind.UNREADABLE, item, "", why) for item in secrets)
+        return ()
 
-    def _path(self, namespace: str, name: str) -> Path:
-        return self._directory / file_name(namespace, name)
+    def _store(self, item: Item, present: Item | None) -> str:
+        name = f"{_value(item).kind.lower()}/{_value(item).metadata.name}"
+        if present is not None and _same(_value(item), _value(present)):
+            return f"{name} unchanged"
+        write_atomically(self._path(item.key), _encoded(item))
+        return f"{name} {'created' if present is None else 'configured'}"
+
+    def _path(self, key: Key) -> Path:
+        is_secret = isinstance(key, ObjectKey) and key.kind is ObjectKind.SECRET
+        return ((self._secrets_directory if is_secret else None) or self._directory) / file_name(key)
 
 
-def file_name(namespace: str, name: str) -> str:
-    """``default.web.json``; of what is too long or no name at all, a hash."""
-    stem = f"{namespace}.{name}"
+def file_name(key: Key) -> str:
+    """``default.web.json`` or ``configmap_default.web.json``; of what is too long or no name at all, a hash."""
+    if isinstance(key, ObjectKey):
+        prefix, stem = f"{key.kind.lower()}_", f"{key.namespace}.{key.name}"
+    else:
+        prefix, stem = "", ".".join(key)
     if not _PLAIN_STEM.fullmatch(stem):
         stem = hashlib.sha256(stem.encode(errors="surrogatepass")).hexdigest()
-    return f"{stem}.json"
+    return f"{prefix}{stem}.json"
 
 
-def _same(pod: Pod, other: Pod) -> bool:
-    return (pod.metadata.uid, pod.metadata.annotations[CONFIG_HASH]) == (
+def _value(item: Item) -> Pod | ConfigObject:
+    return item.pod if isinstance(item, ManifestPod) else item.object
+
+
+def _encoded(item: Item) -> bytes:
+    return encode_pod(item.pod) if isinstance(item, ManifestPod) else msgspec.json.encode(item.object)
+
+
+def _same(one: Pod | ConfigObject, other: Pod | ConfigObject) -> bool:
+    if not (isinstance(one, Pod) and isinstance(other, Pod)):
+        return one == other
+    return (one.metadata.uid, one.metadata.annotations[CONFIG_HASH]) == (
         other.metadata.uid,
         other.metadata.annotations[CONFIG_HASH],
     )
 
 
-def _conflicts(pods: tuple[ManifestPod, ...], stated_elsewhere: Mapping[PodKey, str]) -> tuple[ManifestError, ...]:
-    """One error for every pod that another source or an earlier document claims."""
+def _conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tuple[ManifestError, ...]:
+    """One error for every object that another source or an earlier document claims."""
     holders = dict(stated_elsewhere)
     errors = []
-    for item in pods:
-        namespace, name = key = pod_key(item.pod)
-        if key in holders:
-            errors.append(
-                ManifestError(
-                    kind=ManifestErrorKind.CONFLICT,
-                    file=item.file,
-                    document=item.document,
-                    field="metadata.name",
-                    message=f"pod {namespace}/{name} is stated by {holders[key]}",
-                    namespace=namespace,
-                    name=name,
-                )
-            )
-        holders.setdefault(key, f"document {item.document}")
+    for item in items:
+        if item.key in holders:
+            why = f"{item.title} is stated by {holders[item.key]}"
+            errors.append(_error(ManifestErrorKind.CONFLICT, item, "metadata.name", why))
+        holders.setdefault(item.key, f"document {item.document}")
     return tuple(errors)
+
+
+def _unchangeable(items: Iterable[Item], present: Mapping[Key, Item]) -> tuple[ManifestError, ...]:
+    """What would change of an object that may not change."""
+    return tuple(
+        _error(ManifestErrorKind.IMMUTABLE, item, error.path, f"{item.title}: {error.message}")
+        for item in items
+        if isinstance(item, ManifestObject) and isinstance(existing := present.get(item.key), ManifestObject)
+        for error in changes_refused(item.object, existing.object)
+    )
+
+
+def _error(kind: ManifestErrorKind, item: Item, field: str, message: str) -> ManifestError:
+    metadata = _value(item).metadata
+    return ManifestError(
+        kind=kind,
+        file=item.file,
+        document=item.document,
+        field=field,
+        message=message,
+        namespace=metadata.namespace,
+        name=metadata.name,
+    )
 
 
 def _refused(file: str, message: str) -> ManifestError:

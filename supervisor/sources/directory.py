@@ -96,6 +96,7 @@ class ManifestReader:
         return SourceSnapshot(
             source=self._origin.source,
             pods=tuple(pod for file in files for pod in file.pods),
+            objects=tuple(found for file in files for found in file.objects),
             errors=(*listing.errors, *(error for file in files for error in file.errors), *held),
             complete=not listing.errors,
         )

@@ -1,4 +1,4 @@
-"""Who a pod of a manifest is: UID, namespace, node, annotations. Pure.
+"""Who an object of a manifest is: UID, namespace, annotations, of a pod also its node. Pure.
 
 Mirrors pkg/kubelet/config/common.go, applyDefaults. On purpose different: the UID does not depend on the content, so
 that an edit is an UPDATE of the same pod; ``config.hash`` is the hash of the content (upstream's is the UID, which
@@ -8,11 +8,11 @@ there is the same thing); the name gets no node suffix and the pod no toleration
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from ipc.api import ObjectMeta, Pod, PodSpec
+from ipc.api import ConfigMap, ObjectMeta, Pod, PodSpec, Secret
 from ipc.api.defaults import DEFAULT_NAMESPACE
 
 CONFIG_SOURCE: Final = "kubernetes.io/config.source"
@@ -21,10 +21,14 @@ CONFIG_SEEN: Final = "kubernetes.io/config.seen"
 CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
 LOCAL_ANNOTATIONS: Final = frozenset({CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR})
 """Added on this host; never a difference (pkg/kubelet/config/config.go, localAnnotations)."""
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""Written by `kubectl apply`: the whole object once more, its values too."""
 
 _VERSION_8: Final = 0x8 << 76
 _VARIANT: Final = 0x2 << 62
 _UUID_FREE_BITS: Final = (1 << 128) - 1 ^ (0xF << 76) ^ (0x3 << 62)
+
+_O = TypeVar("_O", ConfigMap, Secret)
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,19 +63,37 @@ def identify(pod: Pod, origin: Origin) -> Pod:
     return msgspec.structs.replace(
         pod,
         metadata=msgspec.structs.replace(
-            metadata,
+            _of_this_host(metadata),
             namespace=namespace,
             uid=metadata.uid or pod_uid(origin.instance, origin.source, namespace, metadata.name),
             annotations={**metadata.annotations, CONFIG_SOURCE: origin.source, CONFIG_HASH: content},
-            generation=0,
-            self_link="",
-            resource_version="",
-            managed_fields=(),
-            creation_timestamp=None,
-            deletion_timestamp=None,
-            deletion_grace_period_seconds=None,
         ),
         spec=spec,
+    )
+
+
+def identify_object(found: _O, origin: Origin) -> _O:
+    """The same for a ConfigMap or Secret."""
+    metadata = found.metadata
+    namespace = metadata.namespace or DEFAULT_NAMESPACE
+    # No namespace has a slash in it.
+    uid = metadata.uid or pod_uid(origin.instance, origin.source, f"{found.kind}/{namespace}", metadata.name)
+    annotations = {key: value for key, value in metadata.annotations.items() if key != LAST_APPLIED}
+    metadata = msgspec.structs.replace(_of_this_host(metadata), namespace=namespace, uid=uid, annotations=annotations)
+    return msgspec.structs.replace(found, metadata=metadata)
+
+
+def _of_this_host(metadata: ObjectMeta) -> ObjectMeta:
+    """Without what a cluster wrote into it."""
+    return msgspec.structs.replace(
+        metadata,
+        generation=0,
+        self_link="",
+        resource_version="",
+        managed_fields=(),
+        creation_timestamp=None,
+        deletion_timestamp=None,
+        deletion_grace_period_seconds=None,
     )
 
 

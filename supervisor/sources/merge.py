@@ -1,13 +1,14 @@
-"""Several sources, one set of desired pods, and the differences in the order in which they must be acted on.
+"""Several sources, one set of desired pods and objects, and the differences in the order in which to act on them.
 
 Mirrors pkg/kubelet/config/config.go (podStorage.Merge, merge, checkAndUpdatePod). Holds state in memory, no I/O; time
 is an argument. On purpose different:
 
-- A name can be claimed by two files and by two sources. The first keeps it, also over a restart; the others are
-  reported and take over at the merge in which it is given up. (Upstream drops duplicates within a source only.)
+- A name can be claimed by two files and by two sources (see `claims`). Upstream drops duplicates within a source only.
 - A snapshot that is not complete removes nothing, and neither does a file with errors.
 - RESTORE exists: the checkpointed set is supervised until its source was read, and makes no source ready.
 - UPDATE increments ``metadata.generation``; ADD sets ``creationTimestamp``.
+- ConfigMaps and Secrets stand beside pods, under the same rules (`merge_objects` has what is their own). They come
+  before the pods of the same merge and go after them, so that no pod misses what its own file states.
 """
 
 from __future__ import annotations
@@ -19,16 +20,22 @@ import msgspec
 
 from ipc.api import ObjectMeta, Pod
 from ipc.clock import Instant, rfc3339, rfc3339_micro
+from ipc.config_objects import ObjectKey
+from supervisor.sources.claims import Conflict, arbitrate, place
 from supervisor.sources.identity import CONFIG_SEEN, LOCAL_ANNOTATIONS
+from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
 from supervisor.sources.types import (
+    DesiredObject,
     DesiredPod,
+    ExpectedObject,
     ManifestError,
     ManifestErrorKind,
-    ManifestPod,
+    ObjectsExpected,
     PodKey,
     PodOperation,
     PodUpdate,
     SourceSnapshot,
+    Update,
     pod_key,
 )
 
@@ -43,32 +50,37 @@ Changes = Mapping[PodOperation, list[Pod]]
 
 
 class PodConfig:
-    """The mux: the accepted pods of every source and what waits because another claim came first."""
+    """The mux: what is accepted of every source and what waits because another claim came first."""
 
     def __init__(self, sources: Iterable[str]) -> None:
         self._accepted: dict[str, Accepted] = {source: {} for source in sources}
+        self._objects: dict[str, AcceptedObjects] = {source: {} for source in self._accepted}
+        self._expected: tuple[ExpectedObject, ...] = ()
         self._stated: dict[str, SourceSnapshot] = {}
         self._conflicts: dict[str, tuple[ManifestError, ...]] = {}
         self._seen: set[str] = set()
 
-    def restore(self, desired: Iterable[DesiredPod]) -> tuple[PodUpdate, ...]:
+    def restore(self, desired: Iterable[DesiredPod], expected: Iterable[ExpectedObject] = ()) -> tuple[Update, ...]:
         """Take the checkpointed set as accepted, with the claims that its pods held. One RESTORE per source.
 
-        Pods of sources that are not configured any more are left out. Raises ValueError once any source was merged:
-        what a source states is newer than any checkpoint.
+        ``expected``: the objects that were there, of which nothing but the names is known. What is of sources that are
+        not configured any more is left out. Raises ValueError once any source was merged: what a source states is newer
+        than any checkpoint.
         """
         if self._stated:
             raise ValueError("RESTORE after a source was merged")
         for item in desired:
             if item.source in self._accepted:
                 self._accepted[item.source] = {**self._accepted[item.source], item.pod.metadata.uid: item}
-        return tuple(
+        self._expected = tuple(item for item in expected if item.source in self._accepted)
+        restored = tuple(
             _update(PodOperation.RESTORE, source, (item.pod for item in accepted.values()))
             for source, accepted in self._accepted.items()
             if accepted
         )
+        return (self._told_expected(), *restored) if self._expected else restored
 
-    def merge(self, snapshot: SourceSnapshot, now: Instant) -> tuple[PodUpdate, ...]:
+    def merge(self, snapshot: SourceSnapshot, now: Instant) -> tuple[Update, ...]:
         """What changes because of everything that one source states. Raises ValueError for an unknown source.
 
         Claims of other sources that waited for a name given up here are accepted in the same merge, after the updates
@@ -81,9 +93,34 @@ class PodConfig:
         if snapshot.complete:
             self._seen.add(source)
         self._stated[source] = snapshot
-        updates = self._merge_source(source, now, first_set=first_set)
+        objects_before = self.objects()
         waiting = [other for other in self._accepted if other != source and self._conflicts.get(other)]
-        return (*updates, *(update for other in waiting for update in self._merge_source(other, now, first_set=False)))
+        updates = self._merge_source(source, now, first_set=first_set)
+        updates += tuple(update for other in waiting for update in self._merge_source(other, now, first_set=False))
+        came, went = object_updates(objects_before, self.objects())
+        return (*came, *self._no_longer_expected(snapshot), *updates, *went)
+
+    def names(self) -> tuple[ExpectedObject, ...]:
+        """What is worth keeping of the objects: those that are there, and those that may be."""
+        there = (ExpectedObject(item.source, item.file, key) for key, item in self.objects().items())
+        return (*there, *self._expected)
+
+    def _no_longer_expected(self, snapshot: SourceSnapshot) -> tuple[ObjectsExpected, ...]:
+        """What was expected, if the snapshot has answered any of it: it is there, or its file was read and has none."""
+        before, held, there = self._expected, snapshot.held_files(), self.objects()
+        self._expected = tuple(
+            item
+            for item in before
+            if item.key not in there and (item.source != snapshot.source or not snapshot.complete or item.file in held)
+        )
+        return (self._told_expected(),) if self._expected != before else ()
+
+    def _told_expected(self) -> ObjectsExpected:
+        return ObjectsExpected(frozenset(item.key for item in self._expected))
+
+    def objects(self) -> dict[ObjectKey, DesiredObject]:
+        """Every accepted ConfigMap and Secret."""
+        return {key: item for accepted in self._objects.values() for key, item in accepted.items()}
 
     def desired(self) -> tuple[DesiredPod, ...]:
         """Every accepted pod: what is worth a checkpoint."""
@@ -93,9 +130,12 @@ class PodConfig:
         """Who holds the claim to a namespace and name."""
         return next((item for item in self.desired() if pod_key(item.pod) == key), None)
 
-    def stated_elsewhere(self, source: str) -> dict[PodKey, str]:
+    def stated_elsewhere(self, source: str) -> dict[PodKey | ObjectKey, str]:
         """The names that other sources hold, and where, for people."""
-        return {pod_key(item.pod): _place(item) for item in self.desired() if item.source != source}
+        held: dict[PodKey | ObjectKey, str] = {
+            item.key: place(item) for item in self.desired() if item.source != source
+        }
+        return held | {key: place(item) for key, item in self.objects().items() if item.source != source}
 
     def conflicts(self) -> tuple[ManifestError, ...]:
         """Claims that wait, as of the last merges. A claim that waits still is the same value again."""
@@ -110,38 +150,18 @@ class PodConfig:
         return self._seen == self._accepted.keys()
 
     def _merge_source(self, source: str, now: Instant, *, first_set: bool) -> tuple[PodUpdate, ...]:
-        old = self._accepted[source]
+        snapshot, old = self._stated[source], self._accepted[source]
+        stated = [
+            DesiredPod(source=source, pod=item.pod, file=item.file, document=item.document) for item in snapshot.pods
+        ]
         others = [item for item in self.desired() if item.source != source]
-        claims, self._conflicts[source] = arbitrate(self._stated[source], old, others)
+        claims, conflicts = arbitrate(snapshot, stated, old.values(), others)
         new, changes = compare(old, claims, now)
         self._accepted[source] = new
+        held_elsewhere = [item for other in self._objects if other != source for item in self._objects[other].values()]
+        self._objects[source], refused = merge_objects(snapshot, self._objects[source], held_elsewhere, now)
+        self._conflicts[source] = (*map(_conflict, conflicts), *refused)
         return _in_order(source, changes, first_set=first_set)
-
-
-def arbitrate(
-    snapshot: SourceSnapshot, old: Accepted, others: Iterable[DesiredPod]
-) -> tuple[tuple[DesiredPod, ...], tuple[ManifestError, ...]]:
-    """Who gets which name and UID of one source: the claims that hold, and those that wait.
-
-    First the accepted pods that the snapshot cannot speak for, then the documents that held a name before (by file: a
-    document may move within its file), then the others as they come. ``others`` are the pods of the other sources.
-    """
-    kept = _kept(snapshot, old)
-    held_before = {(item.file, pod_key(item.pod)) for item in old.values()}
-    stated = sorted(snapshot.pods, key=lambda item: (item.file, pod_key(item.pod)) not in held_before)
-    claims = list(kept)
-    conflicts = []
-    by_name = {pod_key(item.pod): item for item in (*others, *kept)}
-    by_uid = {item.pod.metadata.uid: item for item in by_name.values()}
-    for item in stated:
-        key, uid = pod_key(item.pod), item.pod.metadata.uid
-        if holder := by_name.get(key) or by_uid.get(uid):
-            conflicts.append(_conflict(item, holder))
-            continue
-        claim = DesiredPod(source=snapshot.source, pod=item.pod, file=item.file, document=item.document)
-        by_name[key] = by_uid[uid] = claim
-        claims.append(claim)
-    return tuple(claims), tuple(conflicts)
 
 
 def compare(old: Accepted, claims: Iterable[DesiredPod], now: Instant) -> tuple[Accepted, Changes]:
@@ -160,17 +180,6 @@ def compare(old: Accepted, claims: Iterable[DesiredPod], now: Instant) -> tuple[
         item.pod for uid, item in old.items() if uid not in new or pod_key(new[uid].pod) != pod_key(item.pod)
     ]
     return new, changes
-
-
-def _kept(snapshot: SourceSnapshot, old: Accepted) -> tuple[DesiredPod, ...]:
-    """Accepted pods that are not stated now, by a file or listing of which not everything is known."""
-    stated = {(item.file, pod_key(item.pod)) for item in snapshot.pods}
-    held = snapshot.held_files()
-    return tuple(
-        item
-        for item in old.values()
-        if (not snapshot.complete or item.file in held) and (item.file, pod_key(item.pod)) not in stated
-    )
 
 
 def _added(pod: Pod, now: Instant) -> tuple[PodOperation, Pod]:
@@ -214,25 +223,21 @@ def _meant(metadata: ObjectMeta) -> tuple[object, ...]:
     return metadata.labels, annotations, metadata.deletion_timestamp, metadata.deletion_grace_period_seconds
 
 
-def _conflict(item: ManifestPod, holder: DesiredPod) -> ManifestError:
+def _conflict(conflict: Conflict[DesiredPod]) -> ManifestError:
     """As upstream's event FailedValidation, with who came first (filterInvalidPods)."""
-    namespace, name = key = pod_key(item.pod)
-    is_name = key == pod_key(holder.pod)
+    item, holder = conflict.item, conflict.holder
+    namespace, name = item.key
+    is_name = item.key == holder.key
     claimed = f"pod {namespace}/{name}" if is_name else f"UID {item.pod.metadata.uid}"
     return ManifestError(
         kind=ManifestErrorKind.CONFLICT,
         file=item.file,
         document=item.document,
         field="metadata.name" if is_name else "metadata.uid",
-        message=f"{claimed} is already stated by {_place(holder)}, which keeps it",
+        message=f"{claimed} is already stated by {place(holder)}, which keeps it",
         namespace=namespace,
         name=name,
     )
-
-
-def _place(item: DesiredPod) -> str:
-    document = f" document {item.document}" if item.document > 1 else ""
-    return f"{item.source}: {item.file}{document}"
 
 
 def _update(op: PodOperation, source: str, pods: Iterable[Pod]) -> PodUpdate:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Hashable
 
 import msgspec
 
 from ipc.api import Pod
 from ipc.clock import parse_rfc3339
+from ipc.config_objects import ConfigObject, ObjectKey, object_key
 
 FILE_SOURCE = "file"
 """The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""
@@ -48,9 +50,11 @@ class ManifestErrorKind(enum.StrEnum):
     SYNTAX = "Syntax"
     """Not YAML or JSON, or above one of the maxima of `documents`."""
     INVALID = "Invalid"
-    """Not a Pod, PodList or List of Pods, or one with a field that is wrong or not supported."""
+    """Of another kind than those of `kinds`, or with a field that is wrong or not supported."""
     CONFLICT = "Conflict"
-    """Another document claimed the pod first (upstream: FailedValidation, duplicate pod name)."""
+    """Another document claimed the name first (upstream: FailedValidation, duplicate pod name)."""
+    IMMUTABLE = "Immutable"
+    """It changes what may not change: the object stays as it was."""
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +70,7 @@ class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     namespace: str = ""
     name: str = ""
-    """The pod that the document is about, where it says so readably: for the event."""
+    """The object that the document is about, where it says so readably: for the event."""
 
     def __str__(self) -> str:
         document = f"document {self.document}" if self.document else ""
@@ -80,11 +84,40 @@ class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     document: int = 0
 
+    @property
+    def key(self) -> PodKey:
+        """What it is called."""
+        return pod_key(self.pod)
 
-class DecodedFile(msgspec.Struct, frozen=True):
+    @property
+    def title(self) -> str:
+        """The same for people."""
+        return f"pod {'/'.join(self.key)}"
+
+
+class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
+    """The same for a ConfigMap or Secret."""
+
+    object: ConfigObject
+    file: str = ""
+    document: int = 0
+
+    @property
+    def key(self) -> ObjectKey:
+        """What it is called."""
+        return object_key(self.object)
+
+    @property
+    def title(self) -> str:
+        """The same for people."""
+        return str(self.key)
+
+
+class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):
     """What one file states, in the order of its documents."""
 
     pods: tuple[ManifestPod, ...] = ()
+    objects: tuple[ManifestObject, ...] = ()
     errors: tuple[ManifestError, ...] = ()
 
 
@@ -93,6 +126,7 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     pods: tuple[ManifestPod, ...] = ()
+    objects: tuple[ManifestObject, ...] = ()
     errors: tuple[ManifestError, ...] = ()
     complete: bool
     """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
@@ -109,6 +143,43 @@ class DesiredPod(msgspec.Struct, frozen=True, kw_only=True):
     pod: Pod
     file: str = ""
     document: int = 0
+
+    @property
+    def key(self) -> PodKey:
+        """What it is called."""
+        return pod_key(self.pod)
+
+    @property
+    def claims(self) -> tuple[Hashable, ...]:
+        """What only one pod at a time may have."""
+        return self.key, self.pod.metadata.uid
+
+
+class DesiredObject(msgspec.Struct, frozen=True, kw_only=True):
+    """The same for a ConfigMap or Secret."""
+
+    source: str
+    object: ConfigObject
+    file: str = ""
+    document: int = 0
+
+    @property
+    def key(self) -> ObjectKey:
+        """What it is called."""
+        return object_key(self.object)
+
+    @property
+    def claims(self) -> tuple[Hashable, ...]:
+        """What only one object at a time may have."""
+        return (self.key,)
+
+
+class ExpectedObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A ConfigMap or Secret that was accepted before the agent was restarted, and where it stood."""
+
+    source: str
+    file: str
+    key: ObjectKey
 
 
 class PodOperation(enum.StrEnum):
@@ -137,3 +208,21 @@ class PodUpdate(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.op is PodOperation.SET:
             raise ValueError("SET is not supported: a source's whole set is given to PodConfig.merge")
+
+
+class ObjectUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """ConfigMaps and Secrets that came or changed, and those that are gone."""
+
+    stated: tuple[DesiredObject, ...] = ()
+    gone: tuple[ObjectKey, ...] = ()
+
+
+class ObjectsExpected(msgspec.Struct, frozen=True):
+    """These were there before the agent was restarted, and it is not known yet whether they still are: their file, or
+    their source, could not be read since."""
+
+    keys: frozenset[ObjectKey]
+
+
+Update = PodUpdate | ObjectUpdate | ObjectsExpected
+"""What a merge brings."""

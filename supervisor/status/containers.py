@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ipc.api import Container, ContainerState, ContainerStatus, Pod
+from ipc.api import Container, ContainerState, ContainerStatus, ContainerUser, Pod
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
 from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
@@ -125,6 +125,7 @@ def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: Cont
         image_id=newest.image_id,
         container_id=states.container_id(newest),
         stop_signal=newest.stop_signal or None,
+        user=ContainerUser(linux=newest.user) if newest.user is not None else None,
     )
     return _lost_sight_of(given, status, old) if newest.state is Observed.UNKNOWN else status
 

@@ -14,13 +14,13 @@ from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
 from ipc.pod_ips import sort_pod_ips
 from ipc.probe_results import ProbeVerdicts
+from ipc.qos import compute_pod_qos
 from ipc.restart_policy import all_containers_could_restart, should_all_containers_restart
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status import conditions
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import TERMINAL_PHASES, get_phase
-from supervisor.status.qos import compute_pod_qos
 from supervisor.status.report import normalize_status
 from supervisor.status.termination import terminate_pod
 from supervisor.status.transitions import with_observed_times, with_transition_times
@@ -126,7 +126,7 @@ def _pod_ips(given: StatusInput, previous: PodStatus) -> tuple[str, ...]:
     if given.pod.spec.host_network and given.host_ip:
         return (given.host_ip,)
     newest = next((sandbox.ips for sandbox in given.observed.sandboxes), ())
-    return sort_pod_ips(given.host_ip, newest) or tuple(ip.ip for ip in previous.pod_ips)
+    return sort_pod_ips(newest, given.host_ip) or tuple(ip.ip for ip in previous.pod_ips)
 
 
 def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now: Instant) -> PodStatus:

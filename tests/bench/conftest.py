@@ -27,6 +27,7 @@ def agent(podman_service: PodmanService) -> Iterator[Agent]:
     made = Agent(podman_service.new_instance())
     for name in IMPATIENT:
         del made.settings[name]
+    del made.settings["workers"]["idleTimeout"]
     made.configure({})
     with contextlib.ExitStack() as stack:
         stack.callback(made.close)

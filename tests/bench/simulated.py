@@ -64,6 +64,7 @@ class SimulatedNode:
                     "nodeName": "scale",
                     "staticPodPath": str(self.manifests),
                     "stateDir": str(directory / "state"),
+                    "memoryDir": str(directory / "memory"),
                     "podLogsDir": str(directory / "logs"),
                     "adminSocket": str(admin),
                     "containerRuntimeEndpoint": f"unix://{self.service_socket}",

@@ -1,7 +1,7 @@
 """What the agent costs while nothing happens: CPU and memory, process by process, with few pods and with many.
 
 The same agent in turns: few pods, many pods, few pods again. Before each measurement it is left alone until its relists
-have become as rare as they get.
+have become as rare as they get, and the processes have left that are there on demand.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from ipc.clock import monotonic
 from supervisor.load_test.processes import Snapshot, Usage, take_snapshot, used_between
 from tests.bench.sleepers import load, sleepers
-from tests.e2e.agent import Agent
+from tests.e2e.agent import Agent, Json
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(7200)]
 
@@ -62,11 +62,12 @@ def test_idle(agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
 
 def _measure(agent: Agent) -> dict[str, Idle]:
     """Fails when anything but idling happened."""
+    workers = list(agent.workers().values())
     sleep(SETTLE_S)
     lives, began = agent.eye.lives(), monotonic()
-    before = _snapshot(agent)
+    before = _snapshot(agent, workers)
     sleep(IDLE_S)
-    after = _snapshot(agent)
+    after = _snapshot(agent, workers)
     took_s = monotonic() - began
     assert agent.eye.lives() == lives
     assert [u.pid for u in (*before.agent, *before.service)] == [u.pid for u in (*after.agent, *after.service)]
@@ -74,8 +75,9 @@ def _measure(agent: Agent) -> dict[str, Idle]:
     return {usage.name: _idle(usage, took_s) for usage in used}
 
 
-def _snapshot(agent: Agent) -> Snapshot:
-    found = take_snapshot(agent.process.pid, list(agent.workers().values()))
+def _snapshot(agent: Agent, workers: Sequence[Json]) -> Snapshot:
+    """Asks nothing of the agent: that would keep its API server. ``workers``: as they were before."""
+    found = take_snapshot(agent.process.pid, workers)
     assert not any(usage.unreadable for usage in found.agent), found.agent
     return found
 

@@ -105,6 +105,7 @@ def _agent(service: PodmanService, tmp_path: Path) -> Iterator[Callable[[str], f
         "instanceName": instance,
         "staticPodPath": "manifests",
         "stateDir": "state",
+        "memoryDir": "memory",
         "podLogsDir": "logs",
         "maxPods": 2 * PODS,
         "containerRuntimeEndpoint": f"unix://{service.socket}",

@@ -135,6 +135,7 @@ def _agent(instance: str) -> Iterator[tuple[Agent, Path]]:
             instance,
             {
                 "stateDir": str(state),
+                "memoryDir": str(state / "memory"),
                 "workers": {"heartbeatTimeout": f"{HEARTBEAT_TIMEOUT_S}s"},
                 "crashLoopBackOff": {"maxContainerRestartPeriod": f"{MAX_BACKOFF_S}s"},
             },

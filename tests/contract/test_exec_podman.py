@@ -106,6 +106,8 @@ OWN: dict[str, dict[str, Any]] = {
     "all capabilities": {"privileged": True},
     "no new privileges": {"user": "1000", "no_new_privileges": True},
     "no seccomp": {"seccomp_profile_path": "unconfined"},
+    "a read-only root": {"read_only_filesystem": True},
+    "an unmasked /proc": {"unmask": ["ALL"]},
     "limits": {"r_limits": [{"type": "NOFILE", "soft": 100, "hard": 200}]},
     "directory and umask": {"work_dir": "/bin", "umask": "0077"},
     "environment": {"env": {"A": "1", "B": "with = and\nlines", "HOME": "/elsewhere"}},

@@ -45,6 +45,8 @@ POD_PROCESSES: Final = frozenset(
 """They belong to containers and stay when the agent goes."""
 _STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 SHARED_MEMORY: Final = Path("/dev/shm")
+MEMORY: Final = Path(os.environ.get("XDG_RUNTIME_DIR", "/run/user/0")) / "rootlet-e2e"
+"""Below it every agent has a directory for what must not reach a disk."""
 
 
 class Done(NamedTuple):
@@ -73,6 +75,7 @@ def settings(instance: str, directory: Path, changes: Mapping[str, Any]) -> Json
         "staticPodPath": str(directory / "manifests"),
         "stateDir": str(directory / "state"),
         "podLogsDir": str(directory / "logs"),
+        "memoryDir": str(MEMORY / instance),
         "adminSocket": str(directory / "run" / "agent.sock"),
         "podman": {"service": "own"},
         "maxPods": 500,
@@ -81,7 +84,8 @@ def settings(instance: str, directory: Path, changes: Mapping[str, Any]) -> Json
         "fileCheckFrequency": "2s",
         "housekeepingPeriod": "500ms",
         "nodeStatusUpdateFrequency": "1s",
-        "workers": {"count": 2, "maxDeaths": 1000},
+        # Children that are there on demand stay: tests kill them, and count what is there.
+        "workers": {"count": 2, "maxDeaths": 1000, "idleTimeout": "1h"},
     }
     for name, value in changes.items():
         base[name] = {**base.get(name, {}), **value} if isinstance(value, dict) else value
@@ -106,6 +110,7 @@ class Agent:
         self.configure({})
         self.socket = Path(self.settings["adminSocket"])
         self.state = Path(self.settings["stateDir"])
+        self.memory = Path(self.settings["memoryDir"])
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---
@@ -191,6 +196,7 @@ class Agent:
             if directory := os.environ.get(LOGS_VARIABLE):
                 shutil.copy(self.log, Path(directory) / f"{self.instance}.log")
             shutil.rmtree(self.directory)
+            shutil.rmtree(self.memory, ignore_errors=True)
 
     def _assert_nothing_leaked(self) -> None:
         """No monitor of a container has a file of this agent open: those that were removed just now leave at once."""

@@ -80,7 +80,7 @@ BROKEN: dict[str, tuple[str, Callable[[Path], None], str]] = {
         _text(json.dumps(pod("value")) + "\n---\n" + json.dumps(pod("Value"))),
         ": document 2: metadata.name: ",
     ),
-    "other kind": ("kind.yaml", _text("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"), ": document 1: kind: "),
+    "other kind": ("kind.yaml", _text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"), ": document 1: kind: "),
     "2 MiB": ("large.yaml", _text(json.dumps(pod("large")) + "\n#" + "x" * TOO_LARGE_BYTES), ": "),
     "binary garbage": ("binary.yaml", _text(bytes(range(256)) * 64), ": "),
     "no bytes": ("empty.yaml", _text(""), ": states nothing"),

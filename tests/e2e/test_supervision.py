@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman, pytest.mark.timeout(300)]
 PODS = 20
 RUNNING = pods("run", PODS)
 FIRST_LOOK_DEADLINE_S = 30.0
+ON_DEMAND = frozenset({"rootlet-api-1", "rootlet-dial-3"})
+"""As the processes are called."""
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,23 @@ def assert_untouched(agent: Agent, before: object) -> None:
     agent.until_ready(RUNNING)
     assert agent.eye.lives() == before
     assert {restart_count(found) for found in agent.pods().values()} == {0}
+
+
+def test_who_comes_after_a_pause_finds_everything_although_nobody_was_there(new_agent: NewAgent) -> None:
+    agent = new_agent(workers={"idleTimeout": "2s"})
+    names = pods("paused", 3)
+    agent.start()
+    agent.run(*names.values())
+    before = agent.eye.lives()
+    for command in (("get", "pods", "--no-headers"), ("logs", "paused-000"), ("exec", "paused-000", "--", "true")):
+        agent.until(lambda: not ON_DEMAND & {p.name() for p in agent.marked_processes()}, "nobody is there", poll_s=0.5)
+        done = agent.cli(*command)
+        assert done.code == 0, done
+        assert command[0] != "get" or [line.split()[:3] for line in done.out.splitlines()] == [
+            [name, "1/1", "Running"] for name in names
+        ]
+    assert agent.eye.lives() == before
+    assert {worker["deaths"] for worker in agent.workers().values()} == {0}
 
 
 def test_another_number_of_workers_restarts_no_container(running: Agent) -> None:

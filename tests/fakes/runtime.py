@@ -22,6 +22,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from ipc.clock import Clock
+from ipc.id_ranges import IdRange, IdRanges
 from ipc.registry_login import RegistryLogin
 from workers import labels
 from workers.runtime import (
@@ -45,6 +46,7 @@ PAUSE_IMAGE = "localhost/podman-pause:fake"
 VERSION = "4.3.1"
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 FIRST_PID = 10_000
+ID_RANGES = IdRanges(users=(IdRange(0, 65537),), groups=(IdRange(0, 65537),))
 KILLED = 128 + signal.SIGKILL
 TICKS_PER_S = 100
 RUNNING = frozenset({"running", "paused", "stopping"})
@@ -534,6 +536,9 @@ class FakeRuntime:
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
+
+    async def id_ranges(self) -> IdRanges:
+        return await self._call("id_ranges", lambda: ID_RANGES)
 
     async def create_pod(self, spec: SpecDict) -> str:
         cut = partial(self.podman.cut_create_pod, spec)

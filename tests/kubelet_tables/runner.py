@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.kubelet_tables import gc_groups, status_groups, worker_groups
+from tests.kubelet_tables import environment_groups, gc_groups, status_groups, worker_groups
 from tests.kubelet_tables.later import Later
 
 Case = Mapping[str, Any]
@@ -18,14 +18,7 @@ DEFAULT_FILE: Final = Path(__file__).resolve().parents[3] / "shared" / "kubelet_
 META: Final = "_meta"
 
 
-_ENV: Final = "environment"
-LATER: Final[Mapping[str, str]] = {
-    "oom_score_adj": "resources",
-    "env_expansion": _ENV,
-    "expand_command_and_args": _ENV,
-    "make_environment_variables": _ENV,
-    "expand_subpath_expr": "volumes",
-}
+LATER: Final[Mapping[str, str]] = {}
 """Group -> the work that it belongs to."""
 
 Adapter = Callable[[Case], tuple[object, object]]
@@ -60,7 +53,8 @@ def load_cases(file: Path) -> dict[str, list[Case]]:
 
 def adapters() -> dict[str, Adapter]:
     """Group name -> its adapter."""
-    return {**worker_groups.ADAPTERS, **status_groups.ADAPTERS, **gc_groups.ADAPTERS}
+    of_modules = (worker_groups, status_groups, gc_groups, environment_groups)
+    return {group: adapter for module in of_modules for group, adapter in module.ADAPTERS.items()}
 
 
 def run_group(group: str, cases: Iterable[Case], adapter: Adapter | None) -> GroupReport:

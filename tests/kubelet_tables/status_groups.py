@@ -9,11 +9,11 @@ from msgspec import to_builtins
 
 from ipc.api import Container, ContainerStatus, PodCondition
 from ipc.pod_containers import ContainerKind
+from ipc.qos import compute_pod_qos
 from supervisor.pod_lifecycle import effective_grace_period
 from supervisor.status import conditions
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import get_phase
-from supervisor.status.qos import compute_pod_qos
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod, pod_status
 

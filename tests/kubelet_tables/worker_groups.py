@@ -12,7 +12,6 @@ from ipc.api import Container, ContainerStatus, HostAlias, ObjectMeta, Pod, PodS
 from ipc.hashing import container_hash
 from ipc.initialized import has_any_active_regular_container_started, has_any_regular_container_started
 from ipc.pod_containers import ContainerKind, every_container
-from ipc.pod_ips import sort_pod_ips
 from ipc.restart_policy import (
     all_containers_could_restart,
     container_should_restart,
@@ -38,6 +37,7 @@ from workers.event_texts import crash_loop_message
 from workers.hostnames import HostnameError, PodNames, pod_names, truncate_hostname
 from workers.hosts_file import managed_hosts_file, node_hosts_file
 from workers.init_containers import is_init_container_failed
+from workers.oom_score import oom_score_adj
 from workers.pod_actions import compute_pod_actions
 from workers.pod_logs import restart_count_by_log_dir
 from workers.restart import (
@@ -286,6 +286,11 @@ class _BackoffStore:
         return in_backoff(entry, entry.updated_at, self._now, self._limits)
 
 
+def _oom_score_adj(case: Json) -> Result:
+    of = pod(case["pod"])
+    return case["actual_in_go"], oom_score_adj(of, _named(of, case["container"]), case["memory_capacity_bytes"])
+
+
 def _make_port_mappings(case: Json) -> Result:
     mappings = make_port_mappings(convert(case["container"], Container))
     return case["expected"], [to_builtins(mapping) for mapping in mappings]
@@ -317,10 +322,6 @@ def _aliases(case: Json) -> tuple[HostAlias, ...]:
     return tuple(convert(alias, HostAlias) for alias in case["host_aliases"])
 
 
-def _sort_pod_ips(case: Json) -> Result:
-    return case["expected"], list(sort_pod_ips(case["node_ip"], case["pod_ips"]))
-
-
 def _restart_count_by_log_dir(case: Json) -> Result:
     return case["expected"], restart_count_by_log_dir(case["files"])
 
@@ -347,11 +348,11 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "crashloop_backoff_config": _crashloop_backoff_config,
     "flowcontrol_backoff": _flowcontrol_backoff,
     "restart_count_by_log_dir": _restart_count_by_log_dir,
+    "oom_score_adj": _oom_score_adj,
     "make_port_mappings": _make_port_mappings,
     "truncate_hostname": _truncate_hostname,
     "pod_hostname_and_domain": _pod_hostname_and_domain,
     "managed_hosts_file": _managed_hosts_file,
     "node_hosts_file": _node_hosts_file,
-    "sort_pod_ips": _sort_pod_ips,
 }
 """Group -> adapter."""

@@ -154,6 +154,7 @@ class Agent:
             "nodeName": "model",
             "staticPodPath": str(self._manifests),
             "stateDir": str(directory / "state"),
+            "memoryDir": str(directory / "memory"),
             "podLogsDir": str(directory / "logs"),
             "adminSocket": str(directory / "run" / "agent.sock"),
             "containerRuntimeEndpoint": f"unix://{directory}/nobody.sock",

@@ -42,6 +42,7 @@ class Instance:
             "nodeName": "alone",
             "staticPodPath": "manifests",
             "stateDir": "state",
+            "memoryDir": "memory",
             "podLogsDir": "logs",
             "adminSocket": str(self.socket),
             "containerRuntimeEndpoint": f"unix://{directory}/nobody.sock",

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 
 from ipc.api import Container
-from ipc.boot import EXIT_BEGIN_ANEW
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_IDLE
 from ipc.messages import DialerAnswer, MakeSocket
 from ipc.packets import PacketLink
 from tests.pod_server import (
@@ -40,6 +40,7 @@ pytestmark = pytest.mark.process
 Pod = subprocess.Popen[bytes]
 GREETING: Final = b"from within"
 SHORT_S: Final = 0.3
+IDLE_S: Final = 0.1
 PROBE_S: Final = 30
 """Timeout of a probe."""
 FEW_FILES: Final = 4
@@ -199,6 +200,25 @@ async def test_a_dialer_that_is_killed_in_mid_probe_delays_the_attempt_and_fails
         assert not any(each.done() for each in attempts)
         dialer.start()
         assert await asyncio.gather(*attempts) == [ProbeOutcome(Answer.SUCCESS)] * 20
+
+
+async def test_who_asks_at_any_moment_of_a_dialer_that_leaves_again_and_again_gets_an_answer(pod: Pod) -> None:
+    network = network_of(pod.pid)
+
+    async def ask_now_and_then(client: DialerClient) -> None:
+        for turn in range(5 * TURNS):
+            await asyncio.sleep(2 * IDLE_S * (turn % 5) / 4)
+            (await client.socket(network, socket.AF_INET)).close()
+
+    with dialer_process(idle_timeout_s=IDLE_S) as dialer, contextlib.closing(DialerClient(str(dialer.path))) as client:
+        asking = asyncio.create_task(ask_now_and_then(client))
+        while not asking.done():
+            if dialer.has_ended():
+                assert dialer.wait_end() == EXIT_IDLE
+                dialer.start()
+            await asyncio.wait({asking}, timeout=IDLE_S / 10)
+        await asking
+        assert dialer.incarnation >= TURNS
 
 
 async def test_a_dialer_that_hangs_is_not_waited_for(client: DialerClient, dialer: DialerProcess, pod: Pod) -> None:

@@ -131,6 +131,7 @@ class Agent:
             node_name="n",
             static_pod_path=directory / "manifests",
             state_dir=directory / "state",
+            memory_dir=directory / "memory",
             pod_logs_dir=self.lives,
             admin_socket=directory / "run" / "admin.sock",
             container_runtime_endpoint=f"unix://{directory}/nobody.sock",
@@ -263,6 +264,8 @@ class Told:
 
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
         self.broken.append((slot, incarnation, why))
+
+    def on_demand(self, slot: int) -> None: ...
 
 
 def never_read(context: ChildContext) -> int:

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api import Pod
+from ipc.api import ConfigMap, Pod
 from ipc.board import Board
 from ipc.boot import WorkerSettings
 from ipc.clock import Clock
+from ipc.config_objects import object_key
 from ipc.messages import (
     AbandonPull,
     EventReport,
@@ -55,11 +56,12 @@ from supervisor.dialogue import (
 )
 from supervisor.probe_memory import worth_keeping
 from supervisor.settings import Settings
-from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
+from supervisor.sources.types import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
+from tests.sim.objects import SimObjects, wrong_objects
 from tests.sim.probes import SimProbes
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
@@ -85,6 +87,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     watch: Watch
     podman: SimPodman
     probes: SimProbes
+    objects: SimObjects
     clock: Clock
     settings: Settings
     worker_settings: WorkerSettings
@@ -107,6 +110,10 @@ class Agent:
         """What the API server knows."""
         self.in_flight: dict[str, SyncPod] = {}
         """Sent and not answered."""
+        self.newest: dict[str, SyncPod] = {}
+        """The last one of each pod, answered or not."""
+        self.objects: dict[str, ConfigMap] = {}
+        """ConfigMaps that the loop knows, by name."""
         self.probers: dict[str, int] = {}
         """Slots that were told to probe and have not said that they stopped, by pod."""
         self.rows: dict[str, int] = {}
@@ -164,6 +171,13 @@ class Agent:
 
     def state(self, desired: Mapping[str, Pod]) -> None:
         """The sources were read: this is what they state now."""
+        wanted = dict(self._given.objects.stated)
+        came = [found for name, found in wanted.items() if self.objects.get(name) != found]
+        gone = {name: found for name, found in self.objects.items() if name not in wanted}
+        self.objects = {**gone, **wanted}
+        if came:
+            stated = tuple(DesiredObject(source=FILE_SOURCE, object=found) for found in came)
+            self._feed_objects(ObjectUpdate(stated=stated))
         for uid in sorted(self.stated.keys() - desired.keys()):
             self._update(PodOperation.REMOVE, self.stated.pop(uid))
         for uid, pod in desired.items():
@@ -173,6 +187,9 @@ class Agent:
             self.stated[uid] = pod
             self.refused.pop(uid, None)
             self._update(PodOperation.ADD if old is None else PodOperation.UPDATE, pod)
+        self.objects = wanted
+        if gone:
+            self._feed_objects(ObjectUpdate(gone=tuple(map(object_key, gone.values()))))
         if not self.sources_ready:
             self._later(LAST_SOURCE_S, self._sources_read)
 
@@ -182,6 +199,11 @@ class Agent:
             self.sources_ready = True
             self._given.watch.wanted(self.stated)
             self._feed(SourcesReady())
+
+    def _feed_objects(self, update: ObjectUpdate) -> None:
+        words = [*(f"+{item.key.name}" for item in update.stated), *(f"-{key.name}" for key in update.gone)]
+        self._given.trace.note(f"objects: {' '.join(words)}")
+        self._feed(update)
 
     def _update(self, op: PodOperation, pod: Pod) -> None:
         self._given.trace.note(f"{op.value} {pod.metadata.uid[:8]}")
@@ -331,6 +353,9 @@ class Agent:
         if sync.generation <= self._generations.get(uid, 0):
             self._given.watch.began_anew(uid)
         self._generations[uid] = sync.generation
+        self.newest[uid] = sync
+        if why := wrong_objects(sync, self.objects, sources_ready=self.sources_ready):
+            trace.broke(f"a sync of {uid[:8]} goes out with {why}")
         if sync.remove and uid not in self.stated and not self.sources_ready:
             trace.broke(f"{uid[:8]} is removed before the sources were read")
 

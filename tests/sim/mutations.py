@@ -16,7 +16,9 @@ import msgspec
 import supervisor.status.generate
 from ipc.probe_results import ProbeVerdicts
 from supervisor import probing
+from supervisor.config_objects import ConfigObjectStore
 from supervisor.image_pulls import ImagePulls
+from supervisor.object_updates import ObjectUpdates
 from supervisor.pod_cache import PodCache
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.removals import Removals
@@ -109,6 +111,11 @@ def _has_stopped(uid: str, prober: Any, original: Any = probing._leave) -> Any:
     return commands
 
 
+def _nothing_is_late(self: ConfigObjectStore, *pod: Any, original: Any = ConfigObjectStore.of_pod) -> Any:
+    self.complete = True
+    return original(self, *pod)
+
+
 MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _forgetful("done"),
@@ -132,5 +139,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "count containers as started that run": _replace(ProbeVerdicts, "has_started", _never_gated),
     "hand a pod's probes over at once": _replace(probing, "_leave", _has_stopped),
     "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
+    "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, lives: None),
+    "take a late ConfigMap for an absent one": _replace(ConfigObjectStore, "of_pod", _nothing_is_late),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

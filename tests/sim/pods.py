@@ -26,6 +26,7 @@ from ipc.api import (
 )
 from ipc.restart_policy import is_restartable_init
 from tests.fakes.runtime import Program
+from tests.sim.objects import SimObjects
 from tests.sim.probes import with_probes
 
 PRESENT: Final = "localhost/present:1"
@@ -60,13 +61,16 @@ UNPROBED: Final = 0.4
 class PodMaker:
     """Random pods and random edits."""
 
-    def __init__(self, rng: random.Random, probing: random.Random | None = None) -> None:
-        """``probing``: for probes; None when there are to be none."""
+    def __init__(
+        self, rng: random.Random, probing: random.Random | None = None, objects: SimObjects | None = None
+    ) -> None:
+        """``probing``: for probes; None when there are to be none. ``objects``: what pods may refer to."""
         self._rng = rng
         self._probing = probing
+        self._objects = objects
 
     def make(self, uid: str) -> Pod:
-        pod = self._make(uid)
+        pod = self._objects.refer(self._make(uid)) if self._objects else self._make(uid)
         if self._probing is None or self._probing.random() < UNPROBED:
             return pod
         return msgspec.structs.replace(pod, spec=self._with_probes(self._probing, pod.spec))

@@ -20,10 +20,12 @@ import msgspec
 
 from ipc.api import Pod
 from ipc.boot import WorkerSettings
+from ipc.messages import WorkType
 from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings
 from tests.fakes.clock import SimClock
 from tests.sim.agent import SLOTS, Agent, Given
 from tests.sim.loop import NOBODY, run_alone
+from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.probes import CALM, ROUGH, SimProbes
@@ -41,6 +43,8 @@ STEP_S: Final = 1.0
 SETTLE_S: Final = 400.0
 """Within which a quiet host comes to what is wanted: the longest back-offs of images and containers, hooks that hang,
 grace periods, a resync."""
+ROTATION_S: Final = 10.0
+"""Within which a changed ConfigMap is given to those that refer to it, unless a sync of theirs is under way."""
 DOWN_S: Final = 200.0
 """Within which everything is taken down."""
 STALE_S: Final = 45.0
@@ -58,6 +62,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     pods: int = 5
     noise_s: float = 90.0
     probes: bool = True
+    objects: bool = True
+    """ConfigMaps beside pods."""
     verbose: bool = False
 
 
@@ -101,7 +107,8 @@ class Simulation:
         self._clock.wall_offset_s = WALL
         self._directory = directory
         probing = random.Random(seed) if options.probes else None
-        self._maker = PodMaker(random.Random(self._rng.random()), probing)
+        self._objects = SimObjects(random.Random(seed + 2))
+        self._maker = PodMaker(random.Random(self._rng.random()), probing, self._objects if options.objects else None)
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
@@ -119,6 +126,7 @@ class Simulation:
             watch=self._watch,
             podman=self._podman,
             probes=self._probes,
+            objects=self._objects,
             clock=self._clock,
             settings=settings,
             worker_settings=WorkerSettings(
@@ -139,6 +147,7 @@ class Simulation:
         self._agent.start()
         await self._make_noise()
         await self._settle()
+        await self._rotate()
         await self._take_down()
         self._agent.die("the end")
 
@@ -152,7 +161,7 @@ class Simulation:
         self._probes.odds = ROUGH
         self._podman.pull_fate = self._pull_fate
         end_at = self._now + self._options.noise_s
-        acts = list(NOISE)
+        acts = [act for act in NOISE if self._options.objects or act is not Simulation.change_object]
         weights = [NOISE[act] for act in acts]
         while self._now < end_at:
             await self._step(self._rng.uniform(0.0, 2 * STEP_S))
@@ -168,6 +177,7 @@ class Simulation:
         for child in self._agent.children.values():
             if child is not None:
                 child.go_on()
+        self._objects.settle()
         self._agent.state(self._desired)
         wrong = dict.fromkeys((*self._desired, *sorted(self._existing())), "not looked at")
         end_at = self._now + SETTLE_S
@@ -178,6 +188,22 @@ class Simulation:
             words = "; ".join(f"{uid[:8]}: {why}" for uid, why in wrong.items())
             self._trace.broke(f"after {SETTLE_S:g} quiet seconds: {words}")
         self._trace.check()
+
+    async def _rotate(self) -> None:
+        """A ConfigMap changes while all is quiet: who refers to it is synced with it soon, not when it is due."""
+        self._objects.settle()
+        self._agent.state(self._desired)
+        await self._step(ROTATION_S)
+        for uid, pod in self._desired.items():
+            newest = self._agent.newest.get(uid)
+            if uid in self._agent.in_flight or newest is None or newest.kind is not WorkType.SYNC:
+                continue
+            if stale := "; ".join(
+                stale_objects(
+                    self._agent.refused.get(uid, pod), self._agent.told.get(uid), newest, self._objects.stated
+                )
+            ):
+                self._trace.broke(f"{ROTATION_S:g} s after a ConfigMap has changed {uid[:8]} is behind: {stale}")
 
     async def _take_down(self) -> None:
         self._trace.note("everything goes")
@@ -234,7 +260,13 @@ class Simulation:
             return "it is there and not wanted" if uid in self._existing() else ""
         told, now_wall = self._agent.told.get(uid), self._clock.now().wall
         pod = self._agent.refused.get(uid, self._desired[uid])
-        return "; ".join(complaints(pod, self._podman, told, now_wall, edited=uid in self._edited))
+        newest = self._agent.newest.get(uid)
+        return "; ".join(
+            (
+                *complaints(pod, self._podman, told, now_wall, edited=uid in self._edited),
+                *stale_objects(pod, told, newest, self._objects.stated),
+            )
+        )
 
     @property
     def _now(self) -> float:
@@ -255,6 +287,10 @@ class Simulation:
             self._edited.add(uid)
         else:
             del self._desired[uid]
+        self.read_sources()
+
+    def change_object(self) -> None:
+        self._objects.change()
         self.read_sources()
 
     def read_sources(self) -> None:
@@ -335,6 +371,7 @@ class Simulation:
 
 NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.change_manifest: 20,
+    Simulation.change_object: 10,
     Simulation.read_sources: 10,
     Simulation.end_a_process: 10,
     Simulation.remove_by_hand: 1,

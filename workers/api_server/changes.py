@@ -6,7 +6,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.messages import ApplyManifests, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.config_objects import ObjectKind
+from ipc.messages import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
 from workers.api_server.query import flag, integer
 from workers.api_server.site import Site, json_answer, read_body, status_answer
 from workers.api_server.status_errors import StatusDetails, bad_request, failure, success
@@ -35,6 +36,17 @@ class Changes:
         if reply.code >= 400:
             return _refusal(reply, name, "pods")
         return status_answer(success(reply.code, name=name, kind="pods"))
+
+    async def delete_config_object(self, request: web.Request, kind: ObjectKind) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+
+        def message(request_id: int) -> DeleteObject:
+            return DeleteObject(request_id=request_id, kind=kind, namespace=namespace, name=name)
+
+        reply = await self._site.master.ask(message)
+        if reply.code >= 400:
+            return _refusal(reply, name, kind.plural)
+        return status_answer(success(reply.code, name=name, kind=kind.plural))
 
     async def apply(self, request: web.Request) -> web.Response:
         file = request.query.get("file", "-")

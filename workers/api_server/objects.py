@@ -8,9 +8,10 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from ipc.api import Event, ObjectMeta, ObjectReference, Pod
-from ipc.messages import EventChanged, PodChanged
+from ipc.messages import EventChanged, ObjectChanged, PodChanged
+from workers.api_server.views import object_view
 
-M = TypeVar("M", PodChanged, EventChanged)
+M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """core/v1 DefaultTerminationGracePeriodSeconds. A pod under deletion always shows one: kubectl relies on it."""
@@ -26,6 +27,8 @@ EVENT_FIELDS: Final = frozenset(
     )
 )
 """What a field selector for events can ask for."""
+OBJECT_FIELDS: Final = frozenset(("metadata.name", "metadata.namespace", "type"))
+"""What a field selector for ConfigMaps and Secrets can ask for."""
 
 
 class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
@@ -39,7 +42,7 @@ class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     terminating: bool = False
     labels: Mapping[str, str] = {}
     fields: Mapping[str, str] = {}
-    """Values of POD_FIELDS or EVENT_FIELDS."""
+    """Values of POD_FIELDS, EVENT_FIELDS or OBJECT_FIELDS."""
     observed_at: float = 0.0
     """Monotonic seconds at which the observation began that this status tells of; 0.0 when unknown."""
     json: bytes
@@ -123,6 +126,28 @@ def event_object(message: EventChanged, resource_version: int) -> StoredObject[E
         packed=msgspec.msgpack.encode(message),
         kind=EventChanged,
     )
+
+
+def config_object(message: ObjectChanged, resource_version: int) -> StoredObject[ObjectChanged]:
+    """A ConfigMap or Secret without its values, under that resourceVersion."""
+    summary = message.summary
+    meta = msgspec.structs.replace(summary.metadata, resource_version=str(resource_version))
+    return StoredObject(
+        key=config_object_key(meta.namespace, meta.name),
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=resource_version,
+        labels=meta.labels,
+        fields={"metadata.name": meta.name, "metadata.namespace": meta.namespace, "type": summary.type},
+        json=msgspec.json.encode(object_view(summary, meta)),
+        packed=msgspec.msgpack.encode(message),
+        kind=ObjectChanged,
+    )
+
+
+def config_object_key(namespace: str, name: str) -> str:
+    """No namespace has a slash in it."""
+    return f"{namespace}/{name}"
 
 
 def list_object(kind: str, resource_version: int, items: Iterable[StoredObject[M]]) -> bytes:

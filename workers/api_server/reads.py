@@ -9,18 +9,19 @@ from typing import Generic, TypeVar
 import msgspec
 from aiohttp import web
 
-from ipc.messages import EventChanged, PodChanged
-from workers.api_server.objects import EVENT_FIELDS, POD_FIELDS, StoredObject, list_object
+from ipc.config_objects import ObjectKind
+from ipc.messages import EventChanged, ObjectChanged, PodChanged
+from workers.api_server.objects import EVENT_FIELDS, OBJECT_FIELDS, POD_FIELDS, StoredObject, list_object
 from workers.api_server.query import flag, integer
 from workers.api_server.selectors import all_hold, parse_field_selector, parse_label_selector
 from workers.api_server.site import Site, begin_stream, json_answer
-from workers.api_server.status_errors import expired
+from workers.api_server.status_errors import expired, not_found
 from workers.api_server.store import Expired, ObjectStore, Wanted
 from workers.api_server.views import WorkerList, pod_details, version_info
 from workers.api_server.watch import MAX_WATCH_S, WatchRequest, stream_watch
 from workers.api_server.workers_view import read_row, with_resources, worker_view
 
-M = TypeVar("M", PodChanged, EventChanged)
+M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
 
 
 class _Resource(msgspec.Struct, Generic[M], frozen=True):
@@ -38,6 +39,10 @@ class Reads:
         self._site = site
         self._pods = _Resource("Pod", POD_FIELDS, site.store.pods)
         self._events = _Resource("Event", EVENT_FIELDS, site.store.events)
+        self._config_objects = {
+            kind: _Resource(f"{kind}Summary", OBJECT_FIELDS, objects)
+            for kind, objects in site.store.config_objects.items()
+        }
 
     async def healthz(self, _request: web.Request) -> web.Response:
         """This process turns; says nothing about the pods."""
@@ -51,6 +56,17 @@ class Reads:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         return await self._list_or_watch(request, self._events)
+
+    async def config_objects(self, request: web.Request, kind: ObjectKind) -> web.StreamResponse:
+        return await self._list_or_watch(request, self._config_objects[kind])
+
+    async def config_object(self, request: web.Request, kind: ObjectKind) -> web.Response:
+        store = await self._site.synced()
+        name = request.match_info["name"]
+        found = store.config_objects[kind].find(request.match_info["namespace"], name)
+        if found is None:
+            raise not_found(kind.plural, name)
+        return json_answer(found.json)
 
     async def pod(self, request: web.Request) -> web.Response:
         return json_answer((await self._site.pod(request)).json)

@@ -9,7 +9,16 @@ from typing import Final
 
 from ipc.channel import Channel, ChannelClosed
 from ipc.framing import FrameTooLarge
-from ipc.messages import ApiServerFeed, ApiServerRequest, ApplyManifests, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.messages import (
+    ApiServerFeed,
+    ApiServerRequest,
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    Reply,
+    RestartWorker,
+    StopAgent,
+)
 from workers.api_server.status_errors import ApiError, too_many, unavailable
 
 MAX_PENDING_REQUESTS: Final = 64
@@ -17,7 +26,7 @@ MAX_PENDING_REQUESTS: Final = 64
 REPLY_TIMEOUT_S: Final = 30.0
 """How long the master may take for a reply; afterwards whether it happened is unknown."""
 
-Change = ApplyManifests | DeletePod | RestartWorker | StopAgent
+Change = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
 
 
 class MasterRequests:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
 
+from ipc.config_objects import ObjectKind
 from workers.api_server.changes import Changes
 from workers.api_server.pod_log import PodLog
 from workers.api_server.port_forward import PortForward
@@ -33,11 +35,27 @@ def _stream_routes(site: Site) -> list[web.RouteDef]:
     ]
 
 
+def _config_object_routes(reads: Reads, changes: Changes) -> list[web.RouteDef]:
+    """Not under Kubernetes' URLs: an answer has no values, so it is no v1 object."""
+    return [
+        route
+        for kind in ObjectKind
+        for all_of, one in ((f"/rootlet/v1/{kind.plural}", f"/rootlet/v1/namespaces/{{namespace}}/{kind.plural}"),)
+        for route in (
+            _get(all_of, functools.partial(reads.config_objects, kind=kind)),
+            _get(one, functools.partial(reads.config_objects, kind=kind)),
+            _get(f"{one}/{{name}}", functools.partial(reads.config_object, kind=kind)),
+            web.delete(f"{one}/{{name}}", functools.partial(changes.delete_config_object, kind=kind)),
+        )
+    ]
+
+
 def route_table(site: Site) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     return [
         *_stream_routes(site),
+        *_config_object_routes(reads, changes),
         _get("/healthz", reads.healthz),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),

@@ -10,16 +10,17 @@ from typing import Final
 from aiohttp import web
 
 from ipc.board import WorkerRowWriter
-from ipc.boot import ChildContext
+from ipc.boot import EXIT_IDLE, ChildContext
 from ipc.channel import Channel
 from ipc.clock import Clock
 from ipc.messages import ApiServerFeed, ApiServerRequest, Ready, Reply, Shutdown
+from workers.api_server.door import Door
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.requests import MasterRequests
 from workers.api_server.routes import route_table
 from workers.api_server.site import MAX_BODY_BYTES, Site
 from workers.api_server.store import Store
-from workers.api_server.stream_sockets import StreamSockets
+from workers.api_server.stream_sockets import StreamSockets, first_of
 from workers.api_server.watch import Notifier
 from workers.dialing import DialerClient
 from workers.pod_network import Dialer
@@ -37,8 +38,9 @@ async def run_api_server(
     clock: Clock,
     row_writer: WorkerRowWriter,
     dialer: Dialer | None = None,
-) -> None:
-    """Serve until the master says so or is gone. The listening socket stays the master's: its next child takes over.
+) -> int:
+    """Serve until the master says so or is gone, or nobody has come for long; the exit code. The listening socket stays
+    the master's: its next child takes over.
 
     ``dialer`` instead of the agent's own.
 
@@ -61,16 +63,24 @@ async def run_api_server(
         dialer=dialer or dialing,
         sockets=StreamSockets(),
     )
+    idle_timeout_s = context.settings.idle_timeout_s
     runner = web.AppRunner(
-        application(site), handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_TIMEOUT_S
+        application(site),
+        handler_cancellation=True,
+        access_log=None,
+        shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+        keepalive_timeout=idle_timeout_s,
     )
     await runner.setup()
+    assert runner.server is not None, "it was set up"
+    door = Door(runner.server)
     try:
-        await web.SockSite(runner, context.listen).start()
+        await door.open(context.listen)
         row_writer.step("serving the admin socket")
         await channel.send(Ready(pid=os.getpid()))
-        await _take_feed(channel, store, changed, master)
+        return await first_of(_take_feed(channel, store, changed, master), _until_idle(door, idle_timeout_s))
     finally:
+        door.close()
         master.abandon()
         await runner.cleanup()
         await podman.close()
@@ -87,11 +97,12 @@ def application(site: Site) -> web.Application:
 
 async def _take_feed(
     channel: Channel[ApiServerRequest, ApiServerFeed], store: Store, changed: Notifier, master: MasterRequests
-) -> None:
+) -> int:
+    """Until the link's end."""
     taken = 0
     async for message in channel:
         if isinstance(message, Shutdown):
-            return
+            break
         if isinstance(message, Reply):
             master.answered(message)
         else:
@@ -100,3 +111,9 @@ async def _take_feed(
         taken += 1
         if taken % MAX_FEED_BATCH == 0:
             await asyncio.sleep(0)
+    return 0
+
+
+async def _until_idle(door: Door, idle_timeout_s: float) -> int:
+    await door.until_idle(idle_timeout_s)
+    return EXIT_IDLE

@@ -14,8 +14,18 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from ipc.messages import AgentChanged, EventChanged, EventGone, FeedSynced, PodChanged, PodGone
-from workers.api_server.objects import StoredObject, event_object, pod_object
+from ipc.config_objects import ObjectKind
+from ipc.messages import (
+    AgentChanged,
+    EventChanged,
+    EventGone,
+    FeedSynced,
+    ObjectChanged,
+    ObjectGone,
+    PodChanged,
+    PodGone,
+)
+from workers.api_server.objects import StoredObject, config_object, config_object_key, event_object, pod_object
 
 MAX_WINDOW_CHANGES: Final = 1024
 """Most changes of one kind that can still be resumed from: of the pods at full speed those of some twenty seconds. Who
@@ -23,7 +33,7 @@ was away longer lists again, which costs less than to keep more."""
 MAX_WINDOW_BYTES: Final = 4 * 1024 * 1024
 """Most bytes of JSON that one kind's window holds on to."""
 
-M = TypeVar("M", PodChanged, EventChanged)
+M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
 Wanted = Callable[[StoredObject[M]], bool]
 
 
@@ -136,7 +146,7 @@ class ObjectStore(Generic[M]):
             self._floor = dropped.resource_version
 
 
-FeedMessage = PodChanged | PodGone | EventChanged | EventGone | AgentChanged | FeedSynced
+FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
 
 
 class Store:
@@ -150,6 +160,9 @@ class Store:
     def __init__(self, epoch: int) -> None:
         self.pods: ObjectStore[PodChanged] = ObjectStore(pod_object)
         self.events: ObjectStore[EventChanged] = ObjectStore(event_object)
+        self.config_objects: Mapping[ObjectKind, ObjectStore[ObjectChanged]] = {
+            kind: ObjectStore(config_object) for kind in ObjectKind
+        }
         self.agent: AgentChanged | None = None
         self.synced = False
         """Everything that existed has arrived."""
@@ -169,11 +182,19 @@ class Store:
                 self.events.change(message, self._version(message.resource_version))
             case EventGone():
                 self.events.remove(message.name, self._version(message.resource_version))
+            case ObjectChanged():
+                objects = self.config_objects[message.summary.kind]
+                objects.change(message, self._version(message.resource_version))
+            case ObjectGone():
+                key = config_object_key(message.namespace, message.name)
+                self.config_objects[message.kind].remove(key, self._version(message.resource_version))
             case AgentChanged():
                 self.agent = message
             case FeedSynced():
                 self.pods.forget_changes(self.resource_version)
                 self.events.forget_changes(self.resource_version)
+                for config_objects in self.config_objects.values():
+                    config_objects.forget_changes(self.resource_version)
                 self.synced = True
 
     def _version(self, resource_version: int) -> int:

@@ -7,8 +7,9 @@ from typing import Final
 
 import msgspec
 
+from ipc.api import ObjectMeta
 from ipc.board import WorkerCounters
-from ipc.messages import AgentChanged, PodChanged, Reply
+from ipc.messages import AgentChanged, ObjectSummary, PodChanged, Reply
 
 _API_VERSION: Final = "rootlet.dev/v1alpha1"
 
@@ -92,6 +93,26 @@ class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the last sync found and did."""
 
 
+class ObjectView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A ConfigMap or Secret: names and sizes, never values. Of a kind of its own, so that nobody who applies what was
+    shown makes an empty object of it."""
+
+    kind: str
+    api_version: str = _API_VERSION
+    metadata: ObjectMeta
+    type: str
+    """Of a Secret; empty for a ConfigMap."""
+    immutable: bool
+    data_sizes: dict[str, int]
+    """Key to the size of its value in bytes; of very many keys the first."""
+    keys: int
+    """How many there are."""
+    size_bytes: int
+    """Of all values."""
+    source: str
+    """Which source states it, and where."""
+
+
 class ActionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The master's reply to a change of several objects: a line for each, and whether all of it was done."""
 
@@ -128,6 +149,20 @@ def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
         sandbox=SandboxView(id=newest.id, attempt=newest.attempt, state=newest.state) if newest else None,
         next_try=pod.next_try,
         sentence=pod.sentence,
+    )
+
+
+def object_view(summary: ObjectSummary, metadata: ObjectMeta) -> ObjectView:
+    """What the master says of a ConfigMap or Secret, under that metadata."""
+    return ObjectView(
+        kind=f"{summary.kind}Summary",
+        metadata=metadata,
+        type=summary.type,
+        immutable=summary.immutable,
+        data_sizes=summary.sizes,
+        keys=summary.keys,
+        size_bytes=summary.size_bytes,
+        source=f"{summary.source}: {summary.file}",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from ipc.clock import Clock
-from ipc.messages import EventChanged, PodChanged
+from ipc.messages import EventChanged, ObjectChanged, PodChanged
 from workers.api_server.objects import StoredObject, bookmark_line, watch_line
 from workers.api_server.status_errors import failure
 from workers.api_server.store import Change, ChangeType, Expired, ObjectStore, Store, Wanted, seen_as
@@ -22,7 +22,7 @@ BOOKMARK_PERIOD_S: Final = 1.0
 MAX_WATCH_S: Final = 3600
 """Longest life of one watch, in seconds, whatever the client asks; then it resumes or lists again."""
 
-M = TypeVar("M", PodChanged, EventChanged)
+M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
 Write = Callable[[bytes], Awaitable[None]]
 
 

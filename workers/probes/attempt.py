@@ -6,7 +6,6 @@ from ipc.api import Probe
 from workers.endpoints import PortError
 from workers.pod_network import Dialer, DialError
 from workers.probes.exec import probe_exec
-from workers.probes.grpc import probe_grpc
 from workers.probes.http import probe_http
 from workers.probes.outcome import ProbeError, ProbeOutcome, ProbeTarget
 from workers.probes.tcp import probe_tcp
@@ -35,5 +34,7 @@ async def _attempt(probe: Probe, target: ProbeTarget, dialer: Dialer, runtime: R
     if probe.tcp_socket is not None:
         return await probe_tcp(probe.tcp_socket, target, timeout_s, dialer)
     if probe.grpc is not None:
+        from workers.probes.grpc import probe_grpc  # brings HTTP/2, 1.2 MiB that few pods need
+
         return await probe_grpc(probe.grpc, target, timeout_s, dialer)
     raise ProbeError(f"missing probe handler for {target.container.name}")

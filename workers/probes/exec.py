@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipc.api import Container, ExecAction
-from workers.expansion import expand
+from workers.expansion import expand_all
 from workers.go_text import duration, head, quoted
 from workers.probes.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
@@ -34,7 +34,7 @@ def expanded_command(command: Sequence[str], container: Container) -> list[str]:
     Mirrors ExpandContainerCommandOnlyStatic (pkg/kubelet/container/helpers.go).
     """
     values = {variable.name: variable.value for variable in container.env}
-    return [expand(word, values) for word in command]
+    return expand_all(command, values)
 
 
 def _timed_out(command: Sequence[str], timeout_s: int) -> str:

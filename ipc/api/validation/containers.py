@@ -81,7 +81,7 @@ def _container(container: Container, pod: _Pod, path: str) -> Errors:
     elif container.image != container.image.strip():
         yield invalid(f"{path}.image", container.image, "must not have leading or trailing whitespace")
     yield from validate_ports(container.ports, spec.host_network, f"{path}.ports")
-    yield from validate_env(container, path)
+    yield from validate_env(container, pod.volumes, path)
     yield from validate_mounts(container, pod.volumes, path)
     yield from validate_container_resources(container.resources, pod.claims, f"{path}.resources")
     yield from validate_resize_policy(container, spec.restart_policy, f"{path}.resizePolicy")

@@ -12,7 +12,7 @@ from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.network import validate_network
 from ipc.api.validation.resources import validate_pod_resources, validate_resource_list
 from ipc.api.validation.scheduling import validate_scheduling
-from ipc.api.validation.security import validate_host_namespaces, validate_pod_security_context
+from ipc.api.validation.security import validate_host_namespaces, validate_host_sysctls, validate_pod_security_context
 from ipc.api.validation.volumes import validate_volumes
 
 
@@ -37,6 +37,7 @@ def _spec(spec: PodSpec, path: str) -> Errors:
     if spec.security_context is not None:
         yield from validate_pod_security_context(spec.security_context, f"{path}.securityContext")
     yield from validate_host_namespaces(spec, path)
+    yield from validate_host_sysctls(spec, path)
     yield from validate_network(spec, path)
     yield from validate_scheduling(spec, path)
     yield from _references(spec, path)

@@ -13,7 +13,7 @@ from ipc.api.container import Container
 from ipc.api.default_resources import HUGEPAGES_PREFIX, is_pod_level_resource
 from ipc.api.env import ResourceFieldSelector
 from ipc.api.errors import duplicate, forbidden, invalid, not_found, not_supported, required, shown_key
-from ipc.api.quantity import QuantityError, parse_quantity
+from ipc.api.quantity import QuantityError, parse_amount, parse_quantity
 from ipc.api.resources import ResourceRequirements
 from ipc.api.validation.checks import Errors, indexed, unique
 from ipc.api.validation.names import qualified_name_problem
@@ -131,9 +131,12 @@ def validate_resize_policy(container: Container, pod_restart_policy: str, path: 
 
 
 def validate_divisor(reference: ResourceFieldSelector, path: str) -> Errors:
-    """The unit in which the downward API shows a resource. 0 stands for 1."""
-    if reference.divisor is None or _value(reference.divisor) == 0:
+    """The unit in which the downward API shows a resource, in its canonical form. 0 stands for 1."""
+    try:
+        divisor = "0" if reference.divisor is None else str(parse_amount(reference.divisor))
+    except QuantityError as error:
+        yield invalid(path, reference.divisor, str(error))
         return
     units = _CPU_DIVISORS if reference.resource.endswith(".cpu") else _BYTE_DIVISORS
-    if _value(reference.divisor) not in {parse_quantity(unit) for unit in units}:
+    if divisor not in ("0", *units):
         yield not_supported(path, reference.divisor, units)

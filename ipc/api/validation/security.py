@@ -11,6 +11,7 @@ from ipc.api.pod import PodSpec
 from ipc.api.security import AppArmorProfile, PodSecurityContext, SeccompProfile, SecurityContext
 from ipc.api.validation.checks import MAX_INT32, Errors, in_range, indexed, well_formed
 from ipc.api.validation.names import SYSCTL, relative_path_problem
+from ipc.sysctls import SysctlNamespace, dotted, namespace_of
 
 MAX_APPARMOR_PROFILE_CHARS: Final = 4095
 
@@ -27,8 +28,8 @@ def validate_security_context(context: SecurityContext, host_users: bool, path: 
     if context.privileged:
         yield invalid(path, "allowPrivilegeEscalation", "may not be false when privileged is true")
     added = context.capabilities.add if context.capabilities else ()
-    if {"CAP_SYS_ADMIN", "SYS_ADMIN"} & set(added):
-        yield invalid(path, "allowPrivilegeEscalation", "may not be false when capabilities.add holds SYS_ADMIN")
+    if "CAP_SYS_ADMIN" in added:
+        yield invalid(path, "allowPrivilegeEscalation", "may not be false when capabilities.add holds CAP_SYS_ADMIN")
 
 
 def validate_pod_security_context(context: PodSecurityContext, path: str) -> Errors:
@@ -77,6 +78,17 @@ def _sysctls(context: PodSecurityContext, path: str) -> Errors:
         if name in seen:
             yield duplicate(f"{below}.name", sysctl.name)
         seen.add(name)
+
+
+def validate_host_sysctls(spec: PodSpec, path: str) -> Errors:
+    """Parameters of a namespace that the pod shares with the host would be the host's (ValidateHostSysctl)."""
+    hosts = {SysctlNamespace.NET: ("hostNetwork", spec.host_network), SysctlNamespace.IPC: ("hostIPC", spec.host_ipc)}
+    sysctls = spec.security_context.sysctls if spec.security_context is not None else ()
+    for below, sysctl in indexed(f"{path}.securityContext.sysctls", sysctls):
+        namespace = namespace_of(dotted(sysctl.name))
+        field, shared = hosts.get(namespace, ("", False)) if namespace is not None else ("", False)
+        if shared:
+            yield invalid(f"{below}.name", sysctl.name, f"may not be specified when {field} is true")
 
 
 def validate_host_namespaces(spec: PodSpec, path: str) -> Errors:

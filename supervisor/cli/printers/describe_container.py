@@ -21,6 +21,7 @@ _L3: Final = "      "
 _PROBES: Final = (("Liveness", "livenessProbe"), ("Readiness", "readinessProbe"), ("Startup", "startupProbe"))
 _HOOKS: Final = (("Post Start", "postStart"), ("Pre Stop", "preStop"))
 _OPERATORS: Final = {"In": "on exit code", "NotIn": "on every exit code but"}
+_LIMITS_OF_THE_NODE: Final = ("limits.cpu", "limits.memory")
 _KEYED: Final = re.compile(r"metadata\.(?P<kind>labels|annotations)\['(?P<key>[^']+)'\]")
 _FIELDS: Final[Mapping[str, Callable[[Json], str]]] = {
     "metadata.name": lambda pod: pod["metadata"].get("name", ""),
@@ -193,15 +194,28 @@ def _value_from(source: Json, container: Json, pod: Json) -> str:
         ref = source["fieldRef"]
         return f"{_field(pod, ref['fieldPath'])} ({ref.get('apiVersion', 'v1')}:{ref['fieldPath']})"
     if "resourceFieldRef" in source:
-        name = source["resourceFieldRef"]["resource"]
-        kind, _, resource = name.partition(".")
-        amount = container.get("resources", {}).get(kind, {}).get(resource, "")
-        return f"{amount or ('node allocatable' if kind == 'limits' else '0')} ({name})"
+        return _resource(source["resourceFieldRef"], container)
+    if "fileKeyRef" in source:
+        ref = source["fileKeyRef"]
+        where = f"in file '{ref['path']}' of volume '{ref['volumeName']}'"
+        return f"<set to the key '{ref['key']}' {where}>\tOptional: {_bool(ref)}"
     for field, words in (("secretKeyRef", "in secret"), ("configMapKeyRef", "of config map")):
         if field in source:
             ref = source[field]
             return f"<set to the key '{ref['key']}' {words} '{ref.get('name', '')}'>\tOptional: {_bool(ref)}"
     return ""
+
+
+def _resource(ref: Json, container: Json) -> str:
+    """As kubectl has it: of this very container, whatever the reference names."""
+    from ipc.api.quantity import in_units, parse_quantity  # the API's types take longer to load than all of this
+
+    kind, _, name = ref["resource"].partition(".")
+    amount = parse_quantity(container.get("resources", {}).get(kind, {}).get(name, 0))
+    told = str(in_units(amount, parse_quantity(ref.get("divisor") or 0)))
+    if told == "0" and ref["resource"] in _LIMITS_OF_THE_NODE:
+        told = "node allocatable"
+    return f"{told} ({ref['resource']})"
 
 
 def _field(pod: Json, path: str) -> str:

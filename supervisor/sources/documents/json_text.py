@@ -59,7 +59,7 @@ def _integer(text: str) -> int | float:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{cut(text)} is not a number that JSON can say")
+        raise ValueError("a number that JSON cannot say")
     return value
 
 

@@ -23,6 +23,10 @@ class Document(msgspec.Struct, frozen=True):
     """Counted from 1, empty documents included."""
     value: Any
 
+    def __repr__(self) -> str:
+        """Without the value: it may be a Secret."""
+        return f"Document({self.number})"
+
 
 class DocumentError(msgspec.Struct, frozen=True):
     """Why a document, or what follows it, cannot be read."""

@@ -1,5 +1,7 @@
 """YAML documents, built of the parser's events: without recursion, with a path for every error. Pure.
 
+No error repeats a value, nor an alias or tag, as which a value without quotes may be read: it may be a Secret's.
+
 A key that is no string becomes one, as in JSON (sigs.k8s.io/yaml, convertToJSONableObject).
 """
 
@@ -18,6 +20,7 @@ from supervisor.sources.documents.scalars import resolve_plain
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser where PyYAML was built with it: ten times faster, the same events."""
 
+_UNKNOWN_TAG: Final = "found undefined tag handle"
 _TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _TAG_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     f"{_TAG_PREFIX}bool": (bool,),
@@ -72,10 +75,16 @@ def yaml_documents(text: str) -> Iterator[Document | DocumentError]:
                     yield DocumentError(number, refused.field, refused.message)
                     _skip_document(events)
     except yaml.MarkedYAMLError as error:
-        message = f"line {_line(error.problem_mark)}: {error.problem or 'is not YAML'}"
+        message = f"line {_line(error.problem_mark)}: {_problem(error)}"
         yield DocumentError(max(number, 1), "", message)
     except yaml.YAMLError as error:
         yield DocumentError(max(number, 1), "", str(error).splitlines()[0])
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    """Without the handle of a tag, which only one of the two parsers tells."""
+    problem: str = error.problem or "is not YAML"
+    return _UNKNOWN_TAG if problem.startswith(_UNKNOWN_TAG) else problem
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
@@ -136,7 +145,7 @@ class _Builder:
             case yaml.AliasEvent():
                 target = self._anchors.get(str(event.anchor))
                 if target is None:
-                    raise self._refused(line, f"unknown alias *{cut(str(event.anchor))}")
+                    raise self._refused(line, "unknown alias")
                 self._finish(target, None, target.size, line)
             case yaml.CollectionStartEvent():
                 self._start(event, line)
@@ -150,7 +159,7 @@ class _Builder:
 
     def _start(self, event: yaml.CollectionStartEvent, line: int) -> None:
         if event.tag not in _COLLECTION_TAGS:
-            raise self._refused(line, f"tag {cut(str(event.tag))} is not supported")
+            raise self._refused(line, "this tag is not supported")
         if self._open and self._open[-1].expects_key():
             raise self._refused(line, "a key must be a scalar")
         is_mapping = isinstance(event, yaml.MappingStartEvent)
@@ -176,9 +185,9 @@ class _Builder:
             return _Merge()
         value = resolve_plain(text)
         if event.tag is not None and type(value) not in _TAG_TYPES.get(event.tag, ()):
-            raise self._refused(line, f"tag {cut(event.tag)} is not supported here")
+            raise self._refused(line, "this tag is not supported here")
         if isinstance(value, float) and not math.isfinite(value):
-            raise self._refused(line, f"{cut(text)} is not a number that JSON can say")
+            raise self._refused(line, "not a number that JSON can say")
         return value
 
     def _fold(self, collection: _Collection) -> _Node:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.api import (
+    AppArmorProfile,
     Container,
     ContainerPort,
     EnvVar,
@@ -17,9 +19,13 @@ from ipc.api import (
     LifecycleHandler,
     Pod,
     PodDNSConfig,
+    PodSecurityContext,
     Probe,
     ResourceRequirements,
+    SeccompProfile,
     SecurityContext,
+    SELinuxOptions,
+    Sysctl,
     VolumeMount,
 )
 from ipc.api.base import json_name
@@ -104,6 +110,60 @@ def test_a_container_of_one_kind_does_not_serve_as_another() -> None:
     assert regular_hash(sidecar) == regular_hash(a), "there it is a policy"
     spec = pod("b", init_containers=(a,)).spec
     assert hash_in(spec, a) == container_hash(a, ContainerKind.INIT)
+
+
+OTHERS = PodSecurityContext(run_as_user=7, supplemental_groups=(8,), seccomp_profile=SeccompProfile(type="Unconfined"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run_as_user": 0},
+        {"run_as_group": 0},
+        {"run_as_non_root": False},
+        {"supplemental_groups": (9,)},
+        {"supplemental_groups_policy": "Strict"},
+        {"fs_group": 8},
+        {"seccomp_profile": SeccompProfile(type="RuntimeDefault")},
+        {"app_armor_profile": AppArmorProfile(type="Unconfined")},
+        {"selinux_options": SELinuxOptions(level="s0")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_a_container_has_from_its_pod_changes_its_hash(change: dict[str, Any]) -> None:
+    a = container("a")
+    for before in (PodSecurityContext(), OTHERS):
+        after = msgspec.structs.replace(before, **change)
+        hashes = {hash_in(pod(a, security_context=context).spec, a) for context in (before, after)}
+        assert len(hashes) == 2
+        assert sandbox_hash(pod(a, security_context=before)) == sandbox_hash(pod(a, security_context=after))
+
+
+def test_what_it_says_itself_does_not_depend_on_the_pod() -> None:
+    a = container("a", security_context=SecurityContext(run_as_user=1))
+    contexts = (PodSecurityContext(run_as_user=2), PodSecurityContext(run_as_user=3), PodSecurityContext(), None)
+    assert len({hash_in(pod(a, security_context=context).spec, a) for context in contexts}) == 1
+
+
+def test_sysctls_are_the_sandboxs() -> None:
+    a = container("a")
+    with_sysctl = pod(a, security_context=PodSecurityContext(sysctls=(Sysctl(name="net.a", value="1"),)))
+    assert sandbox_hash(with_sysctl) != sandbox_hash(pod(a))
+    assert hash_in(with_sysctl.spec, a) == regular_hash(a)
+
+
+def own_ids(**context: Any) -> Pod:
+    return pod("a", host_users=False, security_context=PodSecurityContext(**context))
+
+
+def test_how_many_ids_a_pod_has_of_its_own_is_the_sandboxs() -> None:
+    hashes = [sandbox_hash(of) for of in (pod("a"), own_ids(), own_ids(fs_group=2047), own_ids(run_as_user=5000))]
+    assert hashes[1] == hashes[2]
+    assert len(set(hashes)) == 3
+
+
+def test_ids_of_all_pods_are_nothing_special() -> None:
+    assert sandbox_hash(pod("a", host_users=True)) == sandbox_hash(pod("a"))
 
 
 PUBLISHED = ContainerPort(container_port=80, host_port=8082)

@@ -6,10 +6,10 @@ from ipc.pod_ips import sort_pod_ips
 
 
 def test_the_nodes_family_comes_first() -> None:
-    assert sort_pod_ips("fd00::1", ["10.0.0.1", "fd01::1"]) == ("fd01::1", "10.0.0.1")
-    assert sort_pod_ips("10.0.0.9", ["fd01::1", "10.0.0.1"]) == ("10.0.0.1", "fd01::1")
+    assert sort_pod_ips(["10.0.0.1", "fd01::1"], "fd00::1") == ("fd01::1", "10.0.0.1")
+    assert sort_pod_ips(["fd01::1", "10.0.0.1"], "10.0.0.9") == ("10.0.0.1", "fd01::1")
 
 
 def test_what_is_no_address_is_left_out() -> None:
-    assert sort_pod_ips("", ["", "nonsense", "fd01::1"]) == ("fd01::1",)
-    assert sort_pod_ips("nonsense", []) == ()
+    assert sort_pod_ips(["", "nonsense", "fd01::1"]) == ("fd01::1",)
+    assert sort_pod_ips([], "nonsense") == ()

@@ -13,6 +13,7 @@ import msgspec
 
 from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
 from ipc.clock import Instant
+from ipc.config_objects import ConfigObject, object_key
 from ipc.hashing import container_hash, sandbox_hash
 from ipc.messages import (
     AbandonPull,
@@ -22,6 +23,9 @@ from ipc.messages import (
     ContainersChanged,
     EventChanged,
     FeedSynced,
+    ObjectChanged,
+    ObjectGone,
+    ObjectSummary,
     Observation,
     Observe,
     PodChanged,
@@ -67,7 +71,7 @@ from supervisor.dialogue import (
     WorkerUp,
 )
 from supervisor.settings import Settings
-from supervisor.sources.types import FILE_SOURCE, PodOperation, PodUpdate
+from supervisor.sources.types import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
 
@@ -137,6 +141,8 @@ class Talk:
         self.syncs: dict[str, SyncPod] = {}
         """The newest of every pod."""
         self.told: dict[str, PodChanged] = {}
+        self.objects: dict[str, ObjectSummary] = {}
+        """What is told of ConfigMaps and Secrets, by name."""
         self.events: list[str] = []
         """``Reason pod``"""
         self.logs: list[str] = []
@@ -169,6 +175,14 @@ class Talk:
 
     def remove(self, *pods: Pod | str) -> list[str]:
         return self.update(*pods, op=PodOperation.REMOVE)
+
+    def state(self, *objects: ConfigObject) -> list[str]:
+        """These ConfigMaps and Secrets came or changed."""
+        return self.say(ObjectUpdate(stated=tuple(DesiredObject(source=FILE_SOURCE, object=each) for each in objects)))
+
+    def retract(self, *objects: ConfigObject) -> list[str]:
+        """They are gone."""
+        return self.say(ObjectUpdate(gone=tuple(map(object_key, objects))))
 
     def ready(self) -> list[str]:
         return self.say(SourcesReady())
@@ -342,6 +356,12 @@ class Talk:
                 return []
             case EventChanged(event=event):
                 self.events.append(f"{event.reason} {event.involved_object.name}")
+                return []
+            case ObjectChanged(summary=summary):
+                self.objects[summary.metadata.name] = summary
+                return []
+            case ObjectGone(name=name):
+                del self.objects[name]
                 return []
             case FeedSynced():
                 return ["feed synced"]

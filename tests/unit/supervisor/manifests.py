@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from ipc.api import Pod, decode_pod, default_pod
 from ipc.clock import Instant, monotonic
 from supervisor.sources.identity import Origin, identify
-from supervisor.sources.types import FILE_SOURCE
+from supervisor.sources.types import FILE_SOURCE, PodUpdate, Update
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=FILE_SOURCE)
 NOW = Instant(mono=100.0, wall=1_767_225_600.0)  # 2026-01-01T00:00:00Z
@@ -36,6 +36,11 @@ def text(*manifests: dict[str, Any]) -> bytes:
 def pod(name: str = "web", *, origin: Origin = ORIGIN, **fields: Any) -> Pod:
     """A pod as a source hands it on."""
     return identify(default_pod(decode_pod(manifest(name, **fields))), origin)
+
+
+def pod_updates(updates: Iterable[Update]) -> list[PodUpdate]:
+    """Those of pods."""
+    return [update for update in updates if isinstance(update, PodUpdate)]
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ipc.api import Pod, Support, unsupported_fields
+from ipc.node_resources import NodeResources
 from supervisor.admission import Admitted, HostPort, Rejected, admit, host_ports
 from supervisor.settings import Settings
 from tests.unit.supervisor.manifests import pod
@@ -127,7 +128,7 @@ def test_ports_of_sidecars_count_and_of_other_init_containers_do_not() -> None:
     ],
 )
 def test_ports_that_this_user_cannot_give(port: dict[str, Any], lowest_port: int, words: str) -> None:
-    verdict = admit(publishing("a", port), [], SETTINGS, lowest_port)
+    verdict = admit(publishing("a", port), [], SETTINGS, NodeResources(unprivileged_port_start=lowest_port))
     assert isinstance(verdict, Rejected) == bool(words)
     if isinstance(verdict, Rejected):
         assert verdict.reason == "HostPortForbidden"
@@ -180,3 +181,46 @@ def test_the_first_rejection_wins_in_upstreams_order() -> None:
         assert isinstance(verdict, Rejected)
         reasons.append(verdict.reason)
     assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "OutOfpods", "NodeName", "NodePorts"]
+
+
+NODE = NodeResources(
+    allocatable={"cpu": "2", "memory": "1Gi", "ephemeral-storage": "10G"}, controllers=frozenset({"cpu", "memory"})
+)
+
+
+def asking(name: str, limits: dict[str, str] | None = None, **requests: str) -> Any:
+    return pod(name, containers=[container(resources={"requests": requests, "limits": limits or {}})])
+
+
+@pytest.mark.parametrize(
+    ("requests", "reason", "numbers"),
+    [
+        ({"cpu": "1001m"}, "OutOfcpu", "cpu, requested: 1001, used: 1000, capacity: 2000"),
+        ({"memory": "1Gi"}, "OutOfmemory", "memory, requested: 1073741824, used: 1048576, capacity: 1073741824"),
+        ({"hugepages-2Mi": "2Mi"}, "OutOfhugepages-2Mi", "hugepages-2Mi, requested: 2097152, used: 0, capacity: 0"),
+    ],
+)
+def test_a_pod_for_which_the_node_has_too_little_left_is_rejected(
+    requests: dict[str, str], reason: str, numbers: str
+) -> None:
+    candidate = asking("large", limits=requests, **requests)
+    found = admit(candidate, [asking("other", cpu="1", memory="1Mi")], SETTINGS, NODE)
+    assert found == Rejected(reason, f"Node didn't have enough resource: {numbers}")
+
+
+def test_a_pod_that_just_fits_is_admitted() -> None:
+    others = [asking("other", cpu="1"), asking("itself", cpu="1")]
+    assert admit(asking("itself", cpu="1"), others, SETTINGS, NODE) == Admitted()
+    assert admit(asking("large", cpu="100"), others, SETTINGS) == Admitted(), "nothing is known of the node"
+
+
+def test_limits_that_nobody_enforces_are_told_of_once() -> None:
+    limited = asking("web", limits={"cpu": "1", "memory": "1Mi", "ephemeral-storage": "1G"})
+    none = NodeResources(allocatable=NODE.allocatable, controllers=frozenset({"memory"}))
+    assert admit(limited, [], SETTINGS, none) == Admitted(
+        (
+            "resources: cpu: not enforced, no such cgroup controller is delegated to this user",
+            "resources: the limit of ephemeral-storage is not enforced: no pod is evicted for its files",
+        )
+    )
+    assert admit(asking("web", limits={"memory": "1Mi"}), [], SETTINGS, NODE) == Admitted()

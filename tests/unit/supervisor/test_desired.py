@@ -11,11 +11,12 @@ import pytest
 
 from ipc.api import Pod
 from ipc.clock import SystemClock
-from supervisor.desired import CHECKPOINT_FILE, Change, Desired
+from ipc.config_objects import ObjectKey, ObjectKind
+from supervisor.desired import CHECKPOINT_FILE, NAMES_FILE, Change, Desired
 from supervisor.dialogue import KillPod
 from supervisor.settings import Seconds, Settings
-from supervisor.sources.types import PodOperation
-from tests.unit.supervisor.manifests import DEADLINE_S, manifest, text
+from supervisor.sources.types import ObjectUpdate, PodOperation
+from tests.unit.supervisor.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
 
@@ -31,6 +32,7 @@ class Sources:
             instance_name="test",
             static_pod_path=self.manifests,
             state_dir=self.state,
+            memory_dir=directory / "memory",
             file_check_frequency_s=LOOK_PERIOD,
         )
         self.desired = Desired(settings, SystemClock())
@@ -62,10 +64,29 @@ async def sources(tmp_path: Path) -> AsyncIterator[Sources]:
 async def test_what_was_applied_goes_and_a_grace_period_goes_with_it(sources: Sources) -> None:
     assert await sources.delete("applied", 0) == 200
     change = await sources.next_change()
-    assert [(update.op, [pod.metadata.name for pod in update.pods]) for update in change.updates] == [
+    assert [(update.op, [pod.metadata.name for pod in update.pods]) for update in pod_updates(change.updates)] == [
         (PodOperation.REMOVE, ["applied"])
     ]
     assert change.kill == KillPod("default", "applied", 1)
+
+
+async def test_a_config_map_is_applied_and_deleted(sources: Sources) -> None:
+    """As a pod is."""
+    key = ObjectKey(ObjectKind.CONFIG_MAP, "default", "app")
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}}
+    assert (await sources.desired.delete_object(key)).code == 404
+    assert (await sources.desired.apply("-", text(found))).results == ("configmap/app created",)
+    (came,) = (await sources.next_change()).updates
+    assert isinstance(came, ObjectUpdate)
+    assert [item.key for item in came.stated] == [key]
+    assert (sources.state / NAMES_FILE).exists()
+    reply = await sources.desired.delete_object(key)
+    assert (reply.code, reply.results) == (200, ('configmap "app" deleted',))
+    assert (await sources.next_change()).updates == (ObjectUpdate(gone=(key,)),)
+    (sources.manifests / "b.yaml").write_bytes(text(found))
+    await sources.next_change()
+    reply = await sources.desired.delete_object(key)
+    assert (reply.code, "b.yaml" in reply.message) == (403, True)
 
 
 async def test_a_manifests_pod_stays_even_when_an_earlier_one_of_its_name_is_going_down(sources: Sources) -> None:
@@ -104,14 +125,14 @@ async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sourc
     assert change.updates == ()
     restarted = Sources(tmp_path)
     async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
-        restored = [pod for update in restarted.desired.restore() for pod in update.pods]
+        restored = [pod for update in pod_updates(restarted.desired.restore()) for pod in update.pods]
         assert [(pod.metadata.name, pod.spec.containers[0].image, pod.spec.runtime_class_name) for pod in restored] == [
             ("of-a-file", "busybox", None),
             ("applied", "busybox", None),
         ]
         changes = [await restarted.next_change(), await restarted.next_change()]
         assert restarted.desired.all_ready
-    assert [pod for change in changes for update in change.updates for pod in update.pods] == []
+    assert [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods] == []
     assert [error.field for change in changes for error in change.errors] == ["spec.runtimeClassName"]
 
 
@@ -120,7 +141,7 @@ async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sourc
     running = restored(Sources(tmp_path))["of-a-file"]
     (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
     change = await sources.next_change()
-    assert [update.op for update in change.updates] == [PodOperation.UPDATE]
+    assert [update.op for update in pod_updates(change.updates)] == [PodOperation.UPDATE]
     await sources.desired.hold_back(running)
     assert await images_after_restart(tmp_path) == ({"of-a-file": "busybox", "applied": "busybox"}, ["new"])
 
@@ -149,7 +170,7 @@ async def test_an_edit_that_is_refused_right_before_the_end_does_not_reach_the_c
 
 def restored(sources: Sources) -> dict[str, Pod]:
     """What a start restores, by name."""
-    return {pod.metadata.name: pod for update in sources.desired.restore() for pod in update.pods}
+    return {pod.metadata.name: pod for update in pod_updates(sources.desired.restore()) for pod in update.pods}
 
 
 async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[str]]:
@@ -158,7 +179,7 @@ async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[st
     async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
         before = restored(restarted)
         changes = [await restarted.next_change(), await restarted.next_change()]
-    updated = [pod for change in changes for update in change.updates for pod in update.pods]
+    updated = [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods]
     return (
         {name: pod.spec.containers[0].image for name, pod in before.items()},
         [pod.spec.containers[0].image for pod in updated],

@@ -42,7 +42,9 @@ def test_a_mark_is_not_written_through_a_link(tmp_path: Path) -> None:
 
 
 def settings(tmp_path: Path, instance: str, logs: Path) -> Settings:
-    return Settings(instance_name=instance, state_dir=tmp_path / instance, pod_logs_dir=logs)
+    return Settings(
+        instance_name=instance, state_dir=tmp_path / instance, memory_dir=tmp_path / instance, pod_logs_dir=logs
+    )
 
 
 def test_an_agent_claims_logs_and_state(tmp_path: Path) -> None:

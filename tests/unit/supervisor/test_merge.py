@@ -21,9 +21,10 @@ from supervisor.sources.types import (
     PodOperation,
     PodUpdate,
     SourceSnapshot,
+    Update,
     pod_key,
 )
-from tests.unit.supervisor.manifests import NOW, ORIGIN, pod
+from tests.unit.supervisor.manifests import NOW, ORIGIN, pod, pod_updates
 
 FILE, APPLY = "file", "apply"
 APPLY_ORIGIN = msgspec.structs.replace(ORIGIN, source=APPLY)
@@ -50,8 +51,8 @@ def merge(config: PodConfig, *pods: list[ManifestPod], **fields: Any) -> list[tu
     return told(config.merge(snapshot(*pods, **fields), NOW))
 
 
-def told(updates: Iterable[PodUpdate]) -> list[tuple[str, list[str]]]:
-    return [(update.op.value, [pod.metadata.name for pod in update.pods]) for update in updates]
+def told(updates: Iterable[Update]) -> list[tuple[str, list[str]]]:
+    return [(update.op.value, [pod.metadata.name for pod in update.pods]) for update in pod_updates(updates)]
 
 
 def accepted(config: PodConfig) -> dict[str, str]:
@@ -64,7 +65,7 @@ def accepted(config: PodConfig) -> dict[str, str]:
 
 def test_the_first_set_is_added() -> None:
     config = PodConfig([FILE])
-    (update,) = config.merge(snapshot(stated("a", "b")), NOW)
+    (update,) = pod_updates(config.merge(snapshot(stated("a", "b")), NOW))
     assert (update.op, update.source, len(update.pods)) == (PodOperation.ADD, FILE, 2)
     metadata = update.pods[0].metadata
     assert metadata.annotations[CONFIG_SEEN] == "2026-01-01T00:00:00.000000Z"
@@ -230,7 +231,7 @@ def test_of_two_sources_the_first_keeps_the_name_and_the_other_takes_over_in_the
     assert merge(config, applied, source=APPLY) == [("ADD", ["x"])]
     assert len(config.conflicts()) == 1
     assert config.stated_elsewhere(APPLY) == {("default", "a"): "file: a.yaml"}
-    updates = config.merge(snapshot(stated("b")), NOW)
+    updates = pod_updates(config.merge(snapshot(stated("b")), NOW))
     assert [(update.source, update.op.value) for update in updates] == [
         (FILE, "REMOVE"),
         (FILE, "ADD"),
@@ -349,9 +350,9 @@ def test_any_sequence_of_snapshots(sequence: list[SourceSnapshot], restart_at: i
     for number, current in enumerate(sequence):
         if number == restart_at:
             previous, config, world = config, PodConfig([FILE, APPLY]), {}
-            replay(world, config.restore(previous.desired()))
+            replay(world, pod_updates(config.restore(previous.desired())))
         before = config.desired()
-        updates = config.merge(current, NOW)
+        updates = pod_updates(config.merge(current, NOW))
         replay(world, updates)
         assert world == {item.pod.metadata.uid: item.pod for item in config.desired()}
         names = [pod_key(item.pod) for item in config.desired()]

@@ -106,6 +106,12 @@ def test_reloadable_names_exist() -> None:
             "crashLoopBackOff.maxContainerRestartPeriod",
             "10m0s is not between 1s and 5m0s",
         ),
+        (
+            "allowedUnsafeSysctls: [net.a, kernel.x*]",
+            "allowedUnsafeSysctls",
+            'the sysctls "kernel.x" are not known to be namespaced',
+        ),
+        ("allowedUnsafeSysctls: net.a", "allowedUnsafeSysctls", "Expected array, got str"),
         ("maxPods: 0", "maxPods", "0 is not between 1 and 10000"),
         ("maxPods: yes", "maxPods", "Expected int, got bool"),
         ("maxManifestBytes: 1Gi", "maxManifestBytes", "1073741824 is not between 1024 and 16777216"),

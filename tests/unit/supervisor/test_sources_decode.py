@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api import MAX_FIELD_ERRORS, decode_pod, encode_pod
-from supervisor.sources.decode import MAX_ERRORS_PER_FILE, MAX_PODS_PER_FILE, decode_manifest
+from supervisor.sources.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
 from supervisor.sources.identity import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE, identify, pod_uid
 from supervisor.sources.types import DecodedFile, ManifestErrorKind
 from tests.unit.supervisor.manifests import ORIGIN, manifest, pod, text
@@ -85,7 +85,7 @@ metadata: {name: other, labels: *unknown}
     )
     assert names(decoded) == ["web"]
     assert decoded.pods[0].pod.metadata.labels == {"app": "web", "version": "1.0"}
-    assert messages(decoded) == ["web.yaml: document 2: metadata.labels: line 19: unknown alias *unknown"]
+    assert messages(decoded) == ["web.yaml: document 2: metadata.labels: line 19: unknown alias"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ metadata: {name: other, labels: *unknown}
         (listed("List") | {"items": {}}, "document 1: items: expected array"),
         (listed("List") | {"item": []}, "document 1: item: unknown field"),
         (listed("List", untyped("a")), "document 1: items[0].apiVersion: "),
-        (listed("List", manifest("a"), {"apiVersion": "v1", "kind": "Secret"}), "document 1: items[1].kind: "),
+        (listed("List", manifest("a"), {"apiVersion": "v1", "kind": "Service"}), "document 1: items[1].kind: "),
         (listed("PodList", manifest("a"), 7), "document 1: items[1]: expected object"),
         (listed("List", listed("List", manifest("a"))), "document 1: items[0].kind: "),
     ],
@@ -119,7 +119,7 @@ def test_a_document_that_is_no_mapping_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"   \n", b"# all commented out\n#kind: Pod\n", b"---\n---\n"])
 def test_a_file_that_states_nothing_is_an_error_because_it_may_be_half_written(data: bytes) -> None:
-    assert messages(decode(data)) == ["web.yaml: states nothing; to take its pods away, remove the file"]
+    assert messages(decode(data)) == ["web.yaml: states nothing; to take away what it stated before, remove the file"]
 
 
 def test_an_empty_list_states_that_there_is_nothing() -> None:
@@ -235,10 +235,10 @@ def test_findings_are_bounded() -> None:
 
 def test_pods_of_a_file_are_bounded() -> None:
     decoded = decode(
-        text(listed("List", *(manifest(f"p{index}") for index in range(MAX_PODS_PER_FILE + 1))), manifest("q"))
+        text(listed("List", *(manifest(f"p{index}") for index in range(MAX_OBJECTS_PER_FILE + 1))), manifest("q"))
     )
     assert names(decoded) == ["q"]
-    assert messages(decoded) == [f"web.yaml: document 1: more than {MAX_PODS_PER_FILE} pods in one file"]
+    assert messages(decoded) == [f"web.yaml: document 1: more than {MAX_OBJECTS_PER_FILE} objects in one file"]
 
 
 @given(

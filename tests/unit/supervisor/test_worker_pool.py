@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, Role
+from ipc.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, EXIT_IDLE, Role
 from ipc.messages import Exited
 from supervisor.worker_pool import (
     ABORT_WINDOW_S,
     PAUSE_INITIAL_S,
     PAUSE_MAX_S,
     STEADY_S,
+    AwaitDemand,
     ChildSpec,
     GiveUp,
     KillChild,
@@ -87,6 +88,88 @@ def test_a_child_that_begins_anew_has_not_died() -> None:
         after = pool.exited(exited(3, incarnation, EXIT_BEGIN_ANEW), float(incarnation))
         assert after == [SpawnChild(SPECS[2], incarnation + 1)]
     assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 0
+
+
+# --- children that are there on demand ---------------------------------------------------------------------------
+
+ON_DEMAND = ChildSpec(1, Role.API_SERVER, "api", on_demand=True)
+
+
+def idle_pool() -> WorkerPool:
+    """Its API server has left because nobody asked it anything."""
+    pool = WorkerPool((*SPECS, ON_DEMAND), heartbeat_timeout_s=10.0, max_deaths=1, period_s=60.0)
+    pool.start(0.0)
+    for spec in (*SPECS, ON_DEMAND):
+        pool.spawned(spec.slot, 1, 100 + spec.slot)
+        if spec.heartbeat:
+            pool.ready(spec.slot, 100 + spec.slot, 0.0)
+    assert pool.exited(exited(1, 1, EXIT_IDLE), 1.0) == [AwaitDemand(1, Role.API_SERVER)]
+    return pool
+
+
+def test_an_idle_child_comes_back_when_somebody_connects_and_has_not_died() -> None:
+    pool = idle_pool()
+    for incarnation in range(2, 9):
+        info = {info.name: info for info in pool.infos({})}["api"]
+        assert (info.state, info.pid, info.deaths) == (SlotState.IDLE.value, 0, 0)
+        assert pool.demanded(1, float(incarnation)) == [SpawnChild(ON_DEMAND, incarnation)]
+        assert pool.demanded(1, float(incarnation)) == [], "one is enough"
+        assert pool.exited(exited(1, incarnation, EXIT_IDLE), float(incarnation)) == [AwaitDemand(1, Role.API_SERVER)]
+
+
+def test_nobody_misses_an_idle_child() -> None:
+    """Neither its heartbeat, nor a configuration that is read anew."""
+    pool = idle_pool()
+    assert pool.check_heartbeats({0: (1, 1000.0), 3: (1, 1000.0)}, 1000.0) == []
+    assert pool.declare((*SPECS, ON_DEMAND), 1000.0) == []
+    assert pool.replace(1, "speaks nonsense") == []
+    assert pool.age_s(1, 1000.0) == 0.0
+
+
+def test_an_idle_child_is_restarted_by_hand_at_once() -> None:
+    pool = idle_pool()
+    assert pool.can_restart(1)
+    assert pool.end(1, 2.0, 5.0) == [SpawnChild(ON_DEMAND, 2)]
+    assert not pool.can_restart(1)
+
+
+def test_an_idle_child_keeps_no_agent_from_ending_and_does_not_come_back_then() -> None:
+    pool = idle_pool()
+    assert {command.slot for command in kills(pool.stop(signal.SIGTERM))} == {0, 2, 3}
+    for slot in (0, 2, 3):
+        pool.exited(exited(slot, 1), 2.0)
+    assert pool.all_gone()
+    assert pool.demanded(1, 3.0) == []
+
+
+def test_one_that_is_asked_to_leave_and_leaves_as_idle_has_a_successor() -> None:
+    pool = idle_pool()
+    pool.demanded(1, 2.0)
+    pool.ready(1, 102, 2.0)
+    pool.end(1, 3.0, 5.0)
+    assert pool.exited(exited(1, 2, EXIT_IDLE), 4.0) == [SpawnChild(ON_DEMAND, 3)]
+
+
+def test_one_that_dies_on_demand_is_replaced_as_any() -> None:
+    pool = idle_pool()
+    pool.demanded(1, 2.0)
+    assert pool.exited(exited(1, 2), 3.0) == [SpawnChild(ON_DEMAND, 3)]
+
+
+def test_one_that_cannot_be_made_is_tried_again_although_nobody_connects_any_more() -> None:
+    pool = idle_pool()
+    pool.demanded(1, 2.0)
+    assert pool.not_born(1, 2) == [RespawnLater(1, PAUSE_INITIAL_S)]
+    assert pool.respawn(1, 3.0) == [SpawnChild(ON_DEMAND, 3)]
+
+
+def test_who_was_not_declared_so_may_not_be_idle() -> None:
+    pool = idle_pool()
+    assert pool.exited(exited(3, 1, EXIT_IDLE), 1.0) == [SpawnChild(SPECS[2], 2)]
+    assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 1
+
+
+# --- deaths and hangs --------------------------------------------------------------------------------------------
 
 
 def test_more_deaths_than_the_intensity_allows_end_the_agent() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workers.expansion import expand
+from workers.config_error import ConfigError
+from workers.expansion import expand, expand_sub_path_expr
 
 VALUES = {"A": "a", "B": "$(A)", "EMPTY": "", "C_1": "c", "d.e": "de"}
 
@@ -33,3 +34,13 @@ VALUES = {"A": "a", "B": "$(A)", "EMPTY": "", "C_1": "c", "d.e": "de"}
 )
 def test_expand(text: str, expanded: str) -> None:
     assert expand(text, VALUES) == expanded
+
+
+def test_a_path_whose_variables_all_have_a_value() -> None:
+    assert expand_sub_path_expr("logs/$(A)/$$(A)/$(C_1)", VALUES) == "logs/a/$(A)/c"
+    assert expand_sub_path_expr("plain", {}) == "plain"
+
+
+def test_a_path_names_what_has_no_value() -> None:
+    with pytest.raises(ConfigError, match=r"^missing value for EMPTY, NONE$"):
+        expand_sub_path_expr("$(NONE)/$(A)/$(EMPTY)/$(NONE)", VALUES)

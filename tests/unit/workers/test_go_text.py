@@ -24,6 +24,8 @@ def test_durations(seconds: int, text: str) -> None:
         ("\x00\x1b[31m", r'"\x00\x1b[31m"'),
         ("grüße", '"grüße"'),
         ("\u2028", r'"\u2028"'),
+        ("\a\b\f\v", r'"\a\b\f\v"'),
+        ("\U0001f600\U000e0001", '"\U0001f600' + r'\U000e0001"'),
     ],
 )
 def test_quoted(text: str, literal: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ipc.id_ranges import shown
 from workers import libpod
 from workers.runtime import ErrorKind, RuntimeCallError
 
@@ -105,6 +106,20 @@ def test_an_inspected_pod() -> None:
     )
     assert (found.id, found.name, found.infra_id, found.labels) == ("d171", "web", "e9a4", {})
     assert found.containers == (("e9a4", "running"),)
+
+
+IDS = b"""{"host":{"arch":"amd64","idMappings":{"gidmap":[{"container_id":0,"host_id":1001,"size":1}],
+"uidmap":[{"container_id":0,"host_id":1001,"size":1},{"container_id":1,"host_id":100000,"size":65536}]}},"store":{}}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "users", "groups"),
+    [(IDS, "0-65536", "0"), (b'{"host":{"idMappings":{}}}', "0-4294967294", "0-4294967294")],
+    ids=["rootless", "root"],
+)
+def test_the_ids_that_there_are(body: bytes, users: str, groups: str) -> None:
+    found = libpod.decode_id_ranges(body)
+    assert (shown(found.users), shown(found.groups)) == (users, groups)
 
 
 def test_an_image() -> None:

@@ -108,6 +108,7 @@ def test_a_container() -> None:
         "sdnotifyMode": "ignore",
         "systemd": "false",
         "image_volume_mode": "ignore",
+        "mask": ["/proc/asound", "/proc/interrupts", "/sys/devices/virtual/powercap"],
     }
 
 
@@ -126,6 +127,33 @@ def test_what_the_manifest_does_not_say_is_the_images(fields: dict[str, Any], ex
     assert {key: spec[key] for key in ("entrypoint", "command") if key in spec} == expected
     assert "work_dir" not in spec
     assert spec_of(working_dir="/srv")["work_dir"] == "/srv"
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "expected"),
+    [
+        (("sh", "-c", "echo $(A) $$(A) $(NONE)"), (), {"entrypoint": ["sh", "-c", "echo a b $(A) $(NONE)"]}),
+        ((), ("$(A)", "$(EMPTY)"), {"command": ["a b", ""]}),
+        (("$(EMPTY)",), ("a",), {"entrypoint": ["", "a"]}),
+        (("$(EMPTY)", "$(A)"), ("a",), {"entrypoint": ["", "a b"], "command": ["a"]}),
+    ],
+    ids=["command", "args", "one empty word", "more words"],
+)
+def test_command_and_args_see_the_environment(
+    command: tuple[str, ...], args: tuple[str, ...], expected: dict[str, list[str]]
+) -> None:
+    """Podman takes an entrypoint of one empty word for none, and would run the first argument."""
+    of = pod(container("main", command=command, args=args))
+    place = msgspec.structs.replace(PLACE, environment={"A": "a b", "EMPTY": ""})
+    spec = container_spec(of, of.spec.containers[0], place)
+    assert {key: spec[key] for key in ("entrypoint", "command") if key in spec} == expected
+
+
+def test_the_sandboxs_name_in_a_namespace_of_its_own() -> None:
+    of = pod(container("main"))
+    spec = container_spec(of, of.spec.containers[0], msgspec.structs.replace(PLACE, hostname="web"))
+    assert (spec["hostname"], spec["utsns"]) == ("web", {"nsmode": "private"})
+    assert not {"utsns", "hostname"} & spec_of().keys()
 
 
 def test_the_file_for_the_last_message_is_mounted_where_the_manifest_says() -> None:

@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,9 @@ from ipc.api import (
     ObjectMeta,
     Pod,
     Secret,
+    SecurityContext,
 )
+from ipc.api.security import Capabilities
 from ipc.config_objects import ConfigObjects
 from ipc.registry_login import RegistryLogin
 from ipc.runtime import ContainerState
@@ -317,5 +320,63 @@ def test_a_failed_hook_is_a_failed_start_of_a_container_that_ran(tmp_path: Path)
         newest = (await host.observe(UID)).newest("main")
         assert newest is not None
         assert newest.state is ContainerState.EXITED
+
+    on_host(tmp_path, scenario)
+
+
+def guarded(**context: Any) -> Pod:
+    return pod(container("main", security_context=SecurityContext(**context)))
+
+
+@pytest.mark.parametrize(
+    ("of", "words"),
+    [
+        (guarded(run_as_non_root=True), "container has runAsNonRoot and image will run as root"),
+        (guarded(run_as_user=65_537), "runAsUser 65537: there is no such user in a rootless container"),
+        (
+            guarded(privileged=True, capabilities=Capabilities(drop=("KILL",))),
+            "capabilities.drop: a privileged container",
+        ),
+    ],
+    ids=["root", "an id that there is not", "rights that would not be dropped"],
+)
+def test_an_identity_that_cannot_be_given_is_told(tmp_path: Path, of: Pod, words: str) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(of, "main")
+        assert not started
+        (result,) = [result for result in done.results if result.action == "StartContainer"]
+        assert result.error == "CreateContainerConfigError"
+        assert result.message.startswith(words)
+        assert [f"{e.reason}: {e.message}" for e in host.events if e.reason == "Failed"] == [
+            f"Failed: Error: {result.message}"
+        ]
+
+    on_host(tmp_path, scenario)
+
+
+def test_podman_is_asked_about_ids_and_images_only_when_they_matter(tmp_path: Path) -> None:
+    root, group = SecurityContext(run_as_user=0), SecurityContext(run_as_group=7)
+    contexts = {"first": root, "root": root, "group": group}
+    of = pod(*(container(name, security_context=context) for name, context in contexts.items()))
+
+    async def scenario(host: FakeHost) -> None:
+        made = specs_made(host)
+        calls = [0]
+        for name in contexts:
+            await host.start(of, name)
+            calls.append(host.runtime.counts().calls)
+        assert calls[3] - calls[2] == calls[2] - calls[1] + 2, "the image, and which ids there are"
+        assert [spec.get("user") for spec in made] == ["0", "0", "0:7"]
+
+    on_host(tmp_path, scenario)
+
+
+def test_an_image_that_is_gone_by_then_is_told(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.start(pod(container("main")), "main")
+        host.podman.images.clear()
+        started, done = await host.start(guarded(run_as_non_root=True), "main", attempt=1)
+        assert not started
+        assert f'image "{IMAGE}" not found' in [result.message for result in done.results]
 
     on_host(tmp_path, scenario)

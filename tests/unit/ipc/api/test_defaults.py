@@ -213,7 +213,7 @@ POD_RESOURCE_CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, An
     "huge pages of the containers": (
         {"limits": {"cpu": 1}},
         {"limits": {"hugepages-2Mi": "4Mi"}},
-        {"limits": {"cpu": 1, "hugepages-2Mi": "4194304"}, "requests": {"cpu": 1, "hugepages-2Mi": "4194304"}},
+        {"limits": {"cpu": 1, "hugepages-2Mi": "4Mi"}, "requests": {"cpu": 1, "hugepages-2Mi": "4Mi"}},
     ),
 }
 

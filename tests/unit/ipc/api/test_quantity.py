@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.api import Quantity, QuantityError, parse_quantity
-from ipc.api.quantity import MAX_EXPONENT, MAX_QUANTITY_CHARS, format_quantity, round_up_to_milli
+from ipc.api.quantity import (
+    MAX_EXPONENT,
+    MAX_QUANTITY_CHARS,
+    Notation,
+    add,
+    format_quantity,
+    larger,
+    parse_amount,
+    round_up_to_milli,
+)
 
 GIB = 2**30
 VALUES: list[tuple[Quantity, Fraction | int]] = [
@@ -100,10 +109,99 @@ def test_no_quantity(text: Quantity) -> None:
         parse_quantity(text)
 
 
-@given(st.integers(-(10**18), 10**18))
-def test_format_and_parse_are_inverse(nanos: int) -> None:
-    value = Fraction(nanos, 10**9)
-    assert parse_quantity(format_quantity(value)) == value
+CANONICAL: list[tuple[Quantity, str]] = [
+    ("0", "0"),
+    ("0Gi", "0"),
+    ("0e3", "0"),
+    ("-0m", "0"),
+    ("1", "1"),
+    ("+5", "5"),
+    ("007", "7"),
+    ("1000", "1k"),
+    ("1024", "1024"),
+    ("1500000", "1500k"),
+    ("1000000000000000000", "1E"),
+    ("1000E", "1000E"),
+    ("1.5", "1500m"),
+    ("1.500", "1500m"),
+    ("0.5", "500m"),
+    ("1000m", "1"),
+    ("100u", "100u"),
+    ("1000n", "1u"),
+    ("0.1n", "1n"),
+    ("-1.5", "-1500m"),
+    ("1.5k", "1500"),
+    ("1Ki", "1Ki"),
+    ("1024Ki", "1Mi"),
+    ("1.5Gi", "1536Mi"),
+    ("1025Ki", "1025Ki"),
+    ("0.5Ki", "512"),
+    ("1000Ki", "1000Ki"),
+    ("1.1Ki", "1126400m"),
+    ("-1Mi", "-1Mi"),
+    ("100Ei", "9223372036854775807"),
+    ("12e6", "12e6"),
+    ("12E6", "12e6"),
+    ("12e5", "1200e3"),
+    ("1e0", "1"),
+    ("1e-3", "1e-3"),
+    ("1.5e3", "1500"),
+    ("1e21", "1e21"),
+    (2, "2"),
+    (2000, "2k"),
+    (0.5, "500m"),
+]
+
+
+@pytest.mark.parametrize(("text", "canonical"), CANONICAL)
+def test_canonical_form(text: Quantity, canonical: str) -> None:
+    assert str(parse_amount(text)) == canonical
+
+
+nanos_and_notation = st.tuples(st.integers(-(10**28), 10**28), st.sampled_from(Notation))
+
+
+@given(nanos_and_notation)
+def test_format_and_parse_are_inverse(amount: tuple[int, Notation]) -> None:
+    value, notation = Fraction(amount[0], 10**9), amount[1]
+    text = format_quantity(value, notation)
+    if notation is not Notation.BINARY or abs(value) < 2**63:
+        assert parse_quantity(text) == value
+
+
+@given(nanos_and_notation)
+def test_a_canonical_form_is_its_own(amount: tuple[int, Notation]) -> None:
+    """Whatever is read from it: no digit after a point, nothing that a larger suffix would take."""
+    text = format_quantity(Fraction(amount[0], 10**9), amount[1])
+    assert "." not in text
+    if abs(amount[0]) < 10**9 * 2**63:
+        assert str(parse_amount(text)) == text
+
+
+signed = st.builds(
+    "{}{}".format,
+    st.sampled_from(["", "+", "-"]),
+    st.from_regex(r"([0-9]{1,6}(\.[0-9]{0,12})?|\.[0-9]{1,12})", fullmatch=True),
+)
+suffixes = st.sampled_from(["", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e-9", "e3", "E6", "e+12"])
+
+
+@given(signed, suffixes)
+def test_nothing_is_lost_but_below_a_nano(number: str, suffix: str) -> None:
+    factor = parse_quantity(f"1{suffix}")
+    exact, read = Fraction(number) * factor, parse_quantity(number + suffix)
+    assert abs(read) >= abs(exact)
+    assert abs(read - exact) < Fraction(1, 10**9)
+    assert (read * 10**9).denominator == 1
+    assert parse_quantity(str(parse_amount(number + suffix))) == read
+
+
+def test_a_sum_is_written_as_its_first_summand() -> None:
+    assert str(add(parse_amount("1Gi"), parse_amount("1M"))) == "1074741824"
+    assert str(add(parse_amount("1Gi"), parse_amount("1024"))) == "1048577Ki"
+    assert str(add(parse_amount("0"), parse_amount("1Gi"))) == "1Gi"
+    assert str(larger(parse_amount("1024"), parse_amount("1Ki"))) == "1024"
+    assert str(larger(parse_amount("1"), parse_amount("1Ki"))) == "1Ki"
 
 
 @pytest.mark.parametrize(

@@ -169,14 +169,13 @@ def test_what_this_issue_runs_is_admitted_without_a_word(container: dict[str, ob
 
 
 def test_each_place_is_named_once_with_its_index() -> None:
-    env = [{"name": "A", "value": "a"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
-    second = {"name": "second", "image": "a:1", "env": env, "resources": {}}
-    first = {"name": "first", "image": "a:1", "resources": {"limits": {"cpu": 1, "memory": "1Gi"}}}
+    second = {"name": "second", "image": "a:1", "lifecycle": {"postStart": {"tcpSocket": {"port": 1}}}, "resources": {}}
+    first = {"name": "first", "image": "a:1", "lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}
     pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": [{"name": "a"}, {"name": "b"}]}))
     expected = [
         ("spec.volumes", Support.REFUSED),
-        ("spec.containers[0].resources", Support.WARNED),
-        ("spec.containers[1].env[1].valueFrom", Support.REFUSED),
+        ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED),
+        ("spec.containers[1].lifecycle.postStart.tcpSocket", Support.REFUSED),
     ]
     assert findings(pod) == expected
     assert findings(default_pod(pod)) == expected

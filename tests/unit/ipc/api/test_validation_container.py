@@ -14,6 +14,25 @@ ENV_NAME = "must consist of printable ASCII characters other than '='"
 NUMBER = "must be a number with an optional suffix such as m, k, M, Ki, Mi or e3"
 RESOURCE = "must be cpu, memory, ephemeral-storage, hugepages-<size>, or carry a domain of its own"
 QUALIFIED = "must consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit"
+BYTE_DIVISORS = ", ".join(
+    f'"1{unit}"' for unit in ("", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+)
+FIELD_PATHS = ", ".join(
+    f'"{path}"'
+    for path in (
+        "metadata.name",
+        "metadata.namespace",
+        "metadata.uid",
+        "spec.nodeName",
+        "spec.serviceAccountName",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+        "metadata.labels['<key>']",
+        "metadata.annotations['<key>']",
+    )
+)
 EXEC = {"exec": {"command": ["true"]}}
 PORT_NAME = (
     "must consist of lower case letters, digits and single '-', hold at least one letter, "
@@ -31,6 +50,10 @@ def errors(obj: dict[str, Any]) -> list[str]:
 
 def named(*names: str, **fields: Any) -> list[dict[str, Any]]:
     return [{"name": name, "image": "a:1", **fields} for name in names]
+
+
+def file_key(volume: str) -> dict[str, Any]:
+    return {"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": volume, "path": "a/b.env", "key": "K"}}}
 
 
 CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
@@ -139,9 +162,7 @@ CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
             f'{MAIN}.env[4].valueFrom.resourceFieldRef.resource: Invalid value: "limits.gpu": '
             "must be limits or requests, '.', and cpu, memory, ephemeral-storage or hugepages-<size>",
             f'{MAIN}.env[5].valueFrom.resourceFieldRef.divisor: Unsupported value: "1m": supported values: '
-            + ", ".join(
-                f'"1{unit}"' for unit in ("", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-            ),
+            + BYTE_DIVISORS,
             f"{MAIN}.env[6].valueFrom.secretKeyRef.name: Required value",
             f'{MAIN}.env[6].valueFrom.secretKeyRef.key: Invalid value: "..": '
             "must consist of letters, digits, '-', '_' "
@@ -149,6 +170,64 @@ CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
             f"{MAIN}.env[7].valueFrom.resourceFieldRef.resource: Required value",
             f'{MAIN}.env[8].valueFrom.fileKeyRef.path: Invalid value: "/p": must be a relative path',
             f"{MAIN}.env[8].valueFrom.fileKeyRef.volumeName: Required value",
+        ],
+    ),
+    (
+        "fields of the pod",
+        {
+            "env": [
+                {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+                for path in (
+                    "metadata.labels['app.kubernetes.io/name']",
+                    "metadata.annotations['Upper/case']",
+                    "metadata.labels['Upper/case']",
+                    "metadata.labels['a b']",
+                    "metadata.labels['']",
+                    "metadata.labels",
+                    "metadata.name['a']",
+                    "spec.host",
+                    "status.phase",
+                )
+            ]
+        },
+        [
+            f"{MAIN}.env[2].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.labels['Upper/case']\": "
+            "the key's prefix part must consist of lower case letters, digits, '-' and '.', "
+            "and start and end with a letter or digit",
+            f"{MAIN}.env[3].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.labels['a b']\": "
+            f"the key's name part {QUALIFIED}",
+            f"{MAIN}.env[4].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.labels['']\": "
+            f"the key's name part {QUALIFIED}",
+            *(
+                f'{MAIN}.env[{index}].valueFrom.fieldRef.fieldPath: Unsupported value: "{path}": '
+                f"supported values: {FIELD_PATHS}"
+                for index, path in ((5, "metadata.labels"), (6, "metadata.name['a']"), (8, "status.phase"))
+            ),
+        ],
+    ),
+    (
+        "units of resources",
+        {
+            "env": [
+                {"name": "A", "valueFrom": {"resourceFieldRef": {"resource": resource, "divisor": divisor}}}
+                for resource, divisor in (
+                    ("limits.cpu", 1),
+                    ("limits.cpu", "1000m"),
+                    ("requests.cpu", "0"),
+                    ("limits.memory", "1024Ki"),
+                    ("limits.hugepages-2Mi", "1Mi"),
+                    ("requests.ephemeral-storage", "1000"),
+                    ("limits.cpu", "1k"),
+                    ("limits.memory", "1024"),
+                    ("limits.memory", "x"),
+                )
+            ]
+        },
+        [
+            f'{MAIN}.env[6].valueFrom.resourceFieldRef.divisor: Unsupported value: "1k": supported values: "1", "1m"',
+            f'{MAIN}.env[7].valueFrom.resourceFieldRef.divisor: Unsupported value: "1024": '
+            f"supported values: {BYTE_DIVISORS}",
+            f'{MAIN}.env[8].valueFrom.resourceFieldRef.divisor: Invalid value: "x": {NUMBER}',
         ],
     ),
     (
@@ -305,7 +384,7 @@ CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
                 "procMount": "Unmasked",
                 "privileged": True,
                 "allowPrivilegeEscalation": False,
-                "capabilities": {"add": ["SYS_ADMIN"]},
+                "capabilities": {"add": ["CAP_SYS_ADMIN"]},
             }
         },
         [
@@ -316,7 +395,7 @@ CONTAINER: list[tuple[str, dict[str, Any], list[str]]] = [
             f'{MAIN}.securityContext: Invalid value: "allowPrivilegeEscalation": '
             "may not be false when privileged is true",
             f'{MAIN}.securityContext: Invalid value: "allowPrivilegeEscalation": '
-            "may not be false when capabilities.add holds SYS_ADMIN",
+            "may not be false when capabilities.add holds CAP_SYS_ADMIN",
         ],
     ),
     ("no rights", {"securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}, []),
@@ -544,6 +623,23 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
             "spec.ephemeralContainers[1].ports: Forbidden: may not be set on an ephemeral container",
             "spec.ephemeralContainers[1].resources: Forbidden: may not be set on an ephemeral container",
             'spec.ephemeralContainers[1].targetContainerName: Not found: "gone"',
+        ],
+    ),
+    (
+        "files of variables",
+        {
+            "volumes": [
+                {"name": "empty", "emptyDir": {}},
+                {"name": "plain"},
+                {"name": "host", "hostPath": {"path": "/"}},
+            ],
+            "initContainers": named("init", env=[file_key("plain"), file_key("host")]),
+            "containers": named("main", env=[file_key("empty"), file_key("missing")]),
+        },
+        [
+            f'{MAIN}.env[1].valueFrom.fileKeyRef.volumeName: Not found: "missing"',
+            'spec.initContainers[0].env[1].valueFrom.fileKeyRef.volumeName: Invalid value: "host": '
+            "must be the name of an emptyDir volume",
         ],
     ),
     (

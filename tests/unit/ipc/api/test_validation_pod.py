@@ -236,6 +236,26 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
+        "sysctls of the host",
+        {
+            "hostNetwork": True,
+            "hostIPC": True,
+            "securityContext": {
+                "sysctls": [
+                    {"name": "net/ipv4/tcp_syncookies", "value": "1"},
+                    {"name": "fs.mqueue.msg_max", "value": "9"},
+                    {"name": "user.max_inotify_watches", "value": "9"},
+                ]
+            },
+        },
+        [
+            'spec.securityContext.sysctls[0].name: Invalid value: "net/ipv4/tcp_syncookies": '
+            "may not be specified when hostNetwork is true",
+            'spec.securityContext.sysctls[1].name: Invalid value: "fs.mqueue.msg_max": '
+            "may not be specified when hostIPC is true",
+        ],
+    ),
+    (
         "profiles",
         {
             "securityContext": {

@@ -534,7 +534,7 @@ def test_only_run_imports_the_agent() -> None:
         (("get", "pods", "-o", "xml"), "Invalid value"),
         (("wait", "--for=delete"), "name the pods"),
         (("wait", "--for=delete", "--all", "pod/web"), "name the pods"),
-        (("delete",), "name the pods"),
+        (("delete",), "say which by name"),
         (("describe", "service/web"), "is not a pod"),
         (("apply",), "must specify -f"),
         (("describe", "node", "x"), "only pods"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import signal
+import sys
 from typing import Any
 
 import pytest
 import yaml
 
 from ipc.messages import ApplyManifests, DeletePod, Reply
+from supervisor.cli.load_test import ProgressBar
 from supervisor.client import WatchEvent
 from supervisor.load_test.generate import BATCH_PODS, RUN_LABEL, Load, batches
 from supervisor.load_test.measure import Percentiles, Tracker, percentiles
@@ -194,3 +197,23 @@ def test_snapshot_of_a_real_family() -> None:
     assert found.agent[0].name == "master"
     assert found.agent[0].pss_bytes > 1024**2
     assert take_snapshot(2**22, []).agent == ()
+
+
+# --- progress ----------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {}
+    for stderr in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with ProgressBar() as progress:
+            for phase, done in (("start", 0), ("start", 7), ("start", 10), ("delete", 4), ("delete", 3)):
+                progress.show(phase, done, 10)
+        shown[stderr.isatty()] = stderr.getvalue()
+    assert [words in shown[True] for words in (" start ", " 10/10", "delete ", " 4/10", " 3/10")] == [True] * 5
+    assert shown[False] == ""

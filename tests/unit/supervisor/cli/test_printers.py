@@ -644,3 +644,22 @@ def test_description_of_a_pod_on_its_way_out() -> None:
     lines = description({"metadata": meta})
     assert "Status:                    Terminating (lasts 3s)" in lines
     assert "Termination Grace Period:  30s" in lines
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}, "1500 (limits.cpu)"),
+        ({"resourceFieldRef": {"resource": "limits.cpu"}}, "2 (limits.cpu)"),
+        ({"resourceFieldRef": {"resource": "limits.memory"}}, "node allocatable (limits.memory)"),
+        ({"resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}}, "0 (requests.memory)"),
+        (
+            {"fileKeyRef": {"volumeName": "v", "path": "a.env", "key": "K", "optional": True}},
+            "<set to the key 'K' in file 'a.env' of volume 'v'>  Optional: true",
+        ),
+    ],
+)
+def test_what_stands_for_a_value(source: dict[str, Any], told: str) -> None:
+    app = {"name": "app", "resources": {"limits": {"cpu": "1.5"}}, "env": [{"name": "A", "valueFrom": source}]}
+    lines = description({"metadata": {"name": "p"}, "spec": {"containers": [app]}, "status": {}})
+    assert f"      A:  {told}" in [re.sub(r"(?<=\S) {2,}", "  ", line) for line in lines]

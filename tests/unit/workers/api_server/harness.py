@@ -37,6 +37,8 @@ from workers.pod_network import Dialer
 
 DEADLINE_S: Final = 10.0
 SLOT: Final = 1
+IDLE_TIMEOUT_S: Final = 3600.0
+"""It stays."""
 PODMAN_SOCKET: Final = "podman.sock"
 """In the server's directory; nobody listens there unless a test does."""
 STARTED: Final = 1_700_000_000.0
@@ -152,6 +154,8 @@ class Master:
         self.requests: list[ApiServerRequest] = []
         self.introduced_as = 0
         """The pid in the API server's Ready."""
+        self.server: asyncio.Task[int] | None = None
+        """Its life; the result is its exit code."""
         self.answer: Callable[[Any], Reply | None] = lambda request: Reply(request_id=request.request_id, code=200)
         self._channel = channel
         self._session: aiohttp.ClientSession | None = None
@@ -223,7 +227,10 @@ async def watching(master: Master, path: str = "/api/v1/pods", **query: str) -> 
 
 @contextlib.asynccontextmanager
 async def api_server(
-    directory: Path, listen: socket.socket | None = None, dialer: Dialer | None = None
+    directory: Path,
+    listen: socket.socket | None = None,
+    dialer: Dialer | None = None,
+    idle_timeout_s: float = IDLE_TIMEOUT_S,
 ) -> AsyncIterator[Master]:
     """Start it, hand out its master, and see it end properly."""
     board = Board.create(worker_slots=4, pod_rows=4)
@@ -241,6 +248,7 @@ async def api_server(
             node_name="node-1",
             podman_socket=str(directory / PODMAN_SOCKET),
             pod_logs_dir=str(master.logs_dir),
+            idle_timeout_s=idle_timeout_s,
         ),
         link=theirs,
         listen=listening,
@@ -250,7 +258,7 @@ async def api_server(
     writer.begin(1234, 1)
     writer.beat(monotonic())
     link = await Channel.open(theirs, ApiServerRequest, ApiServerFeed)
-    server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer, dialer))
+    server = master.server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer, dialer))
     served = asyncio.create_task(master.serve())
     try:
         yield master

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.status.qos import compute_pod_qos
+from ipc.qos import compute_pod_qos
 from tests.unit.supervisor.manifests import pod
 
 BOTH = {"cpu": "100m", "memory": "64Mi"}

@@ -1,0 +1,44 @@
+"""Directories whose content must not reach a disk: private, on a file system that is memory.
+
+tmpfs may be swapped out, as the kubelet's may; a host that must not do that either encrypts its swap or has none.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
+PRIVATE_MODE: Final = 0o700
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+
+
+class NotMemory(Exception):
+    """What is written there would reach a disk, or others; the text is for people."""
+
+
+def make_memory_directory(directory: Path) -> None:
+    """Make the directory (0700) and what is missing above it, and be sure that it is in memory and ours alone.
+
+    Raises NotMemory, and OSError when it cannot be made or looked at.
+    """
+    directory.mkdir(mode=PRIVATE_MODE, parents=True, exist_ok=True)
+    found = directory.stat()
+    if found.st_uid != os.getuid():
+        raise NotMemory(f"{directory} belongs to another user")
+    kind = file_system_type(_MOUNTS.read_text(errors="surrogateescape"), found.st_dev)
+    if kind not in MEMORY_FILE_SYSTEMS:
+        raise NotMemory(f"{directory} is not in memory, but on {kind or 'an unknown file system'}")
+    if found.st_mode & 0o077:
+        directory.chmod(PRIVATE_MODE)
+
+
+def file_system_type(mounts: str, device: int) -> str:
+    """Of the file system with that device number, by the text of mountinfo (proc(5)); empty when it is not mounted."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    for line in mounts.splitlines():
+        head, _, tail = line.partition(" - ")
+        if tail and head.split()[2:3] == [wanted]:
+            return tail.split()[0]
+    return ""

@@ -1,0 +1,29 @@
+"""Which cgroup this process is in, and what of it may be given to containers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path("/sys/fs/cgroup")
+
+
+def own_cgroup() -> Path | None:
+    """Of cgroup v2; None where there is none."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            if line.startswith("0::"):
+                return ROOT / line[3:].lstrip("/")
+    return None
+
+
+def delegated_controllers() -> frozenset[str] | None:
+    """What systemd has delegated to this user, or else what the process's own cgroup has; None without cgroup v2."""
+    users = ROOT / f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service"
+    for directory in (users, own_cgroup()):
+        if directory is not None:
+            with contextlib.suppress(OSError):
+                return frozenset((directory / "cgroup.controllers").read_text().split())
+    return None

@@ -1,0 +1,15 @@
+"""ConfigMaps and Secrets on the command line: what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+CONFIG_MAPS: Final = "configmaps"
+SECRETS: Final = "secrets"
+SINGULAR: Final[Mapping[str, str]] = {CONFIG_MAPS: "configmap", SECRETS: "secret"}
+OBJECT_ALIASES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("configmap", "configmaps", "cm"), CONFIG_MAPS),
+    **dict.fromkeys(("secret", "secrets"), SECRETS),
+}
+"""What people type, to the resource."""

@@ -1,0 +1,59 @@
+"""What this node can give to pods, found out once when the agent starts.
+
+Mirrors what the kubelet tells as its node's allocatable (pkg/kubelet/nodestatus/setters.go, MachineInfo) with nothing
+reserved and no eviction threshold: there is neither here.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from ipc.api.quantity import Notation, format_quantity
+from ipc.node_resources import NodeResources
+from supervisor.cgroups import delegated_controllers
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found."""
+
+    cpus: int
+    memory_bytes: int
+    storage_bytes: int
+    """Size of the file system on which the pods' files lie."""
+    controllers: frozenset[str] = frozenset()
+    """cgroup v2 controllers that are delegated to this user."""
+    oom_score_adj: int = 0
+    """Of this process."""
+
+
+def read_machine(state_dir: Path) -> Machine:
+    """The CPUs that this process, and so every container, may run on; the memory; and the file system of a directory,
+    or of the nearest one above it that is there. Raises OSError."""
+    existing = next(path for path in (state_dir, *state_dir.absolute().parents) if path.exists())
+    return Machine(
+        cpus=len(psutil.Process().cpu_affinity() or ()) or psutil.cpu_count() or 1,
+        memory_bytes=psutil.virtual_memory().total,
+        storage_bytes=psutil.disk_usage(str(existing)).total,
+        controllers=delegated_controllers() or frozenset(),
+        oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
+    )
+
+
+def node_resources(machine: Machine) -> NodeResources:
+    return NodeResources(
+        allocatable={
+            "cpu": format_quantity(Fraction(machine.cpus)),
+            "memory": _bytes(machine.memory_bytes),
+            "ephemeral-storage": _bytes(machine.storage_bytes),
+        },
+        controllers=machine.controllers,
+        least_oom_score_adj=machine.oom_score_adj,
+    )
+
+
+def _bytes(count: int) -> str:
+    return format_quantity(Fraction(count), Notation.BINARY)

@@ -1,0 +1,122 @@
+"""What the kinds of documents become: a table of kinds, and of lists of them. Pure.
+
+Kinds: ``Pod``, ``ConfigMap``, ``Secret``, a typed list of each, and ``List`` of any of them
+(pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList; upstream takes one Pod per file).
+
+A field that Rootlet knows but would be wrong or unsafe to ignore (`Support.REFUSED`) is an error of the document, not a
+matter of admission: so a bad edit leaves the accepted pod as it is, also over a restart.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from ipc.api import (
+    MAX_FIELD_ERRORS,
+    ConfigMap,
+    FieldError,
+    FieldErrors,
+    Pod,
+    Secret,
+    Support,
+    decode_config_map,
+    decode_pod,
+    decode_secret,
+    default_pod,
+    default_secret,
+    unsupported_fields,
+    validate_config_map,
+    validate_pod,
+    validate_secret,
+)
+from ipc.api.errors import is_type_word, redacted
+from supervisor.sources.identity import Origin, identify, identify_object
+
+Stated = Pod | ConfigMap | Secret
+
+_LIST: Final = "List"
+_LISTS: Final[Mapping[str, str]] = {"PodList": "Pod", "ConfigMapList": "ConfigMap", "SecretList": "Secret", _LIST: ""}
+"""Kind of a list to that of its items, which then need not repeat it."""
+MAX_KIND_CHARS: Final = 64
+
+
+def items_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """The objects-to-be of a document with their paths in it. Raises FieldErrors."""
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if isinstance(kind, str) and kind in _LISTS:
+        yield from _list_items(value, _LISTS[kind])
+    else:
+        yield "", value
+
+
+def _list_items(value: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any]]:
+    items = [] if value.get("items") is None else value["items"]
+    wrong = [
+        FieldError(name, message)
+        for name, is_wrong, message in (
+            ("apiVersion", value.get("apiVersion") != "v1", "must be v1"),
+            ("items", not isinstance(items, list), "expected array"),
+            *((name, True, "unknown field") for name in value.keys() - {"apiVersion", "kind", "metadata", "items"}),
+        )
+        if is_wrong
+    ]
+    if wrong:
+        raise FieldErrors(wrong)
+    implied = {"apiVersion": "v1", "kind": kind} if kind else {}
+    for index, item in enumerate(items):
+        yield f"items[{index}]", {**implied, **item} if isinstance(item, Mapping) else item
+
+
+def decode_item(value: Any, origin: Origin) -> Stated:
+    """One object: decoded, defaulted, identified, valid. One that says no kind is read as a Pod. Raises FieldErrors."""
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if not isinstance(kind, str):
+        return _pod(value, origin)
+    decode = _KINDS.get(kind)
+    if decode is None:
+        holds = ", ".join((*_KINDS, *(name for name in _LISTS if name != _LIST)))
+        stated = kind[:MAX_KIND_CHARS] if is_type_word(kind[:MAX_KIND_CHARS]) else "this"
+        message = f"{stated} is not supported here; a manifest holds {holds} or {_LIST}"
+        raise FieldErrors([FieldError("kind", message)])
+    return decode(value, origin)
+
+
+def _pod(value: Any, origin: Origin) -> Pod:
+    """Without a field that is refused."""
+    pod = identify(default_pod(decode_pod(value)), origin)
+    _raise_if((*validate_pod(pod), *_refused_fields(pod)))
+    return pod
+
+
+def _refused_fields(pod: Pod) -> Iterator[FieldError]:
+    """At most MAX_FIELD_ERRORS of them."""
+    refused = (found for found in unsupported_fields(pod) if found.support is Support.REFUSED)
+    for finding in itertools.islice(refused, MAX_FIELD_ERRORS):
+        yield FieldError(finding.path, f"not supported: {finding.why}")
+
+
+def _config_map(value: Any, origin: Origin) -> ConfigMap:
+    config_map = identify_object(decode_config_map(value), origin)
+    _raise_if(validate_config_map(config_map))
+    return config_map
+
+
+def _secret(value: Any, origin: Origin) -> Secret:
+    """No finding repeats any value, not even one of its metadata."""
+    secret = identify_object(default_secret(decode_secret(value)), origin)
+    _raise_if(tuple(map(redacted, validate_secret(secret))))
+    return secret
+
+
+def _raise_if(errors: tuple[FieldError, ...]) -> None:
+    if errors:
+        raise FieldErrors(errors)
+
+
+_KINDS: Final[Mapping[str, Callable[[Any, Origin], Stated]]] = {
+    "Pod": _pod,
+    "ConfigMap": _config_map,
+    "Secret": _secret,
+}

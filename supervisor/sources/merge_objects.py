@@ -1,0 +1,112 @@
+"""ConfigMaps and Secrets of several sources: what is their own beside the rules that pods have too. Pure.
+
+An object that says that it is immutable stays as it was when its content changes (ValidateConfigMapUpdate,
+ValidateSecretUpdate), and so does a Secret whose type changes, until the object is gone from its source. Nothing of an
+object is kept on disk for that: after a restart of the agent what the manifest states then is what counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api import ConfigMap, FieldError, Secret, validate_config_map_update, validate_secret_update
+from ipc.clock import Instant, rfc3339
+from ipc.config_objects import ConfigObject, ObjectKey
+from supervisor.sources.claims import Conflict, arbitrate, place
+from supervisor.sources.types import (
+    DesiredObject,
+    ManifestError,
+    ManifestErrorKind,
+    ObjectUpdate,
+    SourceSnapshot,
+)
+
+MAX_OBJECTS: Final = 5_000
+"""Most ConfigMaps and Secrets of all sources together."""
+
+AcceptedObjects = Mapping[ObjectKey, DesiredObject]
+"""What is accepted, in the order of acceptance."""
+
+
+def merge_objects(
+    snapshot: SourceSnapshot, old: AcceptedObjects, others: Iterable[DesiredObject], now: Instant
+) -> tuple[AcceptedObjects, tuple[ManifestError, ...]]:
+    """What of one source is accepted now, and what of it waits or is refused. ``others`` are of the other sources."""
+    source = snapshot.source
+    stated = [
+        DesiredObject(source=source, object=item.object, file=item.file, document=item.document)
+        for item in snapshot.objects
+    ]
+    held_elsewhere = list(others)
+    claims, conflicts = arbitrate(snapshot, stated, old.values(), held_elsewhere)
+    claims, surplus = _within_maximum(claims, MAX_OBJECTS - len(held_elsewhere))
+    refused = {claim.key: tuple(_refusals(claim, old[claim.key].object)) for claim in claims if claim.key in old}
+    new = {
+        claim.key: old[claim.key] if refused.get(claim.key) else _known(claim, old.get(claim.key), now)
+        for claim in claims
+    }
+    return new, (*map(_conflict, conflicts), *itertools.chain.from_iterable(refused.values()), *surplus)
+
+
+def _within_maximum(
+    claims: tuple[DesiredObject, ...], room: int
+) -> tuple[tuple[DesiredObject, ...], tuple[ManifestError, ...]]:
+    """Those that came first, and why not the others."""
+    why = f"more than {MAX_OBJECTS} ConfigMaps and Secrets"
+    return claims[:room], tuple(_error(ManifestErrorKind.INVALID, claim, "", why) for claim in claims[room:])
+
+
+def object_updates(
+    before: AcceptedObjects, after: AcceptedObjects
+) -> tuple[tuple[ObjectUpdate, ...], tuple[ObjectUpdate, ...]]:
+    """What came or changed, and what went, of whatever source."""
+    came = tuple(item for key, item in after.items() if key not in before or _differs(before[key], item))
+    went = tuple(key for key in before if key not in after)
+    return (ObjectUpdate(stated=came),) if came else (), (ObjectUpdate(gone=went),) if went else ()
+
+
+def _differs(before: DesiredObject, now: DesiredObject) -> bool:
+    """A document may move within its file, which concerns nobody."""
+    return (before.source, before.file, before.object) != (now.source, now.file, now.object)
+
+
+def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, ...]:
+    """What may not change and does."""
+    if isinstance(new, ConfigMap) and isinstance(old, ConfigMap):
+        return validate_config_map_update(new, old)
+    if isinstance(new, Secret) and isinstance(old, Secret):
+        return validate_secret_update(new, old)
+    raise TypeError(f"a {new.kind} is no {old.kind}")
+
+
+def _known(claim: DesiredObject, existing: DesiredObject | None, now: Instant) -> DesiredObject:
+    """It is as old as it is known here, whatever has changed of it."""
+    created = existing.object.metadata.creation_timestamp if existing is not None else rfc3339(now.wall)
+    metadata = msgspec.structs.replace(claim.object.metadata, creation_timestamp=created)
+    return msgspec.structs.replace(claim, object=msgspec.structs.replace(claim.object, metadata=metadata))
+
+
+def _refusals(claim: DesiredObject, existing: ConfigObject) -> Iterator[ManifestError]:
+    for error in changes_refused(claim.object, existing):
+        yield _error(ManifestErrorKind.IMMUTABLE, claim, error.path, f"{claim.key} stays as it was: {error.message}")
+
+
+def _conflict(conflict: Conflict[DesiredObject]) -> ManifestError:
+    why = f"{conflict.item.key} is already stated by {place(conflict.holder)}, which keeps it"
+    return _error(ManifestErrorKind.CONFLICT, conflict.item, "metadata.name", why)
+
+
+def _error(kind: ManifestErrorKind, claim: DesiredObject, field: str, message: str) -> ManifestError:
+    return ManifestError(
+        kind=kind,
+        file=claim.file,
+        document=claim.document,
+        field=field,
+        message=message,
+        namespace=claim.key.namespace,
+        name=claim.key.name,
+    )

@@ -1,0 +1,96 @@
+"""Images behind a login that only some pods have, by their own Secrets."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import registry
+from tests.e2e.agent import Agent, container_status
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import Json, container, pod
+from tests.registry import PASSWORD, USER, Registry
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+WRONG_PASSWORD = "battery staple"
+FAILURES = frozenset({"ErrImagePull", "ImagePullBackOff"})
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    if reason := registry.why_not():
+        pytest.skip(reason)
+    with contextlib.ExitStack() as stack:
+        yield stack.enter_context(registry.registry(tmp_path_factory.mktemp("closed"), login=True))
+
+
+@pytest.fixture(scope="module")
+def agent(shop: Registry, tmp_path_factory: pytest.TempPathFactory, new_shared_agent: NewAgent) -> Agent:
+    """Its Podman speaks plain HTTP with the registry, and its user has no login for it."""
+    made = new_shared_agent()
+    made.environment |= registry.registries_conf(tmp_path_factory.mktemp("podman-env"), shop.address)
+    made.start()
+    return made
+
+
+def pull_secret(name: str, address: str, password: str) -> Json:
+    auth = base64.b64encode(f"{USER}:{password}".encode()).decode()
+    logins = json.dumps({"auths": {address: {"auth": auth}}})
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": logins},
+    }
+
+
+def wanting(name: str, image: str, *secrets: str, policy: str = "IfNotPresent") -> Json:
+    references = [{"name": secret} for secret in secrets]
+    return pod(name, container(image=image, imagePullPolicy=policy), imagePullSecrets=references)
+
+
+def waiting(agent: Agent, name: str) -> dict[str, Any]:
+    state: dict[str, Any] = container_status(agent.pods().get(name, {"status": {}})).get("state", {})
+    found: dict[str, Any] = state.get("waiting", {})
+    return found
+
+
+def gets_nothing(agent: Agent, name: str) -> bool:
+    return waiting(agent, name).get("reason") in FAILURES
+
+
+def test_a_pod_pulls_with_its_own_logins_and_others_do_not(agent: Agent, shop: Registry) -> None:
+    shop.push("private", "1")
+    image = f"{shop.address}/private:1"
+    agent.write(pull_secret("good", shop.address, PASSWORD), pull_secret("wrong", shop.address, WRONG_PASSWORD))
+    agent.write(wanting("has", image, "wrong", "good"))
+    agent.until_running(["has"])
+    agent.write(
+        wanting("lacks", image),
+        wanting("wrong-one", image, "wrong"),
+        wanting("missing", image, "nobody-has-stated-it"),
+        wanting("never", image, policy="Never"),
+        wanting("has-too", image, "good", policy="Never"),
+    )
+    agent.until_running(["has-too"])
+    refused = ("lacks", "wrong-one", "missing")
+    agent.until(lambda: all(gets_nothing(agent, name) for name in refused), "the registry lets none of them in")
+    agent.until(lambda: waiting(agent, "never").get("reason") == "ErrImageNeverPull", "nor does it by policy Never")
+    assert "does not have the proper credentials" in waiting(agent, "never")["message"]
+    (told,) = set(agent.messages("missing", "FailedToRetrieveImagePullSecret"))
+    assert told.startswith("Unable to retrieve some image pull secrets (nobody-has-stated-it); ")
+
+
+def test_nobody_tells_the_passwords(agent: Agent) -> None:
+    auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    told = [agent.log_text(), json.dumps(agent.events()), json.dumps(agent.pods())]
+    told += [path.read_text(errors="replace") for path in agent.state.rglob("*") if path.is_file()]
+    for secret in (PASSWORD, WRONG_PASSWORD, auth):
+        assert not [text for text in told if secret in text]
