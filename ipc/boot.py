@@ -11,6 +11,7 @@ import msgspec
 from ipc.board import Board
 from ipc.call_slots import CallSlots
 from ipc.container_gc import GcPolicy
+from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 
 
@@ -45,6 +46,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
     node: NodeResources = NodeResources()
+    network: NetworkSettings = NetworkSettings()
     seccomp_default: bool = True
     """Whether a container that chooses no seccomp profile runs under Podman's."""
     seccomp_dir: str = ""

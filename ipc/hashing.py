@@ -46,6 +46,25 @@ VOLUME_FIELDS: Final = frozenset({"path", "type", "medium", "reference", "claimN
 """JSON names of the fields of volume sources (hostPath, emptyDir, image, persistentVolumeClaim) that need new
 containers. The other sources' files are changed while their containers run; so is the limit of an emptyDir."""
 
+SANDBOX_FIELDS: Final = frozenset(
+    {
+        "hostname",
+        "subdomain",
+        "setHostnameAsFQDN",
+        "hostnameOverride",
+        "hostNetwork",
+        "hostPID",
+        "hostIPC",
+        "shareProcessNamespace",
+        "dnsPolicy",
+        "dnsConfig",
+    }
+)
+"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
+regular containers; and how many ids a pod has that has its own. Nothing else of a container is, so none of any kind
+re-creates the sandbox. Host aliases are not: the hosts file is written anew while containers run."""
+_SAME_AS_ABSENT: Final = {"dnsPolicy": "ClusterFirst", "shareProcessNamespace": False, "setHostnameAsFQDN": False}
+"""Values that ask for what no value asks for."""
 POD_SECURITY_FIELDS: Final = frozenset(
     {
         "runAsUser",
@@ -61,10 +80,6 @@ POD_SECURITY_FIELDS: Final = frozenset(
 )
 """JSON names of the fields of a pod's security context that its containers are made with, as far as they do not have
 their own."""
-
-SANDBOX_FIELDS: Final = frozenset({"hostname", "hostNetwork"})
-"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
-regular containers; and how many ids a pod has that has its own. Nothing else of a container is."""
 
 SANDBOX_SECURITY_FIELDS: Final = frozenset({"sysctls"})
 """The same of the pod's security context."""
@@ -122,7 +137,7 @@ def _role(container: Container, kind: ContainerKind) -> dict[str, str]:
 def sandbox_hash(pod: Pod) -> str:
     """Equal for two pods exactly when one sandbox can serve both."""
     spec = _json(pod.spec)
-    covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS}
+    covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and _SAME_AS_ABSENT.get(key) != value}
     covered["securityContext"] = _pod_security(pod.spec, SANDBOX_SECURITY_FIELDS)
     covered |= {"ids": ids_of_pod(pod.spec)} if has_own_ids(pod.spec) else {}
     covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])

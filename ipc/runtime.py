@@ -73,6 +73,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """Termination message of one that has ended: what it wrote for that purpose, or the end of its log."""
     pid: int = 0
     """Pid of its first process in the host's pid namespace; 0 when not running."""
+    leaves_processes: bool = False
+    """The end of its first process does not end the others, for want of a PID namespace of its own. From its label."""
     user: LinuxContainerUser | None = None
     """As whom that was begun."""
 

@@ -25,6 +25,8 @@ UNKNOWN_NODE: Final = NodeResources()
 HOST_OS: Final = "linux"
 OS_LABEL: Final = "kubernetes.io/os"
 ANY_ADDRESS: Final = "0.0.0.0"
+HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
+"""Reason of our own: the kubelet may publish every port."""
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ def admit(
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
-    return Admitted((*_warnings(pod), *_unenforced(pod, node)))
+    return _forbidden_ports(pod, node.unprivileged_port_start) or Admitted((*_warnings(pod), *_unenforced(pod, node)))
 
 
 def host_ports(pod: Pod) -> Iterator[HostPort]:
@@ -108,6 +110,17 @@ def _ports(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResour
             holder = "/".join(pod_key(other))
             what = f"node(s) didn't have free ports for the requested pod ports ({port} is held by {holder})"
             return _predicate_failed("NodePorts", what)
+    return None
+
+
+def _forbidden_ports(pod: Pod, lowest_port: int) -> Rejected | None:
+    """What no rootless Podman can publish. In the host's network a container that listens there fails as well."""
+    for port in host_ports(pod):
+        if port.port < lowest_port:
+            why = f"ports below {lowest_port} (net.ipv4.ip_unprivileged_port_start) are not this user's to give"
+            return Rejected(HOST_PORT_FORBIDDEN, f"host port {port} cannot be had: {why}")
+        if port.protocol == "SCTP" and not pod.spec.host_network:
+            return Rejected(HOST_PORT_FORBIDDEN, f"host port {port} cannot be had: rootless Podman forwards no SCTP")
     return None
 
 

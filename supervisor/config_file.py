@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from supervisor.settings import (
     KIND,
     Bytes,
     Each,
+    IpAddresses,
     Pattern,
     Range,
     Seconds,
@@ -119,7 +121,7 @@ def _settings_error(file: str, text: str) -> SettingsError:
     if unknown := _UNKNOWN_FIELD.fullmatch(message):
         return SettingsError(file, f"{path}.{unknown['name']}".removeprefix("."), "unknown field")
     if message.startswith("Invalid enum value"):
-        message = f"Expected one of {', '.join(_choices(path))}"
+        message = f"Expected one of {', '.join(choice or 'nothing' for choice in _choices(path))}"
     return SettingsError(file, path, message.replace("`", ""))
 
 
@@ -148,9 +150,21 @@ def _broken(rule: object, value: Any) -> str:
             return f"{value} is not between {_like(value, rule.low)} and {_like(value, rule.high)}"
         case Pattern() if not re.fullmatch(rule.regex, value):
             return rule.says
+        case IpAddresses() if len(value) > rule.max_number:
+            return f"{len(value)} addresses are more than {rule.max_number}"
+        case IpAddresses():
+            return next((f"{text!r} is not an IP address" for text in value if not _is_address(text)), "")
         case Each():
             return next(filter(None, map(rule.problem, value)), "")
     return ""
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _like(value: Any, bound: float) -> str:

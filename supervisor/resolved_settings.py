@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from ipc.network_settings import BRIDGE
 from supervisor.settings import DNS_NAME, Bytes, Seconds, Settings, SettingsError, yaml_name
 
 MAX_DEFAULT_WORKERS: Final = 4
@@ -84,6 +85,8 @@ def resolve_settings(settings: Settings, directory: Path, host: Host, file: str)
             for name in ("static_pod_path", "pod_logs_dir", "state_dir", "memory_dir", "admin_socket")
         },
     )
+    if settings.pod_network.bridge and settings.pod_network.mode != BRIDGE:
+        raise SettingsError(file, "podNetwork.bridge", f"is for podNetwork.mode {BRIDGE} only")
     if len(os.fsencode(resolved.admin_socket)) > MAX_SOCKET_PATH_BYTES:
         raise SettingsError(file, "adminSocket", f"{resolved.admin_socket} has more than {MAX_SOCKET_PATH_BYTES} bytes")
     return resolved

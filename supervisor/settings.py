@@ -15,6 +15,7 @@ import msgspec
 
 from ipc.boot import WorkerSettings
 from ipc.container_gc import GcPolicy
+from ipc.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.node_resources import NodeResources
 from supervisor.durations import format_duration, parse_duration
 from supervisor.sysctl_allowlist import pattern_problem
@@ -25,6 +26,8 @@ MAX_EVENTS: Final = 10_000
 """Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
 BEATS_PER_TIMEOUT: Final = 8
 """Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
+MAX_CLUSTER_DNS: Final = 3
+"""As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
 PULLED_IMAGES_DIR: Final = "pulled-images"
 """Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.image_rights`)."""
 SECCOMP_DIR: Final = "seccomp"
@@ -68,6 +71,12 @@ class Pattern(msgspec.Struct, frozen=True):
     says: str
 
 
+class IpAddresses(msgspec.Struct, frozen=True):
+    """At most so many texts, each of them an IP address."""
+
+    max_number: int
+
+
 class Each(msgspec.Struct, frozen=True):
     """What may be wrong with each item of a list, in words."""
 
@@ -86,7 +95,9 @@ def _between(low: str, high: str) -> Range:
 _LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _DNS_LABEL: Final = Pattern(_LABEL, "must be a DNS label: at most 63 lower case letters, digits and inner dashes")
 DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be a DNS name of lower case letters")
-_ACRONYMS: Final = {"qps": "QPS"}
+_PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
+_FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
+_ACRONYMS: Final = {"qps": "QPS", "dns": "DNS"}
 
 
 def yaml_name(attribute: str) -> str:
@@ -133,6 +144,11 @@ class ContainerGarbageCollectionSettings(_Section, frozen=True, kw_only=True):
         )
 
 
+class PodNetworkSettings(_Section, frozen=True, kw_only=True):
+    mode: Literal["", "slirp4netns", "pasta", "bridge"] = ""
+    bridge: Annotated[str, _PODMAN_NAME] = ""
+
+
 class EventHistorySettings(_Section, frozen=True, kw_only=True):
     max_events: Annotated[int, Range(1, MAX_EVENTS)] = 1000
     ttl_s: Annotated[Seconds, _between("1s", "720h")] = seconds("1h")
@@ -162,6 +178,10 @@ class Settings(_Section, frozen=True, kw_only=True):
     image_pull_timeout_s: Annotated[Seconds, _between("1s", "24h")] = seconds("30m")
     container_runtime_endpoint: str = ""
     podman: PodmanSettings = PodmanSettings()
+    pod_network: PodNetworkSettings = PodNetworkSettings()
+    cluster_dns: Annotated[tuple[str, ...], IpAddresses(MAX_CLUSTER_DNS)] = ()
+    cluster_domain: Annotated[str, DNS_NAME] = ""
+    resolv_conf: Annotated[str, _FILE_OR_NONE] = HOSTS_RESOLV_CONF
     pod_logs_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName/pod-logs")
     state_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName")
     memory_dir: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName")
@@ -209,6 +229,13 @@ def worker_settings(
         seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
         image_pull_timeout_s=float(settings.image_pull_timeout_s),
+        network=NetworkSettings(
+            mode=settings.pod_network.mode,
+            bridge=settings.pod_network.bridge,
+            cluster_dns=settings.cluster_dns,
+            cluster_domain=settings.cluster_domain,
+            resolv_conf=settings.resolv_conf,
+        ),
         max_mutations=settings.podman.max_concurrent_mutations,
         relist_period_s=float(settings.relist_period_s),
         quiet_relist_period_s=float(settings.quiet_relist_period_s),

@@ -74,13 +74,6 @@ def format_map(values: Mapping[str, str]) -> str:
     return "\n".join(f"{key}={quoted(values[key])}" for key in sorted(values))
 
 
-def asks_for_pod_ips(container: Container) -> bool:
-    """Whether a variable of that container tells an address of its pod."""
-    references = (v.value_from.field_ref for v in container.env if v.value_from is not None and not v.value)
-    return any(field is not None and field.field_path in _POD_IPS for field in references)
-
-
-_POD_IPS: Final = ("status.podIP", "status.podIPs")
 _MAPS: Final[Mapping[str, Callable[[Pod], Mapping[str, str]]]] = {
     "metadata.labels": lambda pod: pod.metadata.labels,
     "metadata.annotations": lambda pod: pod.metadata.annotations,

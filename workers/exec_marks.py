@@ -51,11 +51,17 @@ class Mark(msgspec.Struct, frozen=True):
 
 def parse_limits(limits: bytes) -> Mark | None:
     """The mark in a file /proc/PID/limits; None for a process that no command has started."""
-    found = _LIMIT.search(limits)
+    found = locks_limit(limits)
     if found is None:
         return None
-    soft, hard = map(int, found.groups())
+    soft, hard = found
     return Mark(soft >> 32, soft & _LOW, hard & _LOW) if hard >> 32 == _MAGIC else None
+
+
+def locks_limit(limits: bytes) -> tuple[int, int] | None:
+    """Soft and hard limit that carry a mark, in a file /proc/PID/limits; None without limit."""
+    found = _LIMIT.search(limits)
+    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def kill(marks: Collection[Mark], spared: Collection[int], now: float) -> frozenset[Mark]:

@@ -127,6 +127,7 @@ class _InspectContainer(_Wire, frozen=True):
     config: _Config | None = None
     host_config: _HostConfig | None = None
     network_settings: _NetworkSettings | None = None
+    resolv_conf_path: str = ""
     oci_config_path: str = msgspec.field(default="", name="OCIConfigPath")
 
 
@@ -260,6 +261,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         labels=(wire.config.labels if wire.config else None) or {},
         ips=_ips(wire.network_settings),
         log_path=log_config.path if log_config else "",
+        resolv_conf=wire.resolv_conf_path,
         stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
         config_path=wire.oci_config_path,
     )

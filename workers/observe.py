@@ -133,6 +133,7 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         oom_killed=found.oom_killed,
         error=found.error,
         pid=found.pid,
+        leaves_processes=labels.LEAVES_PROCESSES in found.labels,
         user=found.user,
     )
 

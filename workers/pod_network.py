@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from ipc.pod_ips import sort_pod_ips
 from ipc.runtime import RuntimePodStatus, SandboxState
 
 
@@ -38,7 +39,7 @@ def pod_network(status: RuntimePodStatus, host_ip: str = "") -> PodNetwork:
     return PodNetwork(
         infra_pid=ready.infra_pid,
         infra_start_ticks=ready.infra_start_ticks,
-        ip=ready.ips[0] if ready.ips else "",
+        ip=next(iter(sort_pod_ips(ready.ips, host_ip)), ""),
     )
 
 

@@ -128,6 +128,7 @@ class PodWorker:
             node_name=context.settings.node_name,
             host_ip=context.settings.host_ip,
             node=context.settings.node,
+            network=context.settings.network,
             seccomp=SeccompSettings(
                 default=context.settings.seccomp_default, profiles_dir=context.settings.seccomp_dir
             ),

@@ -25,7 +25,7 @@ from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 from ipc.clock import wall
 from ipc.id_ranges import IdRanges
 from ipc.registry_login import RegistryLogin
-from workers import exec_marks, labels, leftovers, libpod, processes
+from workers import exec_marks, labels, leftovers, libpod, network_addresses, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.execs import Execs
 from workers.image_reference import parse_image_reference
@@ -131,8 +131,8 @@ class PodmanRuntime:
     async def inspect_container(self, id: str) -> InspectedContainer:
         path = f"containers/{_name(id)}/json"
         found = await self._inspect("inspect container", path, libpod.decode_container)
-        user = read_user(found.config_path)
-        return msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found), user=user)
+        started = msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found))
+        return msgspec.structs.replace(started, ips=_ips(started), user=read_user(found.config_path))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         try:
@@ -385,6 +385,12 @@ def _decode(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
         return decode(body)
     except (msgspec.DecodeError, ValueError) as error:
         raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of another shape: {error}") from error
+
+
+def _ips(container: InspectedContainer) -> tuple[str, ...]:
+    """Of slirp4netns and pasta Podman tells none."""
+    has_own = container.is_infra and container.start_ticks and container.labels.get(labels.HOST_NETWORK) != "true"
+    return container.ips or (network_addresses.addresses_of(container.pid) if has_own else ())
 
 
 def _name(name: str) -> str:

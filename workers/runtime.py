@@ -110,11 +110,14 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     image_id: str
     labels: dict[str, str]
     ips: tuple[str, ...]
+    """Of an infra container the addresses of its network, but for the host's; as Podman tells them, else the kernel."""
     log_path: str
     stop_signal: str = ""
     """What asks it to end, its own or its image's, by name: SIGTERM. Empty when Podman has not said."""
     image_digest: str = ""
     """Of the image's manifest, ``sha256:...``."""
+    resolv_conf: str = ""
+    """Path on the host of the resolv.conf that Podman has written for its network."""
     start_ticks: int = 0
     """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the look."""
     config_path: str = ""

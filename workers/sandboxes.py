@@ -12,6 +12,8 @@ from ipc.api import Pod
 from ipc.hashing import sandbox_hash
 from ipc.messages import SyncAction
 from workers import labels, pod_logs
+from workers.etc_files import made_sandbox
+from workers.hostnames import HostnameError
 from workers.naming import infra_name, sandbox_name
 from workers.removing import remove_half_made, remove_id
 from workers.runtime import ErrorKind, InspectedPod, RuntimeCallError
@@ -27,8 +29,9 @@ async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
     try:
         id = await _create_or_adopt(run, pod, attempt)
         await _start(run, id, infra_name(pod, attempt))
-    except (RuntimeCallError, OSError) as error:
-        message = error.message if isinstance(error, RuntimeCallError) else f"log directory: {error}"
+        await made_sandbox(run, pod, infra_name(pod, attempt))
+    except (RuntimeCallError, HostnameError, OSError) as error:
+        message = error.message if isinstance(error, RuntimeCallError) else str(error)
         run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, message)
         await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {message}")
         raise SyncEnded(CREATE_SANDBOX_ERROR, message) from error
@@ -41,11 +44,11 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
     """A name in use is met when an earlier create, given up as lost, happened after all, or half of it.
 
     The pod's log directory is made here, as upstream has it: a name that is too long for it ends here.
-    Raises RuntimeCallError, OSError.
+    Raises RuntimeCallError, HostnameError, OSError.
     """
     name, pid_file = sandbox_name(pod, attempt), pod_logs.monitor_pid_file(run.logs, attempt)
     pod_logs.ensure_directory(pid_file)
-    spec = pod_spec(pod, run.context.instance, attempt, pid_file)
+    spec = pod_spec(pod, run.context.instance, attempt, pid_file, run.context.network)
     try:
         return await run.act(run.runtime.create_pod, spec)
     except RuntimeCallError as error:

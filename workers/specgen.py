@@ -14,13 +14,16 @@ import msgspec
 
 from ipc.api import Container, Pod
 from ipc.hashing import hash_in, sandbox_hash
+from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 from workers import labels
+from workers.container_marks import container_mark
 from workers.container_resources import container_resources
 from workers.expansion import expand_all
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
-from workers.sandbox_namespaces import sandbox_namespaces
+from workers.pod_files import PodFile, mounted_files
+from workers.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.seccomp import SeccompSettings
 from workers.security_context import container_security, sandbox_security
 from workers.signal_names import signal_number
@@ -28,13 +31,16 @@ from workers.volumes.mounts import Mounts
 
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """In the label of a pod that does not say (pkg/apis/core/v1/defaults.go)."""
+_PODMANS_CHOICE: Final = NetworkSettings()
 
 
 # --- the sandbox -------------------------------------------------------------------------------------------------
 
 
-def pod_spec(pod: Pod, instance: str, attempt: int, monitor_pid_file: Path) -> dict[str, Any]:
-    """Body of POST pods/create: the sandbox, whose infra container holds its namespaces.
+def pod_spec(
+    pod: Pod, instance: str, attempt: int, monitor_pid_file: Path, network: NetworkSettings = _PODMANS_CHOICE
+) -> dict[str, Any]:
+    """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
     Nobody reads the pid file: its path on the monitor's command line says whose it is (`workers.leftovers`).
     """
@@ -45,7 +51,7 @@ def pod_spec(pod: Pod, instance: str, attempt: int, monitor_pid_file: Path) -> d
         "labels": _sandbox_labels(pod, instance, attempt),
         # Podman must not stop the sandbox when its last container ends: that is our decision.
         "exit_policy": "continue",
-        **sandbox_namespaces(pod),
+        **sandbox_namespaces(pod, network),
         **sandbox_security(pod),
     }
 
@@ -87,6 +93,8 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The sandbox's; empty when that has the host's."""
     environment: Mapping[str, str] = {}
     mounts: Mounts = Mounts()
+    files: tuple[PodFile, ...] = ()
+    """What all containers of the pod see in /etc."""
     node: NodeResources = NodeResources()
     user: str = ""
     """As whom it runs (`workers.container_user`); empty leaves that to the image."""
@@ -94,7 +102,7 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     termination_log: Path | None = None
     """The file on the host in which it leaves its termination message."""
     target_pid: int = 0
-    """Pid on the host of the process whose PID namespace it shares; 0 gives it one of its own."""
+    """Pid on the host of the process whose PID namespace it shares; 0 gives it one of its own, or the pod's."""
 
 
 def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
@@ -119,7 +127,8 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
             image_volumes=place.mounts.image_volumes,
         ),
         **_stop_signal(container),
-        **_pid_namespace(place),
+        **container_namespaces(pod, place.target_pid),
+        **_mark(pod, container, place),
         **container_security(pod, container, place.user, place.seccomp),
         **_host_name(place),
         **container_resources(pod, container, place.node),
@@ -139,10 +148,11 @@ def _process(container: Container, place: ContainerPlace) -> dict[str, list[str]
 
 def _binds(container: Container, place: ContainerPlace) -> list[Mapping[str, Any]]:
     """``Z`` is for hosts with SELinux: the file is for no container but this one."""
+    binds = [*place.mounts.binds, *mounted_files(container, place.files)]
     if place.termination_log is None:
-        return list(place.mounts.binds)
+        return binds
     return [
-        *place.mounts.binds,
+        *binds,
         {
             "type": "bind",
             "source": str(place.termination_log),
@@ -156,12 +166,6 @@ def _stop_signal(container: Container) -> dict[str, int]:
     """Without one the image's counts. Podman's JSON wants a number."""
     name = container.lifecycle.stop_signal if container.lifecycle is not None else None
     return {"stop_signal": signal_number(name)} if name else {}
-
-
-def _pid_namespace(place: ContainerPlace) -> dict[str, Any]:
-    """By its path, as CRI runtimes do. Named by its container instead, the other one would be a dependency for Podman:
-    started with this one when it has ended, and not removable before this one."""
-    return {"pidns": {"nsmode": "path", "value": f"/proc/{place.target_pid}/ns/pid"}} if place.target_pid else {}
 
 
 def _host_name(place: ContainerPlace) -> dict[str, Any]:
@@ -191,7 +195,15 @@ def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> 
         labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,
         labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
         **_pre_stop_label(container),
+        **({labels.LEAVES_PROCESSES: "true"} if leaves_processes(pod, place.target_pid) else {}),
     }
+
+
+def _mark(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
+    """By which its processes are known when it has ended."""
+    if not leaves_processes(pod, place.target_pid):
+        return {}
+    return {"r_limits": [container_mark(pod.metadata.uid, container.name, place.attempt).rlimit()]}
 
 
 def _pre_stop_label(container: Container) -> dict[str, str]:

@@ -21,14 +21,15 @@ from workers.config_error import ConfigError
 from workers.decision import ContainerStart
 from workers.environment import make_environment
 from workers.environment_sources import environment_sources
+from workers.etc_files import EtcFileError, make_etc_files
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
+from workers.hostnames import HostnameError, kernel_hostname
 from workers.identity import find_user
 from workers.image_reference import parse_image_reference
 from workers.images import FindLogins, ImageError
 from workers.pull_secrets import PullSecretError, check_pull_secret, logins_for
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
-from workers.sandbox_namespaces import sandbox_namespaces
 from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
@@ -167,7 +168,7 @@ async def _place(
     """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
     target_pid = await _target_pid(run, container)
     try:
-        environment = make_environment(container, await environment_sources(run, pod, container, sandbox_id))
+        environment = make_environment(container, environment_sources(run, pod))
         mounts = await prepare_mounts(run, pod, container, environment)
         user = await find_user(run, pod, container)
     except (ConfigError, RuntimeCallError) as error:
@@ -176,6 +177,11 @@ async def _place(
         termination_log = _termination_log(run, container, start.attempt)
     except OSError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"termination log: {error}") from error
+    try:
+        files = await make_etc_files(run, pod)
+        hostname = "" if pod.spec.host_network else kernel_hostname(pod, run.context.network.cluster_domain)
+    except (EtcFileError, HostnameError) as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, str(error)) from error
     return ContainerPlace(
         instance=run.context.instance,
         sandbox_id=sandbox_id,
@@ -183,9 +189,10 @@ async def _place(
         attempt=start.attempt,
         backoff_s=start.backoff_s,
         log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
-        hostname=sandbox_namespaces(pod).get("hostname", ""),
+        hostname=hostname,
         environment=environment,
         mounts=mounts,
+        files=files,
         node=run.context.node,
         user=user,
         seccomp=run.context.seccomp,

@@ -12,16 +12,19 @@ import msgspec
 from ipc.clock import Clock, rfc3339
 from ipc.container_gc import GcPolicy
 from ipc.messages import EventReport, SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 from ipc.pod_containers import field_path
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
 from workers.images import ImageManager
+from workers.pod_files import PodFile
 from workers.pod_network import Dialer
 from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.sandbox_network import SandboxNetwork
 from workers.seccomp import SeccompSettings
 from workers.turns import Turns
 from workers.unshare import DEFAULT, Unshare
@@ -55,6 +58,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     host_ip: str = ""
     """Of pods in the host's network."""
     node: NodeResources = NodeResources()
+    network: NetworkSettings = NetworkSettings()
     seccomp: SeccompSettings = SeccompSettings()
     mutations: Turns
     """Calls that change something, across all syncs of this worker."""
@@ -98,6 +102,10 @@ class SyncRun:
         """The observation that the sync acts on."""
         self.volumes: Mapping[str, MountedVolume] = {}
         """Of the pod, by name, once they are set up."""
+        self.network = SandboxNetwork()
+        """Of the sandbox in which containers are started, once it is there."""
+        self.etc_files: tuple[PodFile, ...] | None = None
+        """What all containers of the pod see in /etc; None until they are needed."""
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)

@@ -16,18 +16,22 @@ from ipc.api import Pod
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from ipc.restart_policy import is_restartable_init
-from ipc.runtime import RuntimePodStatus
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers.decision import ContainerStart, ContainerWait, PodActions
+from workers.etc_files import EtcFileError, refresh_etc_files
 from workers.event_texts import crash_loop_event, crash_loop_message
 from workers.kills import ContainerKill, kill_all
 from workers.pod_actions import compute_pod_actions
 from workers.removing import REMOVE_ERROR, remove_container, remove_sandbox
+from workers.sandbox_network import seen_network
 from workers.sandboxes import create_sandbox
 from workers.starting import start_container
 from workers.stopping import kill_container, kill_pod, wait_freed
+from workers.strays import end_strays
 from workers.sync_context import NORMAL, WARNING, SyncEnded, SyncRun
 from workers.volumes.set_up import set_up_volumes
 
+ETC_FILE_ERROR: Final = "EtcFileError"
 CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 
 
@@ -40,6 +44,8 @@ async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
     run.found(actions.reason)
     # 2. Stop the whole pod, or those containers that are in the way.
     await _kill(run, pod, status, actions)
+    ended = _ended(status, actions)
+    await end_strays(run, ended, [container for container in status.containers if container not in ended])
     # 3. Take away what has to begin as if it had never run.
     await _reset(run, actions)
     # 4. Prune dead init containers.
@@ -49,6 +55,8 @@ async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
     sandbox_id = actions.sandbox_id
     if actions.create_sandbox:
         sandbox_id = await create_sandbox(run, pod, actions.attempt)
+    else:
+        _use_sandbox(run, pod, status, sandbox_id)
     # 6. Start ephemeral containers, 7. init containers, 8. regular ones: one after the other.
     await _start_each(run, pod, sandbox_id, actions.ephemeral_containers_to_start)
     await _start_init(run, pod, sandbox_id, actions.init_containers_to_start)
@@ -70,6 +78,14 @@ def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:
         gc=run.context.gc,
         garbage=run.request.garbage,
     )
+
+
+def _ended(status: RuntimePodStatus, actions: PodActions) -> list[RuntimeContainerStatus]:
+    """By now."""
+    killed = {kill.id for kill in actions.containers_to_kill}
+    killed |= {reset.container.id for reset in actions.containers_to_reset}
+    exited = ContainerState.EXITED
+    return [c for c in status.containers if actions.kill_pod or c.state is exited or c.id in killed]
 
 
 async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodActions) -> None:
@@ -100,6 +116,15 @@ async def _reset(run: SyncRun, actions: PodActions) -> None:
     for reset in actions.containers_to_reset:
         if not await remove_container(run, reset.container):
             raise SyncEnded(REMOVE_ERROR, f"container {reset.container.name} is in the way of its next start")
+
+
+def _use_sandbox(run: SyncRun, pod: Pod, status: RuntimePodStatus, sandbox_id: str) -> None:
+    """The one that is there. Raises SyncEnded."""
+    run.network = seen_network(pod, status, sandbox_id, run.context.host_ip)
+    try:
+        refresh_etc_files(run, pod)
+    except EtcFileError as error:
+        raise SyncEnded(ETC_FILE_ERROR, str(error)) from error
 
 
 async def _start_each(run: SyncRun, pod: Pod, sandbox_id: str, starts: Iterable[ContainerStart]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ipc.runtime import RuntimePodStatus
 from workers.kills import kill_all
 from workers.stopping import kill_pod
+from workers.strays import end_strays
 from workers.sync_context import SyncRun
 
 
@@ -18,3 +19,4 @@ async def sync_terminating(run: SyncRun, status: RuntimePodStatus) -> None:
     run.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
     await kill_pod(run, run.request.pod, targets, status.sandboxes)
+    await end_strays(run, status.containers)

@@ -47,6 +47,9 @@ _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of t
 _AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
 _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
+_NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
+_SERVERS: Final = "e2e/test_names.py::test_name_servers"
+_PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 _DELEGATED: Final = (
@@ -84,8 +87,13 @@ OBJECT_ROWS: Final = (
 POD_ROWS: Final = (
     FieldSupport("spec.restartPolicy", _YES),
     FieldSupport("spec.terminationGracePeriodSeconds", _YES),
-    FieldSupport("spec.hostNetwork", _NOTE, "the host's network as the agent's user sees it: no ports below 1024"),
-    FieldSupport("spec.hostname", _YES, "the pod's name when not given"),
+    FieldSupport(
+        "spec.hostNetwork",
+        _NOTE,
+        "the host's network as the agent's user sees it: no ports below 1024",
+        tests=("e2e/test_names.py::test_the_nodes_hosts_file_in_its_network",),
+    ),
+    FieldSupport("spec.hostname", _YES, "the pod's name when not given", tests=(_NAMED,)),
     FieldSupport("spec.os.name", _NO, "only Linux containers run here", ("linux",)),
     FieldSupport("spec.initContainers", _YES),
     FieldSupport("spec.initContainers[*].restartPolicy", _NOTE, "Always makes a sidecar of it"),
@@ -103,20 +111,47 @@ POD_ROWS: Final = (
     FieldSupport("spec.activeDeadlineSeconds", _YES),
     FieldSupport(
         "spec.dnsPolicy",
-        _NO,
-        "the resolver is the host's, which is what these policies mean without a cluster DNS",
-        ("", "ClusterFirst", "ClusterFirstWithHostNet", "Default"),
+        _NOTE,
+        "ClusterFirst and ClusterFirstWithHostNet mean Default unless clusterDNS is configured (docs/network.md)",
+        tests=(_SERVERS, "e2e/test_names.py::test_a_clusters_dns"),
     ),
-    FieldSupport("spec.dnsConfig.nameservers", _NO, "names would be resolved by other servers"),
-    FieldSupport("spec.dnsConfig.searches", _NO, "short names would not be found, or be other hosts"),
-    FieldSupport("spec.dnsConfig.options", _WARN, "the resolver keeps its own options"),
-    FieldSupport("spec.hostAliases", _NO, "the names would not be found, or be other hosts"),
-    FieldSupport("spec.hostnameOverride", _WARN, "the host name stays spec.hostname or the pod's name"),
-    FieldSupport("spec.subdomain", _NA, "there is no cluster domain"),
-    FieldSupport("spec.setHostnameAsFQDN", _NA, "there is no cluster domain"),
-    FieldSupport("spec.hostPID", _NO, "the pod has a PID namespace of its own", (False,)),
-    FieldSupport("spec.hostIPC", _NO, "the pod has an IPC namespace of its own", (False,)),
-    FieldSupport("spec.shareProcessNamespace", _NO, "each container has a PID namespace of its own", (False,)),
+    FieldSupport("spec.dnsConfig.nameservers", _YES, tests=(_SERVERS,)),
+    FieldSupport("spec.dnsConfig.searches", _YES, tests=(_SERVERS,)),
+    FieldSupport("spec.dnsConfig.options", _YES, tests=(_SERVERS,)),
+    FieldSupport(
+        "spec.hostAliases",
+        _NOTE,
+        "changed in the manifest, they reach containers that run",
+        tests=(
+            "e2e/test_names.py::test_every_container_sees_the_managed_hosts_file",
+            "e2e/test_names.py::test_other_aliases_reach_containers_that_run",
+        ),
+    ),
+    FieldSupport("spec.hostnameOverride", _YES, tests=(_NAMED,)),
+    FieldSupport(
+        "spec.subdomain",
+        _NOTE,
+        "names the pod in its own hosts file, and on a bridge with DNS; without clusterDomain the domain ends in svc",
+        tests=(_NAMED,),
+    ),
+    FieldSupport("spec.setHostnameAsFQDN", _YES, tests=(_NAMED,)),
+    FieldSupport(
+        "spec.hostPID",
+        _NOTE,
+        "the host's processes are seen; only those of this user, as it may, can be reached",
+        tests=("e2e/test_namespaces.py::test_the_hosts_processes",),
+    ),
+    FieldSupport(
+        "spec.hostIPC",
+        _NOTE,
+        "needs /dev/mqueue on the host, which distributions mount",
+        tests=("e2e/test_namespaces.py::test_the_hosts_ipc",),
+    ),
+    FieldSupport(
+        "spec.shareProcessNamespace",
+        _YES,
+        tests=("e2e/test_namespaces.py::test_one_process_namespace_for_the_pod",),
+    ),
     FieldSupport(
         "spec.hostUsers",
         _NOTE,
@@ -282,10 +317,18 @@ CONTAINER_ROWS: Final = (
     ),
     FieldSupport("spec.containers[*].ports[*].name", _YES),
     FieldSupport("spec.containers[*].ports[*].containerPort", _NOTE, "tells, and publishes only with a hostPort"),
-    FieldSupport("spec.containers[*].ports[*].hostPort", _NOTE, "a rootless host has no ports below 1024 to give"),
-    FieldSupport("spec.containers[*].ports[*].hostIP", _YES),
     FieldSupport(
-        "spec.containers[*].ports[*].protocol", _NO, "rootless Podman cannot forward SCTP", ("", "TCP", "UDP")
+        "spec.containers[*].ports[*].hostPort",
+        _NOTE,
+        "one below net.ipv4.ip_unprivileged_port_start is not this user's to give: such a pod is rejected",
+        tests=(_PUBLISHED, "e2e/test_host_ports.py::test_ports_that_cannot_be_had"),
+    ),
+    FieldSupport("spec.containers[*].ports[*].hostIP", _YES, tests=(_PUBLISHED,)),
+    FieldSupport(
+        "spec.containers[*].ports[*].protocol",
+        _NOTE,
+        "rootless Podman cannot publish SCTP: with a hostPort such a pod is rejected",
+        tests=(_PUBLISHED, "e2e/test_host_ports.py::test_ports_that_cannot_be_had"),
     ),
     FieldSupport(
         "spec.containers[*].stdin", _NOTE, "without a tty it ends with the first client that attaches, as if stdinOnce"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from ipc.api import Pod, image_pull_policy
 from ipc.clock import Clock
 from supervisor.admission import Admitted, HostPort, admit, host_ports
@@ -43,7 +45,8 @@ def check_manifests(
 
 def _check_pod(pod: Pod, before: Sequence[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     subject = f"pod {'/'.join(pod_key(pod))}"
-    verdict = admit(pod, before, settings, facts.node)
+    # Which ports are root's is told below, with what helps.
+    verdict = admit(pod, before, settings, msgspec.structs.replace(facts.node, unprivileged_port_start=0))
     if isinstance(verdict, Admitted):
         yield from (warning(subject, text) for text in verdict.warnings)
     else:

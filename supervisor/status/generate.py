@@ -12,6 +12,7 @@ from ipc.clock import Instant, rfc3339
 from ipc.initialized import has_any_active_regular_container_started
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
+from ipc.pod_ips import sort_pod_ips
 from ipc.probe_results import ProbeVerdicts
 from ipc.qos import compute_pod_qos
 from ipc.restart_policy import all_containers_could_restart, should_all_containers_restart
@@ -125,7 +126,7 @@ def _pod_ips(given: StatusInput, previous: PodStatus) -> tuple[str, ...]:
     if given.pod.spec.host_network and given.host_ip:
         return (given.host_ip,)
     newest = next((sandbox.ips for sandbox in given.observed.sandboxes), ())
-    return newest or tuple(ip.ip for ip in previous.pod_ips)
+    return sort_pod_ips(newest, given.host_ip) or tuple(ip.ip for ip in previous.pod_ips)
 
 
 def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now: Instant) -> PodStatus:

@@ -279,6 +279,12 @@ class Agent:
         """The agent's own processes by name."""
         return {worker["name"]: worker for worker in self.get("/rootlet/v1/workers")["items"]}
 
+    def output(self, name: str, container: str = "main") -> str:
+        """What a pod's container has written, all attempts, out of the log files: quicker than asking the agent."""
+        files = sorted(Path(self.settings["podLogsDir"]).glob(f"*_{name}_*/{container}/*.log"))
+        lines = (line.split(" ", 3) for file in files for line in file.read_text().splitlines())
+        return "".join(words[3] + ("\n" if words[2] == "F" else "") for words in lines if len(words) == 4)
+
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 

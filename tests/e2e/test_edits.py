@@ -108,8 +108,8 @@ def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) 
     name = "refused"
     agent.run(pod(name, container(script=saying("good"))))
     before = agent.eye.lives(name)
-    words = f"{name}.yaml: document 1: spec.hostPID: not supported: "
-    agent.write(pod(name, container(script=saying("bad")), hostPID=True))
+    words = f"{name}.yaml: document 1: spec.runtimeClassName: not supported: "
+    agent.write(pod(name, container(script=saying("bad")), runtimeClassName="kata"))
     agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
     agent.restart()
     agent.until(lambda: any(words in e["message"] and e["count"] > 1 for e in agent.events()), "it is told again")

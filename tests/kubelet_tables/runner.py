@@ -18,12 +18,7 @@ DEFAULT_FILE: Final = Path(__file__).resolve().parents[3] / "shared" / "kubelet_
 META: Final = "_meta"
 
 
-_HOSTS = "host names and DNS"
-LATER: Final[Mapping[str, str]] = {
-    "managed_hosts_file": _HOSTS,
-    "node_hosts_file": _HOSTS,
-    "pod_hostname_and_domain": _HOSTS,
-}
+LATER: Final[Mapping[str, str]] = {}
 """Group -> the work that it belongs to."""
 
 Adapter = Callable[[Case], tuple[object, object]]

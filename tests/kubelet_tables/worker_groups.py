@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import json, structs, to_builtins
 
-from ipc.api import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
+from ipc.api import Container, ContainerStatus, HostAlias, ObjectMeta, Pod, PodSpec
 from ipc.hashing import container_hash
 from ipc.initialized import has_any_active_regular_container_started, has_any_regular_container_started
 from ipc.pod_containers import ContainerKind, every_container
@@ -34,6 +34,8 @@ from tests.kubelet_tables.translate import (
 )
 from workers.decision import PodActions
 from workers.event_texts import crash_loop_message
+from workers.hostnames import HostnameError, PodNames, pod_names, truncate_hostname
+from workers.hosts_file import managed_hosts_file, node_hosts_file
 from workers.init_containers import is_init_container_failed
 from workers.oom_score import oom_score_adj
 from workers.pod_actions import compute_pod_actions
@@ -48,7 +50,7 @@ from workers.restart import (
     in_backoff,
     next_backoff_s,
 )
-from workers.sandbox_namespaces import make_port_mappings, truncate_hostname
+from workers.sandbox_namespaces import make_port_mappings
 from workers.termination import KillReason, signal_window_s, termination_grace_s
 from workers.termination_order import TerminationOrder, termination_order
 from workers.unneeded import prune_init_containers
@@ -298,6 +300,28 @@ def _truncate_hostname(case: Json) -> Result:
     return case["expected"], truncate_hostname(case["input"])
 
 
+def _pod_hostname_and_domain(case: Json) -> Result:
+    try:
+        got: object = pod_names(pod(case["pod"]), case["cluster_domain"])
+    except HostnameError as error:
+        got = str(error)
+    names = PodNames(case.get("expected_hostname", ""), case.get("expected_domain", ""))
+    return case.get("expected_error", names), got
+
+
+def _managed_hosts_file(case: Json) -> Result:
+    names = PodNames(case["hostname"], case["domain"])
+    return case["expected"], managed_hosts_file(case["host_ips"], names, _aliases(case))
+
+
+def _node_hosts_file(case: Json) -> Result:
+    return case["expected"], node_hosts_file(case["raw"], _aliases(case))
+
+
+def _aliases(case: Json) -> tuple[HostAlias, ...]:
+    return tuple(convert(alias, HostAlias) for alias in case["host_aliases"])
+
+
 def _restart_count_by_log_dir(case: Json) -> Result:
     return case["expected"], restart_count_by_log_dir(case["files"])
 
@@ -327,5 +351,8 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "oom_score_adj": _oom_score_adj,
     "make_port_mappings": _make_port_mappings,
     "truncate_hostname": _truncate_hostname,
+    "pod_hostname_and_domain": _pod_hostname_and_domain,
+    "managed_hosts_file": _managed_hosts_file,
+    "node_hosts_file": _node_hosts_file,
 }
 """Group -> adapter."""

@@ -112,6 +112,37 @@ def test_ports_of_sidecars_count_and_of_other_init_containers_do_not() -> None:
     assert [found.port for found in host_ports(pod(initContainers=[once, sidecar]))] == [81]
 
 
+@pytest.mark.parametrize(
+    ("port", "lowest_port", "words"),
+    [
+        (
+            {"hostPort": 80},
+            1024,
+            "0.0.0.0:80/TCP cannot be had: ports below 1024 (net.ipv4.ip_unprivileged_port_start)",
+        ),
+        ({"hostPort": 1023, "protocol": "UDP"}, 1024, "0.0.0.0:1023/UDP cannot be had: ports below 1024"),
+        ({"hostPort": 8080, "protocol": "SCTP"}, 1024, "0.0.0.0:8080/SCTP cannot be had: rootless Podman forwards no"),
+        ({"hostPort": 1024}, 1024, ""),
+        ({"hostPort": 80}, 80, ""),
+        ({"protocol": "SCTP"}, 1024, ""),
+    ],
+)
+def test_ports_that_this_user_cannot_give(port: dict[str, Any], lowest_port: int, words: str) -> None:
+    verdict = admit(publishing("a", port), [], SETTINGS, NodeResources(unprivileged_port_start=lowest_port))
+    assert isinstance(verdict, Rejected) == bool(words)
+    if isinstance(verdict, Rejected):
+        assert verdict.reason == "HostPortForbidden"
+        assert verdict.message.startswith(f"host port {words}")
+
+
+def test_in_the_hosts_network_nobody_listens_below_either() -> None:
+    assert isinstance(admit(publishing("a", {}, hostNetwork=True), [], SETTINGS), Rejected)
+    assert (
+        admit(publishing("a", {"containerPort": 8080, "protocol": "SCTP"}, hostNetwork=True), [], SETTINGS)
+        == Admitted()
+    )
+
+
 def test_an_update_does_not_conflict_with_the_pod_itself() -> None:
     before = publishing("a", {"hostPort": 8080})
     assert decide(publishing("a", {"hostPort": 8080}, restartPolicy="Never"), before) == Admitted()

@@ -117,21 +117,23 @@ async def test_pods_that_were_taken_down_on_request_are_not_restored(sources: So
 
 
 async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sources, tmp_path: Path) -> None:
-    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new", hostPID=True)))
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new", runtimeClassName="kata")))
     change = await sources.next_change()
-    assert [(error.file, error.document, error.field) for error in change.errors] == [("a.yaml", 1, "spec.hostPID")]
+    assert [(error.file, error.document, error.field) for error in change.errors] == [
+        ("a.yaml", 1, "spec.runtimeClassName")
+    ]
     assert change.updates == ()
     restarted = Sources(tmp_path)
     async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
         restored = [pod for update in pod_updates(restarted.desired.restore()) for pod in update.pods]
-        assert [(pod.metadata.name, pod.spec.containers[0].image, pod.spec.host_pid) for pod in restored] == [
-            ("of-a-file", "busybox", False),
-            ("applied", "busybox", False),
+        assert [(pod.metadata.name, pod.spec.containers[0].image, pod.spec.runtime_class_name) for pod in restored] == [
+            ("of-a-file", "busybox", None),
+            ("applied", "busybox", None),
         ]
         changes = [await restarted.next_change(), await restarted.next_change()]
         assert restarted.desired.all_ready
     assert [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods] == []
-    assert [error.field for change in changes for error in change.errors] == ["spec.hostPID"]
+    assert [error.field for change in changes for error in change.errors] == ["spec.runtimeClassName"]
 
 
 async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sources: Sources, tmp_path: Path) -> None:
@@ -185,9 +187,11 @@ async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[st
 
 
 async def test_an_apply_that_is_refused_names_every_field_and_keeps_what_was_applied(sources: Sources) -> None:
-    reply = await sources.desired.apply("-", text(manifest("applied", image="new", hostPID=True, hostIPC=True)))
+    reply = await sources.desired.apply(
+        "-", text(manifest("applied", image="new", runtimeClassName="kata", schedulingGates=[{"name": "g"}]))
+    )
     assert reply.code == 422
-    assert "-: document 1: spec.hostPID: not supported: " in reply.message
-    assert "-: document 1: spec.hostIPC: not supported: " in reply.message
+    assert "-: document 1: spec.runtimeClassName: not supported: " in reply.message
+    assert "-: document 1: spec.schedulingGates: not supported: " in reply.message
     again = await sources.desired.apply("-", text(manifest("applied")))
     assert again.results == ("pod/applied unchanged",)

@@ -27,8 +27,8 @@ def test_the_latest_update_wins() -> None:
 
 def test_an_update_that_is_refused_leaves_the_running_pod() -> None:
     talk = Talk()
-    talk.start(pod("a", host_port=80), "b")
-    assert talk.update(pod("b", host_port=80)) == ["keep b"], "what runs is what the next agent has to restore"
+    talk.start(pod("a", host_port=8080), "b")
+    assert talk.update(pod("b", host_port=8080)) == ["keep b"], "what runs is what the next agent has to restore"
     assert talk.events == ["NodePorts b"]
     assert talk.phase("b") == "Running"
     assert talk.told["b"].pod == pod("b")
@@ -36,8 +36,8 @@ def test_an_update_that_is_refused_leaves_the_running_pod() -> None:
 
 def test_a_pod_does_not_stand_in_its_own_way() -> None:
     talk = Talk(max_pods=1)
-    talk.start(pod("a", host_port=80))
-    assert talk.update(pod("a", host_port=80, image="v2")) == ["observe a"]
+    talk.start(pod("a", host_port=8080))
+    assert talk.update(pod("a", host_port=8080, image="v2")) == ["observe a"]
     assert talk.events == []
 
 
@@ -46,14 +46,14 @@ def test_a_pod_does_not_stand_in_its_own_way() -> None:
 
 def test_a_rejected_pod_fails_and_is_started_by_an_update_that_is_admitted() -> None:
     talk = Talk()
-    talk.start(pod("a", host_port=80))
-    assert talk.add(pod("b", host_port=80)) == ["track b", "terminated b"]
+    talk.start(pod("a", host_port=8080))
+    assert talk.add(pod("b", host_port=8080)) == ["track b", "terminated b"]
     assert talk.events == ["NodePorts b"]
     assert (talk.phase("b"), talk.told["b"].status.reason) == ("Failed", "NodePorts")
     assert talk.told["b"].status.message.startswith("Pod was rejected: ")
     talk.done("b")
     assert talk.see(absent("b"), row=1) == [], "kept until somebody removes or changes it"
-    assert talk.update(pod("b", host_port=81)) == ["terminated b"]
+    assert talk.update(pod("b", host_port=8081)) == ["terminated b"]
     talk.done("b")
     assert talk.see(absent("b"), row=1) == ["untrack b", "track b", "sync b"]
     assert talk.phase("b") == "Pending"
@@ -71,9 +71,9 @@ def test_a_rejected_pod_holds_no_place() -> None:
 
 def test_a_pod_that_goes_down_holds_no_port() -> None:
     talk = Talk()
-    talk.start(pod("a", host_port=80))
+    talk.start(pod("a", host_port=8080))
     talk.remove("a")
-    assert talk.add(pod("b", host_port=80)) == ["track b", "sync b"]
+    assert talk.add(pod("b", host_port=8080)) == ["track b", "sync b"]
 
 
 def test_of_pods_that_come_together_the_oldest_keeps_its_place() -> None:
@@ -255,9 +255,9 @@ def test_a_completed_pod_keeps_its_containers_while_its_removal_waits() -> None:
 def test_a_pod_whose_removal_waits_keeps_its_port() -> None:
     talk = Talk()
     talk.relist()
-    talk.update(pod("a", host_port=80), op=PodOperation.RESTORE)
-    talk.remove(pod("a", host_port=80))
-    talk.add(pod("b", host_port=80))
+    talk.update(pod("a", host_port=8080), op=PodOperation.RESTORE)
+    talk.remove(pod("a", host_port=8080))
+    talk.add(pod("b", host_port=8080))
     assert talk.phase("b") == "Failed"
 
 
@@ -308,10 +308,10 @@ def test_a_pod_that_is_removed_again_while_it_waits_does_not_start() -> None:
 
 def test_a_successor_passes_admission_when_its_time_comes() -> None:
     talk = Talk()
-    talk.start(pod("a", host_port=80))
+    talk.start(pod("a", host_port=8080))
     talk.remove("a")
-    talk.add(pod("a", host_port=80))
-    talk.add(pod("b", host_port=80))
+    talk.add(pod("a", host_port=8080))
+    talk.add(pod("b", host_port=8080))
     gone(talk, "a")
     assert (talk.phase("a"), talk.told["a"].status.reason) == ("Failed", "NodePorts")
 

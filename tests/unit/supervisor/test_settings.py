@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import yaml
 
+from ipc.network_settings import NetworkSettings
 from supervisor.config_file import default_settings, load_settings, parse_settings
 from supervisor.resolved_settings import Host, resolve_settings
 from supervisor.settings import Settings, SettingsError, worker_settings
@@ -119,6 +120,12 @@ def test_reloadable_names_exist() -> None:
         ("logging: {format: xml}", "logging.format", "Expected one of text, json"),
         ("podman: {service: none}", "podman.service", "Expected one of auto, own, user"),
         ("instanceName: My_Host", "instanceName", "must be a DNS label"),
+        ("podNetwork: {mode: vxlan}", "podNetwork.mode", "Expected one of nothing, slirp4netns, pasta, bridge"),
+        ("podNetwork: {bridge: a b}", "podNetwork.bridge", "must be the name of a Podman network"),
+        ("clusterDNS: [192.0.2.1, dns.test]", "clusterDNS", "'dns.test' is not an IP address"),
+        ("clusterDNS: [192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4]", "clusterDNS", "4 addresses are more than 3"),
+        ("clusterDomain: .local", "clusterDomain", "must be a DNS name"),
+        ("resolvConf: etc/resolv.conf", "resolvConf", "must be an absolute path, or empty"),
         ("staticPodPath: ''", "staticPodPath", "Expected a path"),
         ("staticPodPath: 3", "staticPodPath", "Expected a path"),
         ("maxPods: 1\nmaxPods: 2", "maxPods", "line 1: duplicate key"),
@@ -217,6 +224,16 @@ def test_defaults_are_chosen_for_the_host() -> None:
     assert settings.admin_socket == Path("/run/user/1000/rootlet/rootlet.sock")
     assert resolve("", msgspec.structs.replace(HOST, cpus=2)).workers.count == 2
     assert resolve("workers: {count: 9}").workers.count == 9
+
+
+def test_a_bridge_is_for_bridges() -> None:
+    with pytest.raises(SettingsError, match=r"podNetwork\.bridge: is for podNetwork\.mode bridge only"):
+        resolve("podNetwork: {bridge: pods}")
+    text = "podNetwork: {mode: bridge, bridge: pods}\nclusterDNS: [192.0.2.1]\nclusterDomain: a.test\nresolvConf: ''"
+    assert worker_settings(resolve(text), "/p.sock").network == NetworkSettings(
+        mode="bridge", bridge="pods", cluster_dns=("192.0.2.1",), cluster_domain="a.test", resolv_conf=""
+    )
+    assert worker_settings(resolve(), "/p.sock").network == NetworkSettings()
 
 
 def test_instances_share_nothing() -> None:

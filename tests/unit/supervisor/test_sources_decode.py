@@ -156,9 +156,10 @@ def test_validation_counts() -> None:
     assert [error.field for error in decoded.errors] == ["metadata.name"]
 
 
-def publishing(name: str, ports: int, protocol: str) -> dict[str, Any]:
+def with_hooks(name: str, containers: int, handler: dict[str, Any]) -> dict[str, Any]:
     made = manifest(name)
-    made["spec"]["containers"][0]["ports"] = [{"containerPort": 1 + n, "protocol": protocol} for n in range(ports)]
+    first = {**made["spec"]["containers"][0], "lifecycle": {"preStop": handler}}
+    made["spec"]["containers"] = [{**first, "name": f"c{number}"} for number in range(containers)]
     return made
 
 
@@ -186,16 +187,16 @@ def test_what_is_warned_of_is_no_error() -> None:
 
 
 def test_a_refused_field_refuses_the_whole_list() -> None:
-    decoded = decode(text(listed("PodList", manifest("a"), manifest("b", hostPID=True)), manifest("c")))
+    decoded = decode(text(listed("PodList", manifest("a"), manifest("b", runtimeClassName="kata")), manifest("c")))
     assert names(decoded) == ["c"]
-    assert [error.field for error in decoded.errors] == ["items[1].spec.hostPID"]
+    assert [error.field for error in decoded.errors] == ["items[1].spec.runtimeClassName"]
 
 
 def test_refused_fields_are_bounded() -> None:
     count = MAX_FIELD_ERRORS + 5
-    assert decode(text(publishing("a", count, "UDP"))).errors == ()
-    fields = [error.field for error in decode(text(publishing("a", count, "SCTP"))).errors]
-    assert fields == [f"spec.containers[0].ports[{index}].protocol" for index in range(MAX_FIELD_ERRORS)]
+    assert decode(text(with_hooks("a", count, {"sleep": {"seconds": 1}}))).errors == ()
+    fields = [error.field for error in decode(text(with_hooks("a", count, {"tcpSocket": {"port": 1}}))).errors]
+    assert fields == [f"spec.containers[{index}].lifecycle.preStop.tcpSocket" for index in range(MAX_FIELD_ERRORS)]
 
 
 @pytest.mark.parametrize("uid", ["../../etc/passwd", "a b", "x" * 64, "-a", "a\nb", "é"])

@@ -165,8 +165,8 @@ def test_what_the_last_node_worker_saw_stays_known() -> None:
 
 def test_a_new_api_server_gets_everything_and_then_the_word_that_this_was_all() -> None:
     talk = Talk()
-    talk.start(pod("a", host_port=80))
-    talk.add(pod("b", host_port=80))
+    talk.start(pod("a", host_port=8080))
+    talk.add(pod("b", host_port=8080))
     known = dict(talk.told)
     talk.down(API_SLOT)
     talk.told.clear()

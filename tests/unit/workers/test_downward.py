@@ -7,14 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api import EnvVar, Pod, ResourceFieldSelector, ResourceRequirements
+from ipc.api import Pod, ResourceFieldSelector, ResourceRequirements
 from ipc.api.quantity import MAX_UNITS
 from ipc.node_resources import NodeResources
 from tests.unit.workers.pods import UID, container, pod
 from workers.config_error import ConfigError
 from workers.downward import (
     Whereabouts,
-    asks_for_pod_ips,
     field_value,
     format_map,
     resource_value,
@@ -91,15 +90,6 @@ def test_a_map_as_go_writes_it() -> None:
 )
 def test_subscripts(path: str, parts: tuple[str, str | None]) -> None:
     assert split_subscript(path) == parts
-
-
-@pytest.mark.parametrize(
-    ("path", "asks"),
-    [("status.podIP", True), ("status.podIPs", True), ("status.hostIP", False), ("metadata.name", False)],
-)
-def test_who_asks_for_the_address(path: str, asks: bool) -> None:
-    env = ({"name": "A", "value": "b"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": path}}})
-    assert asks_for_pod_ips(container("main", env=msgspec.convert(env, tuple[EnvVar, ...]))) is asks
 
 
 # --- resources ---------------------------------------------------------------------------------------------------

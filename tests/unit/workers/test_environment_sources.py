@@ -96,21 +96,11 @@ def test_the_address_of_a_sandbox_that_was_there(tmp_path: Path) -> None:
     async def scenario(host: WatchedHost) -> None:
         await host.sync(pods.pod(container()))
         host.made.clear()
+        host.looks.clear()
         view = await host.observe(pods.UID)
         sandboxes = tuple(msgspec.structs.replace(sandbox, ips=("10.88.0.8",)) for sandbox in view.sandboxes)
         await host.sync(of, view=msgspec.structs.replace(view, sandboxes=sandboxes))
         assert (host.environments(), host.looks) == ([{"IP": "10.88.0.8"}], [])
-
-    on_host(tmp_path, scenario)
-
-
-def test_nobody_looks_for_an_address_that_nobody_asks_for(tmp_path: Path) -> None:
-    of = pods.pod(container(field("NODE", "spec.nodeName"), field("HOST", "status.hostIP")))
-
-    async def scenario(host: WatchedHost) -> None:
-        await host.sync(of)
-        assert host.environments() == [{"NODE": "", "HOST": HOST_IP}]
-        assert host.looks == []
 
     on_host(tmp_path, scenario)
 

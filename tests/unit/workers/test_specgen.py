@@ -15,6 +15,7 @@ from ipc.hashing import container_hash, sandbox_hash
 from ipc.pod_containers import ContainerKind
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
+from workers.container_marks import container_mark
 from workers.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
 from workers.sandbox_namespaces import make_port_mappings
 from workers.specgen import ContainerPlace, container_spec, pod_spec
@@ -49,6 +50,7 @@ def test_a_sandbox() -> None:
         },
         "exit_policy": "continue",
         "shared_namespaces": ["ipc", "net", "uts"],
+        "no_manage_hosts": True,
         "hostname": "web",
         "portmappings": [],
     }
@@ -243,3 +245,20 @@ def test_of_two_equal_ports_the_first_counts() -> None:
         (53, "TCP", ""),
         (53, "TCP", "127.0.0.1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "target_pid", "marked"),
+    [
+        ({}, 0, False),
+        ({}, 7, True),
+        ({"host_pid": True}, 0, True),
+        ({"share_process_namespace": True}, 0, True),
+        ({"share_process_namespace": False}, 0, False),
+    ],
+)
+def test_what_its_end_does_not_end_is_marked(spec: dict[str, Any], target_pid: int, marked: bool) -> None:
+    of = pod("main", **spec)
+    made = container_spec(of, of.spec.containers[0], msgspec.structs.replace(PLACE, target_pid=target_pid))
+    assert made.get("r_limits") == ([container_mark(UID, "main", 3).rlimit()] if marked else None)
+    assert (labels.LEAVES_PROCESSES in made["labels"]) is marked

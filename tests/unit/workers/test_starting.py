@@ -175,7 +175,7 @@ def test_a_containers_file_is_empty_and_its_own(tmp_path: Path) -> None:
             assert (await host.start(of, "main", attempt))[0]
             file = termination_log(str(host.pods_dir), UID, "main", attempt)
             assert file.read_text() == ""
-            assert specs[-1]["mounts"][0]["source"] == str(file)
+            assert specs[-1]["mounts"][-1]["source"] == str(file)
             file.write_text("last words")
             host.podman.exit(host.running()["main"], 1)
         assert len(list(file.parent.iterdir())) == 2
@@ -238,15 +238,16 @@ def test_without_a_path_there_is_no_file(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         specs = specs_made(host)
         await host.start(pod(container("main", termination_message_path="")), "main")
-        assert "mounts" not in specs[0]
-        assert not host.pods_dir.exists()
+        assert [mount["destination"] for mount in specs[0]["mounts"]] == ["/etc/hosts"]
+        assert not (host.pods_dir / UID / "containers").exists()
 
     on_host(tmp_path, scenario)
 
 
 def test_a_file_that_cannot_be_made_stops_this_container_only(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
-        host.pods_dir.write_text("in the way")
+        (host.pods_dir / UID).mkdir(parents=True)
+        (host.pods_dir / UID / "containers").write_text("in the way")
         started, done = await host.start(pod(container("a", termination_message_path="/x"), "b"), "a")
         assert not started
         (failed,) = [r for r in done.results if r.error]

@@ -172,15 +172,14 @@ _NFS = {"nfs": {"server": "somewhere", "path": "/"}}
 
 
 def test_each_place_is_named_once_with_its_index() -> None:
-    ports = [{"containerPort": 80}, {"containerPort": 81, "protocol": "SCTP"}]
-    second = {"name": "second", "image": "a:1", "ports": ports, "resources": {}}
+    second = {"name": "second", "image": "a:1", "lifecycle": {"postStart": {"tcpSocket": {"port": 1}}}, "resources": {}}
     first = {"name": "first", "image": "a:1", "lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}
     volumes = [_NFS | {"name": name} for name in ("a", "b")]
     pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": volumes}))
     expected = [
         ("spec.volumes", Support.REFUSED),
         ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED),
-        ("spec.containers[1].ports[1].protocol", Support.REFUSED),
+        ("spec.containers[1].lifecycle.postStart.tcpSocket", Support.REFUSED),
     ]
     assert findings(pod) == expected
     assert findings(default_pod(pod)) == expected
@@ -203,9 +202,3 @@ def test_the_module_prints_the_page() -> None:
     run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
     assert run.stdout == render_pod_fields()
     assert run.stderr == ""
-
-
-@pytest.mark.parametrize("policy", ["", "ClusterFirst", "ClusterFirstWithHostNet", "Default"])
-def test_policies_that_mean_the_hosts_resolver_are_admitted(policy: str) -> None:
-    assert findings(decode_pod(manifest(spec={"dnsPolicy": policy}))) == []
-    assert findings(decode_pod(manifest(spec={"dnsPolicy": "None"}))) == [("spec.dnsPolicy", Support.REFUSED)]

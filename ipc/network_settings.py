@@ -1,0 +1,24 @@
+"""What the configuration says about pods' networks and names, for those who make sandboxes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+HOSTS_RESOLV_CONF: Final = "/etc/resolv.conf"
+"""Default of ``resolvConf`` (pkg/kubelet/apis/config/v1beta1/defaults.go)."""
+BRIDGE: Final = "bridge"
+
+
+class NetworkSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """KubeletConfiguration's names where it has them."""
+
+    mode: str = ""
+    """Podman's name of a network mode for pods; empty leaves the choice to Podman."""
+    bridge: str = ""
+    """In mode BRIDGE: the Podman network that all pods share; empty means Podman's default one."""
+    cluster_dns: tuple[str, ...] = ()
+    cluster_domain: str = ""
+    resolv_conf: str = HOSTS_RESOLV_CONF
+    """The file that ``dnsPolicy: Default`` goes by; empty means no name servers at all."""

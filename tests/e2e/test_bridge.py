@@ -1,0 +1,54 @@
+"""Pods on a bridge that they share: they reach each other, by address and by name."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from tests.e2e.agent import Agent
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import container, pod
+from tests.podman_service import PodmanService, podman
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+PORT: Final = 8000
+SERVE: Final = f"while true; do hostname | nc -l -p {PORT}; done"
+
+
+@contextlib.contextmanager
+def network(name: str) -> Iterator[str]:
+    """A bridge with DNS."""
+    podman("network", "create", name)
+    try:
+        yield name
+    finally:
+        podman("network", "rm", "--force", name)
+
+
+@pytest.fixture
+def agent(podman_service: PodmanService, new_agent: NewAgent) -> Iterator[Agent]:
+    """Its pods are on a bridge of its own."""
+    with network(f"{podman_service.new_instance()}-bridge") as name:
+        made = new_agent(podNetwork={"mode": "bridge", "bridge": name})
+        made.start()
+        yield made
+        made.stop_pods()
+
+
+def inside(agent: Agent, name: str, *command: str) -> str:
+    return agent.cli("exec", name, "--", *command).out
+
+
+def test_pods_reach_each_other(agent: Agent) -> None:
+    agent.run(pod("server", container(script=SERVE), hostname="web", subdomain="team"), pod("client"))
+    ips = {name: shown["status"]["podIP"] for name, shown in agent.pods().items()}
+    assert ips["server"] != ips["client"], "each has an address of its own"
+    fetch = f"nc -w 2 {ips['server']} {PORT} </dev/null"
+    agent.until(lambda: inside(agent, "client", "sh", "-c", fetch) == "web\n", "its address is reached")
+    for name in ("web", "web.team.default.svc"):
+        assert ips["server"] in inside(agent, "client", "busybox", "nslookup", name)
+    assert f"{ips['server']}\tweb.team.default.svc\tweb\n" in inside(agent, "server", "cat", "/etc/hosts")

@@ -1,0 +1,67 @@
+"""Processes that have outlived the container that started them, where no PID namespace of its own ends with it.
+
+With ``shareProcessNamespace`` and ``hostPID`` the end of a container's first process ends no other one. A CRI runtime
+ends them by their cgroup; rootless Podman without systemd gives a container none. So such a container carries a mark,
+as commands in containers do (`workers.exec_marks`): a value of RLIMIT_LOCKS, which all that it starts inherits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from workers import processes
+from workers.exec_marks import MARKED, locks_limit
+from workers.pidfd import kill_if
+
+MAX_ROUNDS: Final = 16
+"""Looks at all processes of the host, at the most: one that was forked during a look is found by the next one."""
+_MAGIC: Final = 0x526F6F75
+_MAX_LIMITS_BYTES: Final = 8192
+
+
+class ContainerMark(msgspec.Struct, frozen=True):
+    """Of one attempt of a container: 94 bits of a hash, in a soft limit that is below the hard one."""
+
+    soft: int
+    hard: int
+
+    def rlimit(self) -> dict[str, Any]:
+        """As Podman wants it in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime specification."""
+        return {"type": MARKED.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
+
+
+def container_mark(uid: str, name: str, attempt: int) -> ContainerMark:
+    digest = hashlib.sha256(f"{uid}/{name}/{attempt}".encode()).digest()
+    low, soft = int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:12], "big") >> 2
+    return ContainerMark(soft, _MAGIC << 32 | low)
+
+
+def end_marked(marks: Collection[ContainerMark]) -> int:
+    """SIGKILL to every process with one of these marks, until none is left; how many there were.
+
+    Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE.
+    """
+    ended: set[int] = set()
+    for _ in range(MAX_ROUNDS):
+        killed = {
+            pid for pid in processes.pids() if _mark(pid) in marks and kill_if(pid, partial(_is_alive, pid, marks))
+        }
+        ended |= killed
+        if not killed:
+            break
+    return len(ended)
+
+
+def _mark(pid: int) -> ContainerMark | None:
+    limit = locks_limit(processes.read_once(pid, "limits", _MAX_LIMITS_BYTES))
+    return ContainerMark(*limit) if limit is not None else None
+
+
+def _is_alive(pid: int, marks: Collection[ContainerMark]) -> bool:
+    """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
+    return _mark(pid) in marks and processes.is_alive(pid)
