@@ -7,9 +7,11 @@ from typing import Final
 _SPEC: Final = "spec"
 _CONTAINER: Final = "spec.containers[*]"
 _POD: Final = (
-    "containers initContainers volumes restartPolicy terminationGracePeriodSeconds hostname hostAliases dnsConfig "
+    "containers initContainers restartPolicy terminationGracePeriodSeconds hostname hostAliases dnsConfig "
     "hostNetwork hostPID hostIPC shareProcessNamespace"
 )
+_VOLUMES: Final = "name hostPath persistentVolumeClaim configMap secret emptyDir image"
+"""That list says all; its code (pkg/specgen/generate/kube/volume.go) refuses the others."""
 _SECURITY: Final = "runAsUser runAsGroup seLinuxOptions"
 _CONTAINERS: Final = (
     "name image imagePullPolicy command args workingDir ports env[*].name env[*].value "
@@ -30,6 +32,7 @@ def _below(parent: str, names: str) -> frozenset[str]:
 ACTED_ON: Final = (
     frozenset({"apiVersion", "kind", "metadata.name", "metadata.labels", "metadata.annotations"})
     | _below(_SPEC, _POD)
+    | _below(f"{_SPEC}.volumes[*]", _VOLUMES)
     | _below(f"{_SPEC}.securityContext", f"{_SECURITY} supplementalGroups sysctls")
     | _below(_CONTAINER, _CONTAINERS)
     | _below(f"{_CONTAINER}.securityContext", _CONTAINER_SECURITY)

@@ -64,15 +64,49 @@ _RESOURCES: Final = (
 )
 
 OBJECT_ROWS: Final = (
-    FieldSupport("apiVersion", _YES, "must be v1"),
-    FieldSupport("kind", _YES, "must be Pod"),
-    FieldSupport("metadata.name", _YES),
-    FieldSupport("metadata.namespace", _NOTE, "a name only: it keeps pods of one name apart, nothing else"),
-    FieldSupport("metadata.uid", _NOTE, "the pod's identity; made of source, namespace and name when not given"),
-    FieldSupport("metadata.labels", _YES),
-    FieldSupport("metadata.annotations", _YES),
-    FieldSupport("metadata.generation", _NOTE, "counted here: 1, and one more with each change"),
-    FieldSupport("metadata.creationTimestamp", _NOTE, "when the pod was first seen here"),
+    FieldSupport(
+        "apiVersion",
+        _YES,
+        "must be v1",
+        tests=("e2e/test_manifest_fields.py::test_another_kind_or_version_is_refused",),
+    ),
+    FieldSupport(
+        "kind", _YES, "must be Pod", tests=("e2e/test_manifest_fields.py::test_another_kind_or_version_is_refused",)
+    ),
+    FieldSupport("metadata.name", _YES, tests=("e2e/test_command_line.py::test_apply_wait_get_and_delete",)),
+    FieldSupport(
+        "metadata.namespace",
+        _NOTE,
+        "a name only: it keeps pods of one name apart, nothing else",
+        tests=("e2e/test_manifest_fields.py::test_what_the_object_states_is_told",),
+    ),
+    FieldSupport(
+        "metadata.uid",
+        _NOTE,
+        "the pod's identity; made of source, namespace and name when not given",
+        tests=("e2e/test_manifest_fields.py::test_what_the_object_states_is_told",),
+    ),
+    FieldSupport(
+        "metadata.labels",
+        _YES,
+        tests=(
+            "e2e/test_edits.py::test_a_changed_label_touches_no_container",
+            "e2e/test_environment.py::test_fields_of_the_pod",
+        ),
+    ),
+    FieldSupport("metadata.annotations", _YES, tests=("e2e/test_environment.py::test_fields_of_the_pod",)),
+    FieldSupport(
+        "metadata.generation",
+        _NOTE,
+        "counted here: 1, and one more with each change",
+        tests=("e2e/test_manifest_fields.py::test_what_the_object_states_is_told",),
+    ),
+    FieldSupport(
+        "metadata.creationTimestamp",
+        _NOTE,
+        "when the pod was first seen here",
+        tests=("e2e/test_manifest_fields.py::test_what_the_object_states_is_told",),
+    ),
     FieldSupport("metadata.generateName", _NA, "nobody generates names: metadata.name is required"),
     FieldSupport("metadata.deletionTimestamp", _NA, "set by the API server; a pod goes when its manifest goes"),
     FieldSupport("metadata.deletionGracePeriodSeconds", _NA, "set by the API server"),
@@ -85,8 +119,19 @@ OBJECT_ROWS: Final = (
 )
 
 POD_ROWS: Final = (
-    FieldSupport("spec.restartPolicy", _YES),
-    FieldSupport("spec.terminationGracePeriodSeconds", _YES),
+    FieldSupport(
+        "spec.restartPolicy",
+        _YES,
+        tests=(
+            "e2e/test_run_to_completion.py::test_how_it_ended",
+            "e2e/test_restart_policies.py::test_on_failure_ends_with_the_first_success",
+        ),
+    ),
+    FieldSupport(
+        "spec.terminationGracePeriodSeconds",
+        _YES,
+        tests=("e2e/test_deletion.py::test_who_ignores_sigterm_is_killed_after_the_grace_period_and_not_before",),
+    ),
     FieldSupport(
         "spec.hostNetwork",
         _NOTE,
@@ -95,8 +140,17 @@ POD_ROWS: Final = (
     ),
     FieldSupport("spec.hostname", _YES, "the pod's name when not given", tests=(_NAMED,)),
     FieldSupport("spec.os.name", _NO, "only Linux containers run here", ("linux",)),
-    FieldSupport("spec.initContainers", _YES),
-    FieldSupport("spec.initContainers[*].restartPolicy", _NOTE, "Always makes a sidecar of it"),
+    FieldSupport(
+        "spec.initContainers",
+        _YES,
+        tests=("e2e/test_init_containers.py::test_two_run_in_order_and_then_the_main_container",),
+    ),
+    FieldSupport(
+        "spec.initContainers[*].restartPolicy",
+        _NOTE,
+        "Always makes a sidecar of it",
+        tests=("e2e/test_sidecars.py::test_they_start_in_order_and_end_in_reverse_after_the_main_containers",),
+    ),
     FieldSupport(
         "spec.initContainers[*].ports[*].hostPort",
         _WARN,
@@ -106,9 +160,14 @@ POD_ROWS: Final = (
         "spec.ephemeralContainers",
         _NOTE,
         "added and changed by editing the manifest, at any time; started at once, never restarted",
+        tests=("e2e/test_ephemeral.py::test_it_is_added_to_a_pod_that_runs",),
     ),
     FieldSupport("spec.volumes", _NO, "nothing on this host provides such a volume"),
-    FieldSupport("spec.activeDeadlineSeconds", _YES),
+    FieldSupport(
+        "spec.activeDeadlineSeconds",
+        _YES,
+        tests=("e2e/test_active_deadline.py::test_a_pod_that_is_active_for_too_long_is_asked_to_stop_and_fails",),
+    ),
     FieldSupport(
         "spec.dnsPolicy",
         _NOTE,
@@ -261,9 +320,16 @@ POD_SECURITY_ROWS: Final = (
 )
 
 CONTAINER_ROWS: Final = (
-    FieldSupport("spec.containers[*].name", _YES),
-    FieldSupport("spec.containers[*].image", _YES),
-    FieldSupport("spec.containers[*].imagePullPolicy", _YES),
+    FieldSupport("spec.containers[*].name", _YES, tests=("e2e/test_command_line.py::test_logs",)),
+    FieldSupport("spec.containers[*].image", _YES, tests=("e2e/test_images.py::test_a_digest_is_a_name",)),
+    FieldSupport(
+        "spec.containers[*].imagePullPolicy",
+        _YES,
+        tests=(
+            "e2e/test_images.py::test_always_pulls_again_and_the_other_policies_do_not",
+            "e2e/test_images.py::test_never_means_never",
+        ),
+    ),
     FieldSupport(
         "spec.containers[*].command",
         _YES,
@@ -272,7 +338,9 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         "spec.containers[*].args", _YES, tests=("e2e/test_environment.py::test_commands_and_arguments_see_them",)
     ),
-    FieldSupport("spec.containers[*].workingDir", _YES),
+    FieldSupport(
+        "spec.containers[*].workingDir", _YES, tests=("e2e/test_manifest_fields.py::test_the_working_directory",)
+    ),
     FieldSupport(
         "spec.containers[*].env[*].name", _YES, tests=("e2e/test_environment.py::test_values_and_references",)
     ),
@@ -315,8 +383,17 @@ CONTAINER_ROWS: Final = (
             "e2e/test_environment_objects.py::test_a_change_of_an_object_reaches_the_next_life_only",
         ),
     ),
-    FieldSupport("spec.containers[*].ports[*].name", _YES),
-    FieldSupport("spec.containers[*].ports[*].containerPort", _NOTE, "tells, and publishes only with a hostPort"),
+    FieldSupport(
+        "spec.containers[*].ports[*].name",
+        _YES,
+        tests=("e2e/test_port_forward.py::test_several_ports_by_number_and_by_name",),
+    ),
+    FieldSupport(
+        "spec.containers[*].ports[*].containerPort",
+        _NOTE,
+        "tells, and publishes only with a hostPort",
+        tests=("e2e/test_port_forward.py::test_several_ports_by_number_and_by_name",),
+    ),
     FieldSupport(
         "spec.containers[*].ports[*].hostPort",
         _NOTE,
@@ -331,33 +408,115 @@ CONTAINER_ROWS: Final = (
         tests=(_PUBLISHED, "e2e/test_host_ports.py::test_ports_that_cannot_be_had"),
     ),
     FieldSupport(
-        "spec.containers[*].stdin", _NOTE, "without a tty it ends with the first client that attaches, as if stdinOnce"
+        "spec.containers[*].stdin",
+        _NOTE,
+        "without a tty it ends with the first client that attaches, as if stdinOnce",
+        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
     ),
     FieldSupport(
-        "spec.containers[*].stdinOnce", _NOTE, "always so without a tty, never with one: Podman has no choice"
+        "spec.containers[*].stdinOnce",
+        _NOTE,
+        "always so without a tty, never with one: Podman has no choice",
+        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
     ),
-    FieldSupport("spec.containers[*].tty", _YES),
-    FieldSupport("spec.containers[*].terminationMessagePath", _YES),
-    FieldSupport("spec.containers[*].terminationMessagePolicy", _NOTE, _NEXT_LIFE),
+    FieldSupport(
+        "spec.containers[*].tty", _YES, tests=("e2e/test_exec_attach.py::test_attach_to_a_terminal_and_again",)
+    ),
+    FieldSupport(
+        "spec.containers[*].terminationMessagePath",
+        _YES,
+        tests=("e2e/test_termination_messages.py::test_what_it_said",),
+    ),
+    FieldSupport(
+        "spec.containers[*].terminationMessagePolicy",
+        _NOTE,
+        _NEXT_LIFE,
+        tests=("e2e/test_termination_messages.py::test_what_it_said",),
+    ),
     FieldSupport("spec.containers[*].resources.limits", _NOTE, _DELEGATED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
-    FieldSupport("spec.containers[*].restartPolicy", _YES, "the pod's when not given"),
-    FieldSupport("spec.containers[*].restartPolicyRules", _YES),
+    FieldSupport(
+        "spec.containers[*].restartPolicy",
+        _YES,
+        "the pod's when not given",
+        tests=("e2e/test_restart_policies.py::test_a_containers_own_policy_counts_more_than_the_pods",),
+    ),
+    FieldSupport(
+        "spec.containers[*].restartPolicyRules",
+        _YES,
+        tests=(
+            "e2e/test_restart_policies.py::test_an_exit_code_with_a_rule_restarts_what_is_never_restarted_otherwise",
+            "e2e/test_restart_policies.py::test_a_rule_restarts_all_containers_in_their_sandbox",
+        ),
+    ),
     FieldSupport("spec.containers[*].volumeDevices", _NO, "a rootless user has no block devices to give"),
-    FieldSupport("spec.containers[*].livenessProbe", _NOTE, _PROBED_ANEW),
-    FieldSupport("spec.containers[*].readinessProbe", _NOTE, _PROBED_ANEW),
-    FieldSupport("spec.containers[*].startupProbe", _NOTE, _PROBED_ANEW),
-    FieldSupport("spec.containers[*].lifecycle.postStart.exec", _YES),
-    FieldSupport("spec.containers[*].lifecycle.postStart.sleep", _YES),
-    FieldSupport("spec.containers[*].lifecycle.postStart.httpGet", _YES),
+    FieldSupport(
+        "spec.containers[*].livenessProbe",
+        _NOTE,
+        _PROBED_ANEW,
+        tests=(
+            "e2e/test_probes.py::test_each_parameter_of_each_handler",
+            "e2e/test_probes.py::test_each_number",
+        ),
+    ),
+    FieldSupport(
+        "spec.containers[*].readinessProbe",
+        _NOTE,
+        _PROBED_ANEW,
+        tests=(
+            "e2e/test_probes.py::test_each_parameter_of_each_handler",
+            "e2e/test_probes.py::test_readiness_takes_so_many_answers_in_a_row",
+        ),
+    ),
+    FieldSupport(
+        "spec.containers[*].startupProbe",
+        _NOTE,
+        _PROBED_ANEW,
+        tests=(
+            "e2e/test_probes.py::test_each_parameter_of_each_handler",
+            "e2e/test_probes.py::test_each_number",
+        ),
+    ),
+    FieldSupport(
+        "spec.containers[*].lifecycle.postStart.exec",
+        _YES,
+        tests=("e2e/test_hooks.py::test_a_post_start_command_runs_once_the_container_runs",),
+    ),
+    FieldSupport(
+        "spec.containers[*].lifecycle.postStart.sleep",
+        _YES,
+        tests=("e2e/test_hooks.py::test_a_pod_that_goes_does_not_wait_for_its_post_start_hook",),
+    ),
+    FieldSupport(
+        "spec.containers[*].lifecycle.postStart.httpGet",
+        _YES,
+        tests=("e2e/test_http_hooks.py::test_hooks_are_requests_to_the_pod",),
+    ),
     FieldSupport("spec.containers[*].lifecycle.postStart.tcpSocket", _NO, _NO_HANDLER),
-    FieldSupport("spec.containers[*].lifecycle.preStop.exec", _YES),
-    FieldSupport("spec.containers[*].lifecycle.preStop.sleep", _YES),
-    FieldSupport("spec.containers[*].lifecycle.preStop.httpGet", _YES),
+    FieldSupport(
+        "spec.containers[*].lifecycle.preStop.exec",
+        _YES,
+        tests=("e2e/test_hooks.py::test_a_pre_stop_command_runs_before_the_stop_signal",),
+    ),
+    FieldSupport(
+        "spec.containers[*].lifecycle.preStop.sleep",
+        _YES,
+        tests=("e2e/test_hooks.py::test_a_pre_stop_hook_may_just_wait",),
+    ),
+    FieldSupport(
+        "spec.containers[*].lifecycle.preStop.httpGet",
+        _YES,
+        tests=("e2e/test_http_hooks.py::test_hooks_are_requests_to_the_pod",),
+    ),
     FieldSupport("spec.containers[*].lifecycle.preStop.tcpSocket", _NO, _NO_HANDLER),
-    FieldSupport("spec.containers[*].lifecycle.stopSignal", _NOTE, _NEXT_LIFE),
+    FieldSupport(
+        "spec.containers[*].lifecycle.stopSignal",
+        _NOTE,
+        _NEXT_LIFE,
+        tests=("e2e/test_hooks.py::test_the_stop_signal_is_the_manifests",),
+    ),
 )
 
 _MOUNT: Final = "spec.containers[*].volumeMounts[*]"

@@ -202,3 +202,11 @@ def test_the_module_prints_the_page() -> None:
     run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
     assert run.stdout == render_pod_fields()
     assert run.stderr == ""
+
+
+def test_nothing_is_called_supported_without_an_end_to_end_test() -> None:
+    supported = [row for row in ROWS if row.support in (Support.SUPPORTED, Support.SUPPORTED_WITH_NOTE)]
+    assert [row.path for row in supported if not row.tests] == []
+    claimed = [test for row in supported for test in row.tests]
+    assert {test.partition("/")[0] for test in claimed} == {"e2e"}
+    assert named_tests.missing(claimed, REPOSITORY / "tests") == []
