@@ -15,6 +15,7 @@ from ipc.api import FieldFinding, Pod, Support, decode_pod, default_pod, unsuppo
 from ipc.api.findings import row_of
 from ipc.api.schema import Kind, Shape, field_paths, literal_values, shape_of, struct_fields
 from ipc.api.support import ROWS, FieldSupport, render_pod_fields
+from tests import named_tests
 from tests.unit.ipc.api.manifests import manifest
 
 REPOSITORY = Path(__file__).resolve().parents[4]
