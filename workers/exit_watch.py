@@ -163,7 +163,7 @@ class ExitWatch:
 
     def retain(self, container_ids: Set[str]) -> None:
         """Every container that exists: the others are forgotten."""
-        for gone in (self._watches.keys() | self._ends.keys() | self._unwatched) - container_ids:
+        for gone in sorted((self._watches.keys() | self._ends.keys() | self._unwatched) - container_ids):
             self.forget(gone)
 
     def close(self) -> None:

@@ -358,8 +358,8 @@ class NodeWorker:
         self._published.retain(relisting.statuses.keys() | failed.keys())
         orphans = relisting.statuses.keys() - tracked
         news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
-        for uid, error in failed.items():
-            await self._fail_look(uid, str(error))
+        for uid in sorted(failed):
+            await self._fail_look(uid, str(failed[uid]))
         answers = [seen[uid] for uid in uids if uid in waiting]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))

@@ -124,7 +124,7 @@ class Observer:
         """
         started_at = self._clock.now().mono
         ended = self._exits.doubted & self._ours.get(uid, frozenset())
-        pods, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(ended))
+        pods, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(sorted(ended)))
         members = {id: state for pod in pods for id, state in pod.containers}
         strays = dict.fromkeys(self._strays.get(uid, ()), "")
         shown = {**strays, **members}
@@ -179,7 +179,7 @@ class Observer:
                 statuses[uid] = self._status(uid, members.pods, members.container_ids, listing.started_at)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
-        for uid in logged - every.keys():
+        for uid in sorted(logged - every.keys()):
             status = self._status(uid, (), (), listing.started_at)
             if status.lost_attempts:
                 statuses[uid] = status

@@ -167,7 +167,7 @@ async def test_with_its_target_it_ends_and_is_not_in_its_way(host: PodmanHost) -
 
 
 async def test_without_a_target_it_sees_itself(host: PodmanHost) -> None:
-    script = f"hostname > {PATH}; test $$ = 1"
+    script = f"hostname > {PATH}; test $$$$ = 1"
     of = host.pod(container("main"), ephemeral_containers=(ephemeral(script),))
     await host.start(of, "main")
     found = await ended(host, of, "debug")
