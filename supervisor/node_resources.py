@@ -6,6 +6,7 @@ reserved and no eviction threshold: there is neither here.
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,14 +34,18 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 def read_machine(state_dir: Path) -> Machine:
     """The CPUs that this process, and so every container, may run on; the memory; and the file system of a directory,
     or of the nearest one above it that is there. Raises OSError."""
-    existing = next(path for path in (state_dir, *state_dir.absolute().parents) if path.exists())
     return Machine(
         cpus=len(psutil.Process().cpu_affinity() or ()) or psutil.cpu_count() or 1,
         memory_bytes=psutil.virtual_memory().total,
-        storage_bytes=psutil.disk_usage(str(existing)).total,
+        storage_bytes=psutil.disk_usage(str(existing_part(state_dir))).total,
         controllers=delegated_controllers() or frozenset(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
     )
+
+
+def existing_part(path: Path) -> Path:
+    """The path, or the nearest directory above it that is there and can be looked at."""
+    return next(part for part in (path, *path.absolute().parents) if os.path.exists(part))
 
 
 def node_resources(machine: Machine) -> NodeResources:

@@ -17,9 +17,10 @@ from typing import Any, Final
 import msgspec
 import psutil
 
+from ipc.file_systems import file_system_at
 from ipc.node_resources import NodeResources
 from supervisor import cgroups
-from supervisor.node_resources import node_resources, read_machine
+from supervisor.node_resources import existing_part, node_resources, read_machine
 from supervisor.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
 from supervisor.settings import Settings
 
@@ -102,8 +103,8 @@ def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) 
         max_open_files=_limit(resource.RLIMIT_NOFILE),
         systemd=Path("/run/systemd/system").is_dir(),
         lingers=(Path("/var/lib/systemd/linger") / user).exists(),
-        memory_dir_type=_file_system(settings.memory_dir),
-        free_bytes={name: _free(path) for name, path in (("stateDir", settings.state_dir),)},
+        memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
+        free_bytes={"stateDir": psutil.disk_usage(str(existing_part(settings.state_dir))).free},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
         listening=_listening(),
         node=node_resources(read_machine(settings.state_dir)),
@@ -134,22 +135,6 @@ def _max_tasks() -> int | None:
         found += [limit] if limit is not None else []
         own = own.parent if own != cgroups.ROOT else None
     return min(found, default=None)
-
-
-def _file_system(path: Path) -> str:
-    """The type of the file system that a path lies on, or will lie on."""
-    mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
-    for directory in (path, *path.parents):
-        if directory in mounts:
-            return mounts[directory]
-    return ""
-
-
-def _free(path: Path) -> int:
-    for directory in (path, *path.parents):
-        with contextlib.suppress(OSError):
-            return psutil.disk_usage(str(directory)).free
-    return 0
 
 
 def _listening() -> frozenset[tuple[str, int]]:
