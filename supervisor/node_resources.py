@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import psutil
 
 from ipc.api.quantity import Notation, format_quantity
-from ipc.node_resources import NodeResources
+from ipc.node_resources import FIRST_PORT, NodeResources
 from supervisor.cgroups import delegated_controllers
+
+UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +32,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """cgroup v2 controllers that are delegated to this user."""
     oom_score_adj: int = 0
     """Of this process."""
+    unprivileged_port_start: int = FIRST_PORT
+    """The first port that is not root's."""
 
 
 def read_machine(state_dir: Path) -> Machine:
@@ -40,7 +45,15 @@ def read_machine(state_dir: Path) -> Machine:
         storage_bytes=psutil.disk_usage(str(existing_part(state_dir))).total,
         controllers=delegated_controllers() or frozenset(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
+        unprivileged_port_start=_unprivileged_port_start(),
     )
+
+
+def _unprivileged_port_start() -> int:
+    try:
+        return int(UNPRIVILEGED_PORT_START.read_text())
+    except (OSError, ValueError):
+        return FIRST_PORT
 
 
 def existing_part(path: Path) -> Path:
@@ -57,6 +70,7 @@ def node_resources(machine: Machine) -> NodeResources:
         },
         controllers=machine.controllers,
         least_oom_score_adj=machine.oom_score_adj,
+        unprivileged_port_start=machine.unprivileged_port_start,
     )
 
 

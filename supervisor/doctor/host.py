@@ -29,12 +29,7 @@ PODMAN_DEADLINE_S: Final = 30.0
 CONNECT_DEADLINE_S: Final = 1.0
 DEFAULT_NUM_LOCKS: Final = 2048
 """containers.conf(5), num_locks."""
-SYSCTLS: Final = (
-    "kernel/keys/maxkeys",
-    "fs/inotify/max_user_instances",
-    "user/max_user_namespaces",
-    "net/ipv4/ip_unprivileged_port_start",
-)
+SYSCTLS: Final = ("kernel/keys/maxkeys", "fs/inotify/max_user_instances", "user/max_user_namespaces")
 PROGRAMS: Final = ("crun", "runc", "nsenter", "slirp4netns", "pasta", "newuidmap", "newgidmap")
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import msgspec
-
 from ipc.api import Pod, image_pull_policy
 from ipc.clock import Clock
-from supervisor.admission import Admitted, HostPort, admit, host_ports
+from supervisor.admission import Admitted, admit, host_ports
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
 from supervisor.settings import Settings
@@ -18,7 +16,6 @@ from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
 from supervisor.sources.types import FILE_SOURCE, ManifestError, pod_key
 
-FIRST_PORT: Final = "net/ipv4/ip_unprivileged_port_start"
 LOCAL_REGISTRY: Final = "localhost/"
 
 
@@ -45,24 +42,20 @@ def check_manifests(
 
 def _check_pod(pod: Pod, before: Sequence[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
     subject = f"pod {'/'.join(pod_key(pod))}"
-    # Which ports are root's is told below, with what helps.
-    verdict = admit(pod, before, settings, msgspec.structs.replace(facts.node, unprivileged_port_start=0))
+    verdict = admit(pod, before, settings, facts.node)
     if isinstance(verdict, Admitted):
         yield from (warning(subject, text) for text in verdict.warnings)
     else:
         yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")
-    for port in host_ports(pod):
-        yield from _port(subject, port, facts)
+    yield from _ports(subject, pod, facts)
     yield from _images(subject, pod, facts)
 
 
-def _port(subject: str, port: HostPort, facts: HostFacts) -> Iterator[Finding]:
+def _ports(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:
     """While an agent runs, its own pods hold their ports."""
-    first = facts.sysctls.get(FIRST_PORT)
-    if first is not None and port.port < first:
-        yield failed(subject, f"port {port} is for root: others begin at {first}", f"sysctl {FIRST_PORT}")
-    elif not facts.agent_runs and (port.protocol, port.port) in facts.listening:
-        yield failed(subject, f"port {port} is held by another program")
+    for port in host_ports(pod):
+        if not facts.agent_runs and (port.protocol, port.port) in facts.listening:
+            yield failed(subject, f"port {port} is held by another program")
 
 
 def _images(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:

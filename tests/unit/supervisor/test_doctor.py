@@ -33,7 +33,6 @@ GOOD = HostFacts(
         "kernel/keys/maxkeys": 10_000,
         "fs/inotify/max_user_instances": 1024,
         "user/max_user_namespaces": 10_000,
-        "net/ipv4/ip_unprivileged_port_start": 1024,
     },
     controllers=frozenset({"cpu", "memory", "pids"}),
     free_bytes={"stateDir": 1 << 40},
@@ -159,7 +158,7 @@ def test_manifests_need_not_be_there_yet(tmp_path: Path) -> None:
         (pod("a", "quay.io/a/none:1", "imagePullPolicy: Never"), "is not there, and imagePullPolicy is Never"),
         (
             pod("a", more="ports: [{containerPort: 80, hostPort: 80}]"),
-            "port 0.0.0.0:80/TCP is for root: others begin at",
+            "would be rejected: HostPortForbidden: host port 0.0.0.0:80/TCP cannot be had: ports below 1024",
         ),
         (pod("a", more="ports: [{containerPort: 80, hostPort: 8080}]"), "port 0.0.0.0:8080/TCP is held by another"),
         (
