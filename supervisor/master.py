@@ -239,7 +239,7 @@ class Master:
 
     async def _look_at_host(self) -> None:
         """What `rootlet doctor` would say, as far as nobody has to be asked."""
-        facts = await asyncio.to_thread(gather, self._settings, os.environ, ask_podman=False)
+        facts = await asyncio.to_thread(gather, self._settings, os.environ)
         for finding in check_host(facts, self._settings):
             if finding.level is not Level.OK:
                 log.warning("%s", finding)

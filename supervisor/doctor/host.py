@@ -43,9 +43,6 @@ class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
     """User ids of a container that exist on the host."""
     storage_driver: str = ""
     native_overlay: bool = True
-    cgroup_version: str = ""
-    cgroup_manager: str = ""
-    containers: int = 0
     locks: int = 0
     """In use: containers, pods and volumes."""
     images: frozenset[str] = frozenset()
@@ -66,7 +63,6 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     max_tasks: int | None = None
     """The smallest pids.max on the way up from this process."""
     max_processes: int | None = None
-    max_open_files: int | None = None
     systemd: bool = False
     lingers: bool = True
     memory_dir_type: str = "tmpfs"
@@ -82,12 +78,11 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody answers on the admin socket."""
 
 
-def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) -> HostFacts:
-    """Everything that can be read; what cannot is left at its default."""
-    user = pwd.getpwuid(os.getuid()).pw_name
+def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
+    """What is known without asking anybody; what cannot be read is left at its default."""
+    user = _user_name(os.getuid())
     controllers = cgroups.delegated_controllers()
     return HostFacts(
-        podman=_ask_podman(settings.podman.path) if ask_podman else None,
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
@@ -95,12 +90,19 @@ def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) 
         unified_cgroups=controllers is not None,
         max_tasks=_max_tasks(),
         max_processes=_limit(resource.RLIMIT_NPROC),
-        max_open_files=_limit(resource.RLIMIT_NOFILE),
         systemd=Path("/run/systemd/system").is_dir(),
         lingers=(Path("/var/lib/systemd/linger") / user).exists(),
         memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
         free_bytes={"stateDir": psutil.disk_usage(str(existing_part(settings.state_dir))).free},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
+    )
+
+
+def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
+    """And what Podman says of itself, and what pods would find here: room, ports that are held, an agent that runs."""
+    return msgspec.structs.replace(
+        facts,
+        podman=_ask_podman(settings.podman.path),
         listening=_listening(),
         node=node_resources(read_machine(settings.state_dir)),
         agent_runs=_answers(settings.admin_socket),
@@ -108,6 +110,14 @@ def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) 
 
 
 # --- the kernel --------------------------------------------------------------------------------------------------
+
+
+def _user_name(uid: int) -> str:
+    """A container may run as a user whom nobody has named."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _number(file: Path) -> int | None:
@@ -133,7 +143,7 @@ def _max_tasks() -> int | None:
 
 
 def _listening() -> frozenset[tuple[str, int]]:
-    """Without asking whose they are, which needs no rights."""
+    """Whoever they belong to. psutil looks through the descriptors of all processes for that."""
     found: set[tuple[str, int]] = set()
     with contextlib.suppress(OSError, psutil.Error):
         for connection in psutil.net_connections("tcp"):
@@ -180,17 +190,13 @@ def _ask_podman(program: str) -> PodmanFacts:
 
 def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> PodmanFacts:
     host, store = info["host"], info["store"]
-    containers = store["containerStore"]["number"]
     return PodmanFacts(
         version=info["version"]["Version"],
         rootless=host["security"]["rootless"],
         mapped_ids=sum(mapping["size"] for mapping in host["idMappings"]["uidmap"] or ()),
         storage_driver=store["graphDriverName"],
         native_overlay=store.get("graphStatus", {}).get("Native Overlay Diff", "true") == "true",
-        cgroup_version=host["cgroupVersion"],
-        cgroup_manager=host["cgroupManager"],
-        containers=containers,
-        locks=containers + others,
+        locks=store["containerStore"]["number"] + others,
         images=frozenset(name for image in images for name in image.get("Names") or ()),
     )
 

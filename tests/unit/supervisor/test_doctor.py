@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from ipc.clock import SystemClock
 from supervisor.config_file import default_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Finding, Level
-from supervisor.doctor.host import HostFacts, PodmanFacts, gather
+from supervisor.doctor.host import HostFacts, PodmanFacts, gather, with_answers
 from supervisor.doctor.manifests import check_manifests, read_manifests
 from supervisor.settings import Settings
 
@@ -22,8 +23,6 @@ PODMAN = PodmanFacts(
     version="4.3.1",
     mapped_ids=65537,
     storage_driver="overlay",
-    cgroup_version="v2",
-    cgroup_manager="systemd",
     images=frozenset({"quay.io/a/there:1"}),
 )
 GOOD = HostFacts(
@@ -107,12 +106,32 @@ def test_without_podman_nothing_is_said_of_it() -> None:
 
 def test_this_host_can_be_looked_at(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(SETTINGS, state_dir=tmp_path / "not" / "there", admin_socket=tmp_path / "none")
-    facts = gather(settings, {}, ask_podman=False)
+    facts = gather(settings, {})
     assert facts.podman is None
     assert facts.sysctls["user/max_user_namespaces"] is not None
     assert facts.free_bytes["stateDir"] > 0
     assert facts.memory_dir_type
     assert not facts.agent_runs
+
+
+def test_a_host_without_podman_or_agent_can_be_asked(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(
+        SETTINGS,
+        state_dir=tmp_path,
+        admin_socket=tmp_path / "none",
+        podman=msgspec.structs.replace(SETTINGS.podman, path=str(tmp_path / "podman")),
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        facts = with_answers(GOOD, settings)
+        assert ("TCP", server.getsockname()[1]) in facts.listening
+    assert facts.podman is not None
+    assert facts.podman.error == "cannot run Podman: No such file or directory"
+    assert facts.node.allocatable["cpu"]
+    assert not facts.agent_runs
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(settings.admin_socket))
+        agent.listen()
+        assert with_answers(GOOD, settings).agent_runs
 
 
 def manifests(tmp_path: Path, *documents: str) -> Settings:
