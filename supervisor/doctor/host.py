@@ -183,9 +183,11 @@ def _ask_podman(program: str) -> PodmanFacts:
         info = _json(program, "info", "--format", "json")
         images = _json(program, "images", "--format", "json")
         others = sum(len(_lines(program, kind, "ls", "-q")) for kind in ("pod", "volume"))
+        return _facts(info, images, others)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return PodmanFacts(error=_words(error))
-    return _facts(info, images, others)
+    except (LookupError, TypeError):
+        return PodmanFacts(error=f"{program} does not describe itself as Podman does")
 
 
 def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> PodmanFacts:

@@ -134,6 +134,18 @@ def test_a_host_without_podman_or_agent_can_be_asked(tmp_path: Path) -> None:
         assert with_answers(GOOD, settings).agent_runs
 
 
+@pytest.mark.parametrize("said", ["{}", "[]", '{"host": null, "store": {}}', "no JSON"])
+def test_what_is_not_podman_is_told(tmp_path: Path, said: str) -> None:
+    program = tmp_path / "podman"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    settings = msgspec.structs.replace(SETTINGS, podman=msgspec.structs.replace(SETTINGS.podman, path=str(program)))
+    facts = with_answers(GOOD, settings)
+    assert facts.podman is not None
+    assert facts.podman.error
+    assert ("failed", "podman") in bad(check_host(facts, SETTINGS))
+
+
 def manifests(tmp_path: Path, *documents: str) -> Settings:
     for number, document in enumerate(documents):
         (tmp_path / f"{number}.yaml").write_text(document)
