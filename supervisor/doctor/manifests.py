@@ -7,6 +7,7 @@ from typing import Final
 
 from ipc.api import Pod, image_pull_policy
 from ipc.clock import Clock
+from ipc.pod_containers import every_container
 from supervisor.admission import Admitted, admit, host_ports
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
@@ -62,7 +63,7 @@ def _images(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:
     """Those that nobody can fetch. What a registry has is told by the pull."""
     if facts.podman is None or facts.podman.error:
         return
-    for container in (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers):
+    for container in (found.container for found in every_container(pod.spec)):
         policy = container.image_pull_policy or image_pull_policy(container.image)
         is_there = any(name in facts.podman.images for name in _names(container.image))
         if is_there or not (policy == "Never" or container.image.startswith(LOCAL_REGISTRY)):
