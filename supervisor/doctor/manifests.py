@@ -33,23 +33,26 @@ def read_manifests(settings: Settings, clock: Clock) -> tuple[tuple[Pod, ...], t
 def check_manifests(
     pods: Sequence[Pod], errors: Iterable[ManifestError], facts: HostFacts, settings: Settings
 ) -> list[Finding]:
-    """For each pod what the host and the pods before it leave of it."""
+    """For each pod what the host, and those before it that would be admitted, leave of it."""
     if not settings.static_pod_path.exists():
         return [warning("manifests", f"{settings.static_pod_path} does not exist yet")]
-    wrong = [failed("manifest", str(error)) for error in errors]
-    found = [finding for number, pod in enumerate(pods) for finding in _check_pod(pod, pods[:number], facts, settings)]
-    return [*wrong, *found] or [ok("manifests", f"{len(pods)} pods in {settings.static_pod_path}")]
+    found = [failed("manifest", str(error)) for error in errors]
+    found += _check_pods(pods, facts, settings)
+    return found or [ok("manifests", f"{len(pods)} pods in {settings.static_pod_path}")]
 
 
-def _check_pod(pod: Pod, before: Sequence[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
-    subject = f"pod {'/'.join(pod_key(pod))}"
-    verdict = admit(pod, before, settings, facts.node)
-    if isinstance(verdict, Admitted):
-        yield from (warning(subject, text) for text in verdict.warnings)
-    else:
-        yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")
-    yield from _ports(subject, pod, facts)
-    yield from _images(subject, pod, facts)
+def _check_pods(pods: Iterable[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    admitted: list[Pod] = []
+    for pod in pods:
+        subject = f"pod {'/'.join(pod_key(pod))}"
+        verdict = admit(pod, admitted, settings, facts.node)
+        if isinstance(verdict, Admitted):
+            admitted.append(pod)
+            yield from (warning(subject, text) for text in verdict.warnings)
+        else:
+            yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")
+        yield from _ports(subject, pod, facts)
+        yield from _images(subject, pod, facts)
 
 
 def _ports(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from ipc.clock import SystemClock
+from ipc.node_resources import NodeResources
 from supervisor.config_file import default_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Finding, Level
@@ -203,6 +204,14 @@ def test_what_is_wrong_with_a_pod_is_named(tmp_path: Path, document: str, said: 
     facts = but(listening=frozenset({("TCP", 8080)}))
     (found,) = look(manifests(tmp_path, first, document), facts)
     assert said in found
+
+
+def test_what_would_be_rejected_takes_nothing_from_others(tmp_path: Path) -> None:
+    cpus = [f"resources: {{requests: {{cpu: {amount}}}}}" for amount in ("600m", "600m", "400m")]
+    facts = but(node=NodeResources(allocatable={"cpu": "1", "memory": "1Gi"}, controllers=GOOD.controllers))
+    settings = manifests(tmp_path, *(pod(name, more=cpu) for name, cpu in zip("abc", cpus, strict=True)))
+    (found,) = look(settings, facts)
+    assert found.startswith("pod default/b: would be rejected: OutOfcpu: ")
 
 
 def test_our_own_pods_hold_their_ports(tmp_path: Path) -> None:
