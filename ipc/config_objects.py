@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ipc.api import ConfigMap, Container, Pod, Secret, Volume, VolumeProjection
+from ipc.pod_containers import every_container
 
 
 class ObjectKind(enum.StrEnum):
@@ -67,12 +68,11 @@ class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
     """Everything that a pod refers to, optional or not (VisitPodConfigmapNames and VisitPodSecretNames,
     pkg/api/v1/pod/util.go)."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
     return frozenset(
         ref
         for refs in (
             (_secret(secret.name) for secret in pod.spec.image_pull_secrets),
-            *map(_of_container, containers),
+            *(_of_container(found.container) for found in every_container(pod.spec)),
             *map(_of_volume, pod.spec.volumes),
         )
         for ref in refs

@@ -96,10 +96,7 @@ def hash_in(spec: PodSpec, container: Container) -> str:
     nothing."""
     found = find_container(spec, container.name)
     kind = found.kind if found is not None else ContainerKind.REGULAR
-    shared, volumes = _pod_security(spec, POD_SECURITY_FIELDS), _mounted(spec, container)
-    if not (shared or volumes):
-        return container_hash(container, kind)
-    own = _covered(container)
+    own, shared, volumes = _covered(container), _pod_security(spec, POD_SECURITY_FIELDS), _mounted(spec, container)
     context = {"securityContext": shared | own.get("securityContext", {})} if shared else {}
     return _hash(own | context | ({"volumes": volumes} if volumes else {}) | _role(container, kind))
 

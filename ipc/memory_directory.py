@@ -9,9 +9,9 @@ import os
 from pathlib import Path
 from typing import Final
 
-MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
+from ipc.file_systems import MEMORY_FILE_SYSTEMS, file_system_at
+
 PRIVATE_MODE: Final = 0o700
-_MOUNTS: Final = Path("/proc/self/mountinfo")
 
 
 class NotMemory(Exception):
@@ -27,18 +27,8 @@ def make_memory_directory(directory: Path) -> None:
     found = directory.stat()
     if found.st_uid != os.getuid():
         raise NotMemory(f"{directory} belongs to another user")
-    kind = file_system_type(_MOUNTS.read_text(errors="surrogateescape"), found.st_dev)
+    kind = file_system_at(directory)
     if kind not in MEMORY_FILE_SYSTEMS:
         raise NotMemory(f"{directory} is not in memory, but on {kind or 'an unknown file system'}")
     if found.st_mode & 0o077:
         directory.chmod(PRIVATE_MODE)
-
-
-def file_system_type(mounts: str, device: int) -> str:
-    """Of the file system with that device number, by the text of mountinfo (proc(5)); empty when it is not mounted."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in mounts.splitlines():
-        head, _, tail = line.partition(" - ")
-        if tail and head.split()[2:3] == [wanted]:
-            return tail.split()[0]
-    return ""

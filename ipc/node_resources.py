@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
+
+FIRST_PORT: Final = 1024
+"""The first port that is not root's, unless the host says another one."""
 
 
 class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,5 +20,5 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """cgroup v2 controllers that are delegated to this user."""
     least_oom_score_adj: int = 0
     """That of our own processes: a container's cannot be lower."""
-    unprivileged_port_start: int = 1024
+    unprivileged_port_start: int = FIRST_PORT
     """The first port of the host that its users may give (net.ipv4.ip_unprivileged_port_start)."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from ipc.api import Container, Pod, ResourceList
 from ipc.api.default_resources import HUGEPAGES_PREFIX, aggregate_requests, is_pod_level_resource
-from ipc.api.quantity import parse_quantity
+from ipc.api.quantity import Amount, parse_amount
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -22,18 +22,20 @@ COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 def amount(resources: ResourceList, name: str) -> int:
     """In thousandths for cpu, in whole units else; rounded up (Quantity.MilliValue, Value). 0 when it is not given."""
-    if name not in resources:
-        return 0
-    return math.ceil(parse_quantity(resources[name]) * (1000 if name == CPU else 1))
+    return _in_units(parse_amount(resources[name]), name) if name in resources else 0
+
+
+def _in_units(found: Amount, name: str) -> int:
+    return math.ceil(found.value * (1000 if name == CPU else 1))
 
 
 def pod_requests(pod: Pod) -> Mapping[str, int]:
     """What it takes of the node, of `COMPUTE` and huge pages; nothing of what it does not ask for."""
-    together = {name: str(found) for name, found in aggregate_requests(pod.spec).items()}
     own = pod.spec.resources.requests if pod.spec.resources is not None else {}
-    pod_level = {name: quantity for name, quantity in own.items() if is_pod_level_resource(name)}
-    asked = {name: quantity for name, quantity in {**together, **pod_level}.items() if _counts(name)}
-    return {name: found for name in asked if (found := amount(asked, name))}
+    pod_level = {name: parse_amount(quantity) for name, quantity in own.items() if is_pod_level_resource(name)}
+    asked = {**aggregate_requests(pod.spec), **pod_level}
+    counted = {name: _in_units(found, name) for name, found in asked.items() if _counts(name)}
+    return {name: number for name, number in counted.items() if number}
 
 
 def _counts(name: str) -> bool:

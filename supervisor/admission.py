@@ -69,7 +69,7 @@ def admit(
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
-    return _forbidden_ports(pod, node.unprivileged_port_start) or Admitted((*_warnings(pod), *_unenforced(pod, node)))
+    return Admitted((*_warnings(pod), *_unenforced(pod, node)))
 
 
 def host_ports(pod: Pod) -> Iterator[HostPort]:
@@ -113,8 +113,9 @@ def _ports(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResour
     return None
 
 
-def _forbidden_ports(pod: Pod, lowest_port: int) -> Rejected | None:
+def _forbidden_ports(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
     """What no rootless Podman can publish. In the host's network a container that listens there fails as well."""
+    lowest_port = node.unprivileged_port_start
     for port in host_ports(pod):
         if port.port < lowest_port:
             why = f"ports below {lowest_port} (net.ipv4.ip_unprivileged_port_start) are not this user's to give"
@@ -141,11 +142,14 @@ def _warnings(pod: Pod) -> tuple[str, ...]:
 
 def _resources(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
     """noderesources.Fits, and InsufficientResourceError's words."""
-    capacity = allocatable(node)
-    for resource, asked in pod_requests(pod).items():
-        used = sum(pod_requests(other).get(resource, 0) for other in others)
+    capacity, wanted = allocatable(node), pod_requests(pod)
+    if not (capacity and wanted):
+        return None
+    taken = [pod_requests(other) for other in others]
+    for resource, asked in wanted.items():
+        used = sum(requests.get(resource, 0) for requests in taken)
         room = capacity.get(resource, 0)
-        if capacity and used + asked > room:
+        if used + asked > room:
             numbers = f"requested: {asked}, used: {used}, capacity: {room}"
             return Rejected(f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {numbers}")
     return None
@@ -184,4 +188,5 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _node_name,
     _ports,
     _apparmor,
+    _forbidden_ports,
 )

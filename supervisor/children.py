@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from ipc.boot import Role, WorkerSettings
-from ipc.channel import Channel, ChannelClosed, ChannelFull, ProtocolError
+from ipc.channel import Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
 from ipc.messages import (
     ApiServerFeed,
     ApiServerRequest,
@@ -21,6 +22,8 @@ from ipc.messages import (
     PodWorkerReport,
     SignalChild,
     Spawn,
+    SyncDone,
+    SyncPod,
     ZygoteCommand,
     ZygoteReport,
 )
@@ -36,6 +39,11 @@ _LINKS: dict[Role, tuple[Any, Any]] = {
 """What the master sends and receives on each role's link."""
 
 AnyChannel = Channel[Any, Any]
+
+log = logging.getLogger("rootlet.master")
+
+TOO_LARGE: Final = "TooLarge"
+"""Error of a sync that was never sent."""
 
 MAX_STACK_BYTES: Final = 64 * 1024
 """Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""
@@ -119,7 +127,8 @@ class Children:
         self._command(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
 
     def send(self, slot: int, incarnation: int, message: Any) -> None:
-        """Queue a message; a child that does not drain its link counts as broken."""
+        """Queue a message; a child that does not drain its link counts as broken. One that no link takes is left out,
+        and the sync that it asks for has failed: that is its pod's trouble, and nobody else's."""
         channel = self._channels.get(slot)
         if channel is None or channel.closed:
             return  # it is going: its exit will be reported
@@ -129,6 +138,13 @@ class Children:
             return
         except ChannelFull as full:
             self._listener.on_broken_link(slot, incarnation, str(full))
+        except FrameTooLarge as too_large:
+            log.error("%s for slot %d is not sent: %s", type(message).__name__, slot, too_large)
+            if isinstance(message, SyncPod):
+                # Not in this turn: whoever sends may have more to send.
+                asyncio.get_running_loop().call_soon(
+                    self._listener.on_message, slot, incarnation, _not_synced(message, str(too_large))
+                )
 
     async def close(self) -> None:
         """Let go of every link when what is pending was written or dropped; the zygote goes when its own is closed."""
@@ -184,3 +200,16 @@ class Children:
                 self._listener.on_zygote_gone()
                 return
             self._listener.on_zygote_report(received[0])
+
+
+def _not_synced(asked: SyncPod, why: str) -> SyncDone:
+    """The answer in the place of a worker that was never asked."""
+    return SyncDone(
+        uid=asked.uid,
+        generation=asked.generation,
+        incarnation=asked.incarnation,
+        kind=asked.kind,
+        sentence="not sent to its worker",
+        error=TOO_LARGE,
+        message=why,
+    )

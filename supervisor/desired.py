@@ -21,7 +21,7 @@ from supervisor import checkpoint
 from supervisor.dialogue import KillPod
 from supervisor.expected_objects import NamesUnusable, load_names, save_names
 from supervisor.settings import Settings
-from supervisor.sources.applied import AppliedStore
+from supervisor.sources.applied import AppliedStore, Key
 from supervisor.sources.directory import ManifestReader
 from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
@@ -171,14 +171,7 @@ class Desired:
         kill = None
         if grace_period_s is not None:
             kill = KillPod(namespace, name, max(grace_period_s, SHORTEST_GRACE_S))
-        async with self._applying:
-            try:
-                await asyncio.to_thread(self._applied.delete, (namespace, name))
-            except OSError as error:
-                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
-            self._merge(await asyncio.to_thread(self._applied.read), kill)
-            await self._save()
-        return Reply(request_id=0, code=200, results=(f'pod "{name}" deleted',))
+        return await self._forget_applied((namespace, name), f'pod "{name}"', kill)
 
     async def delete_object(self, key: ObjectKey) -> Reply:
         """`rootlet delete configmap` and `secret`: only what was applied, as for pods."""
@@ -188,14 +181,17 @@ class Desired:
         if holder.source != APPLY_SOURCE:
             text = f"{named} is stated by the manifest {holder.file}: remove it there"
             return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        return await self._forget_applied(key, f'{key.kind.lower()} "{key.name}"')
+
+    async def _forget_applied(self, key: Key, named: str, kill: KillPod | None = None) -> Reply:
         async with self._applying:
             try:
                 await asyncio.to_thread(self._applied.delete, key)
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
-            self._merge(await asyncio.to_thread(self._applied.read))
+            self._merge(await asyncio.to_thread(self._applied.read), kill)
             await self._save()
-        return Reply(request_id=0, code=200, results=(f'{key.kind.lower()} "{key.name}" deleted',))
+        return Reply(request_id=0, code=200, results=(f"{named} deleted",))
 
     async def _read_sources(self) -> None:
         try:

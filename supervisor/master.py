@@ -16,8 +16,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ipc.board import Board
 from ipc.boot import Role
 from ipc.clock import SystemClock
@@ -37,7 +35,6 @@ from ipc.messages import (
     ServiceSilent,
     SyncDone,
 )
-from ipc.node_resources import NodeResources
 from supervisor import sd_notify, views
 from supervisor.admin_requests import AdminRequests
 from supervisor.child_specs import child_specs
@@ -95,7 +92,6 @@ PROBES_FILE = "probes.json"
 """Likewise."""
 SPARE_ROWS = 64
 """Board rows beyond maxPods: for pods on their way out, and orphans."""
-UNPRIVILEGED_PORT_START = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 class Master:
@@ -115,7 +111,7 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        host, node = host_ip(), this_node(settings)
+        host, node = host_ip(), node_resources(read_machine(settings.state_dir))
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, settings.workers.count, rows, host, random.Random(), node)
         self._desired = Desired(settings, self._clock)
@@ -243,7 +239,7 @@ class Master:
 
     async def _look_at_host(self) -> None:
         """What `rootlet doctor` would say, as far as nobody has to be asked."""
-        facts = await asyncio.to_thread(gather, self._settings, os.environ, ask_podman=False)
+        facts = await asyncio.to_thread(gather, self._settings, os.environ)
         for finding in check_host(facts, self._settings):
             if finding.level is not Level.OK:
                 log.warning("%s", finding)
@@ -363,16 +359,6 @@ class Master:
             workers=self._crew.infos(self._loop.pods_per_slot()),
         )
         self._crew.send(API_SLOT, changed)
-
-
-def this_node(settings: Settings) -> NodeResources:
-    """What this host can give to pods."""
-    node = node_resources(read_machine(settings.state_dir))
-    try:
-        first_port = int(UNPRIVILEGED_PORT_START.read_text())
-    except (OSError, ValueError):
-        return node
-    return msgspec.structs.replace(node, unprivileged_port_start=first_port)
 
 
 def host_ip() -> str:

@@ -6,15 +6,19 @@ reserved and no eviction threshold: there is neither here.
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import psutil
 
 from ipc.api.quantity import Notation, format_quantity
-from ipc.node_resources import NodeResources
+from ipc.node_resources import FIRST_PORT, NodeResources
 from supervisor.cgroups import delegated_controllers
+
+UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,19 +32,33 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """cgroup v2 controllers that are delegated to this user."""
     oom_score_adj: int = 0
     """Of this process."""
+    unprivileged_port_start: int = FIRST_PORT
+    """The first port that is not root's."""
 
 
 def read_machine(state_dir: Path) -> Machine:
     """The CPUs that this process, and so every container, may run on; the memory; and the file system of a directory,
     or of the nearest one above it that is there. Raises OSError."""
-    existing = next(path for path in (state_dir, *state_dir.absolute().parents) if path.exists())
     return Machine(
         cpus=len(psutil.Process().cpu_affinity() or ()) or psutil.cpu_count() or 1,
         memory_bytes=psutil.virtual_memory().total,
-        storage_bytes=psutil.disk_usage(str(existing)).total,
+        storage_bytes=psutil.disk_usage(str(existing_part(state_dir))).total,
         controllers=delegated_controllers() or frozenset(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
+        unprivileged_port_start=_unprivileged_port_start(),
     )
+
+
+def _unprivileged_port_start() -> int:
+    try:
+        return int(UNPRIVILEGED_PORT_START.read_text())
+    except (OSError, ValueError):
+        return FIRST_PORT
+
+
+def existing_part(path: Path) -> Path:
+    """The path, or the nearest directory above it that is there and can be looked at."""
+    return next(part for part in (path, *path.absolute().parents) if os.path.exists(part))
 
 
 def node_resources(machine: Machine) -> NodeResources:
@@ -52,6 +70,7 @@ def node_resources(machine: Machine) -> NodeResources:
         },
         controllers=machine.controllers,
         least_oom_score_adj=machine.oom_score_adj,
+        unprivileged_port_start=machine.unprivileged_port_start,
     )
 
 

@@ -15,7 +15,8 @@ from typing import Final
 
 import msgspec
 
-from workers.directories import directory_below, is_name, mount_id
+from ipc.file_systems import mount_id
+from workers.directories import directory_below, is_name
 
 MAX_DEPTH: Final = 64
 """Directories open at the same time, and levels of recursion."""

@@ -28,11 +28,11 @@ def doctor(config_path: Path | None, output: str) -> int:
     from supervisor.cli.printers.documents import as_json, as_yaml
     from supervisor.doctor.checks import check_host
     from supervisor.doctor.findings import Level
-    from supervisor.doctor.host import gather
+    from supervisor.doctor.host import gather, with_answers
     from supervisor.doctor.manifests import check_manifests, read_manifests
 
     settings = load_configuration(config_path)
-    facts = gather(settings, os.environ, ask_podman=True)
+    facts = with_answers(gather(settings, os.environ), settings)
     pods, errors = read_manifests(settings, SystemClock())
     findings = [*check_host(facts, settings), *check_manifests(pods, errors, facts, settings)]
     documents = {"json": as_json, "yaml": as_yaml}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeGuard
 
+from ipc.file_systems import MEMORY_FILE_SYSTEMS
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
 from supervisor.settings import Settings
@@ -161,7 +162,7 @@ def _linger(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
 
 
 def _memory_dir(facts: HostFacts, settings: Settings) -> Iterator[Finding]:
-    if facts.memory_dir_type not in ("tmpfs", "ramfs"):
+    if facts.memory_dir_type not in MEMORY_FILE_SYSTEMS:
         where = facts.memory_dir_type or "an unknown file system"
         what = f"it lies on {where}, which is not memory: no Secret is mounted"
         yield warning("memoryDir", what, "set memoryDir, or XDG_RUNTIME_DIR, to a tmpfs")

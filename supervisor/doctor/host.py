@@ -17,9 +17,10 @@ from typing import Any, Final
 import msgspec
 import psutil
 
+from ipc.file_systems import file_system_at
 from ipc.node_resources import NodeResources
 from supervisor import cgroups
-from supervisor.node_resources import node_resources, read_machine
+from supervisor.node_resources import existing_part, node_resources, read_machine
 from supervisor.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
 from supervisor.settings import Settings
 
@@ -28,12 +29,7 @@ PODMAN_DEADLINE_S: Final = 30.0
 CONNECT_DEADLINE_S: Final = 1.0
 DEFAULT_NUM_LOCKS: Final = 2048
 """containers.conf(5), num_locks."""
-SYSCTLS: Final = (
-    "kernel/keys/maxkeys",
-    "fs/inotify/max_user_instances",
-    "user/max_user_namespaces",
-    "net/ipv4/ip_unprivileged_port_start",
-)
+SYSCTLS: Final = ("kernel/keys/maxkeys", "fs/inotify/max_user_instances", "user/max_user_namespaces")
 PROGRAMS: Final = ("crun", "runc", "nsenter", "slirp4netns", "pasta", "newuidmap", "newgidmap")
 
 
@@ -47,9 +43,6 @@ class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
     """User ids of a container that exist on the host."""
     storage_driver: str = ""
     native_overlay: bool = True
-    cgroup_version: str = ""
-    cgroup_manager: str = ""
-    containers: int = 0
     locks: int = 0
     """In use: containers, pods and volumes."""
     images: frozenset[str] = frozenset()
@@ -70,7 +63,6 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     max_tasks: int | None = None
     """The smallest pids.max on the way up from this process."""
     max_processes: int | None = None
-    max_open_files: int | None = None
     systemd: bool = False
     lingers: bool = True
     memory_dir_type: str = "tmpfs"
@@ -86,12 +78,11 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody answers on the admin socket."""
 
 
-def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) -> HostFacts:
-    """Everything that can be read; what cannot is left at its default."""
-    user = pwd.getpwuid(os.getuid()).pw_name
+def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
+    """What is known without asking anybody; what cannot be read is left at its default."""
+    user = _user_name(os.getuid())
     controllers = cgroups.delegated_controllers()
     return HostFacts(
-        podman=_ask_podman(settings.podman.path) if ask_podman else None,
         user=user,
         num_locks=_num_locks(environ, settings.podman.keyring),
         sysctls={name: _number(Path("/proc/sys") / name) for name in SYSCTLS},
@@ -99,12 +90,19 @@ def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) 
         unified_cgroups=controllers is not None,
         max_tasks=_max_tasks(),
         max_processes=_limit(resource.RLIMIT_NPROC),
-        max_open_files=_limit(resource.RLIMIT_NOFILE),
         systemd=Path("/run/systemd/system").is_dir(),
         lingers=(Path("/var/lib/systemd/linger") / user).exists(),
-        memory_dir_type=_file_system(settings.memory_dir),
-        free_bytes={name: _free(path) for name, path in (("stateDir", settings.state_dir),)},
+        memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
+        free_bytes={"stateDir": psutil.disk_usage(str(existing_part(settings.state_dir))).free},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
+    )
+
+
+def with_answers(facts: HostFacts, settings: Settings) -> HostFacts:
+    """And what Podman says of itself, and what pods would find here: room, ports that are held, an agent that runs."""
+    return msgspec.structs.replace(
+        facts,
+        podman=_ask_podman(settings.podman.path),
         listening=_listening(),
         node=node_resources(read_machine(settings.state_dir)),
         agent_runs=_answers(settings.admin_socket),
@@ -112,6 +110,14 @@ def gather(settings: Settings, environ: Mapping[str, str], *, ask_podman: bool) 
 
 
 # --- the kernel --------------------------------------------------------------------------------------------------
+
+
+def _user_name(uid: int) -> str:
+    """A container may run as a user whom nobody has named."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def _number(file: Path) -> int | None:
@@ -136,24 +142,8 @@ def _max_tasks() -> int | None:
     return min(found, default=None)
 
 
-def _file_system(path: Path) -> str:
-    """The type of the file system that a path lies on, or will lie on."""
-    mounts = {Path(part.mountpoint): part.fstype for part in psutil.disk_partitions(all=True)}
-    for directory in (path, *path.parents):
-        if directory in mounts:
-            return mounts[directory]
-    return ""
-
-
-def _free(path: Path) -> int:
-    for directory in (path, *path.parents):
-        with contextlib.suppress(OSError):
-            return psutil.disk_usage(str(directory)).free
-    return 0
-
-
 def _listening() -> frozenset[tuple[str, int]]:
-    """Without asking whose they are, which needs no rights."""
+    """Whoever they belong to. psutil looks through the descriptors of all processes for that."""
     found: set[tuple[str, int]] = set()
     with contextlib.suppress(OSError, psutil.Error):
         for connection in psutil.net_connections("tcp"):
@@ -193,24 +183,22 @@ def _ask_podman(program: str) -> PodmanFacts:
         info = _json(program, "info", "--format", "json")
         images = _json(program, "images", "--format", "json")
         others = sum(len(_lines(program, kind, "ls", "-q")) for kind in ("pod", "volume"))
+        return _facts(info, images, others)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return PodmanFacts(error=_words(error))
-    return _facts(info, images, others)
+    except (LookupError, TypeError):
+        return PodmanFacts(error=f"{program} does not describe itself as Podman does")
 
 
 def _facts(info: dict[str, Any], images: list[dict[str, Any]], others: int) -> PodmanFacts:
     host, store = info["host"], info["store"]
-    containers = store["containerStore"]["number"]
     return PodmanFacts(
         version=info["version"]["Version"],
         rootless=host["security"]["rootless"],
         mapped_ids=sum(mapping["size"] for mapping in host["idMappings"]["uidmap"] or ()),
         storage_driver=store["graphDriverName"],
         native_overlay=store.get("graphStatus", {}).get("Native Overlay Diff", "true") == "true",
-        cgroup_version=host["cgroupVersion"],
-        cgroup_manager=host["cgroupManager"],
-        containers=containers,
-        locks=containers + others,
+        locks=store["containerStore"]["number"] + others,
         images=frozenset(name for image in images for name in image.get("Names") or ()),
     )
 

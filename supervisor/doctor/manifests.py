@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-import msgspec
-
 from ipc.api import Pod, image_pull_policy
 from ipc.clock import Clock
-from supervisor.admission import Admitted, HostPort, admit, host_ports
+from ipc.pod_containers import every_container
+from supervisor.admission import Admitted, admit, host_ports
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
 from supervisor.settings import Settings
@@ -18,7 +17,6 @@ from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
 from supervisor.sources.types import FILE_SOURCE, ManifestError, pod_key
 
-FIRST_PORT: Final = "net/ipv4/ip_unprivileged_port_start"
 LOCAL_REGISTRY: Final = "localhost/"
 
 
@@ -35,41 +33,40 @@ def read_manifests(settings: Settings, clock: Clock) -> tuple[tuple[Pod, ...], t
 def check_manifests(
     pods: Sequence[Pod], errors: Iterable[ManifestError], facts: HostFacts, settings: Settings
 ) -> list[Finding]:
-    """For each pod what the host and the pods before it leave of it."""
+    """For each pod what the host, and those before it that would be admitted, leave of it."""
     if not settings.static_pod_path.exists():
         return [warning("manifests", f"{settings.static_pod_path} does not exist yet")]
-    wrong = [failed("manifest", str(error)) for error in errors]
-    found = [finding for number, pod in enumerate(pods) for finding in _check_pod(pod, pods[:number], facts, settings)]
-    return [*wrong, *found] or [ok("manifests", f"{len(pods)} pods in {settings.static_pod_path}")]
+    found = [failed("manifest", str(error)) for error in errors]
+    found += _check_pods(pods, facts, settings)
+    return found or [ok("manifests", f"{len(pods)} pods in {settings.static_pod_path}")]
 
 
-def _check_pod(pod: Pod, before: Sequence[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
-    subject = f"pod {'/'.join(pod_key(pod))}"
-    # Which ports are root's is told below, with what helps.
-    verdict = admit(pod, before, settings, msgspec.structs.replace(facts.node, unprivileged_port_start=0))
-    if isinstance(verdict, Admitted):
-        yield from (warning(subject, text) for text in verdict.warnings)
-    else:
-        yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")
-    for port in host_ports(pod):
-        yield from _port(subject, port, facts)
-    yield from _images(subject, pod, facts)
+def _check_pods(pods: Iterable[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
+    admitted: list[Pod] = []
+    for pod in pods:
+        subject = f"pod {'/'.join(pod_key(pod))}"
+        verdict = admit(pod, admitted, settings, facts.node)
+        if isinstance(verdict, Admitted):
+            admitted.append(pod)
+            yield from (warning(subject, text) for text in verdict.warnings)
+        else:
+            yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")
+        yield from _ports(subject, pod, facts)
+        yield from _images(subject, pod, facts)
 
 
-def _port(subject: str, port: HostPort, facts: HostFacts) -> Iterator[Finding]:
+def _ports(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:
     """While an agent runs, its own pods hold their ports."""
-    first = facts.sysctls.get(FIRST_PORT)
-    if first is not None and port.port < first:
-        yield failed(subject, f"port {port} is for root: others begin at {first}", f"sysctl {FIRST_PORT}")
-    elif not facts.agent_runs and (port.protocol, port.port) in facts.listening:
-        yield failed(subject, f"port {port} is held by another program")
+    for port in host_ports(pod):
+        if not facts.agent_runs and (port.protocol, port.port) in facts.listening:
+            yield failed(subject, f"port {port} is held by another program")
 
 
 def _images(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:
     """Those that nobody can fetch. What a registry has is told by the pull."""
     if facts.podman is None or facts.podman.error:
         return
-    for container in (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers):
+    for container in (found.container for found in every_container(pod.spec)):
         policy = container.image_pull_policy or image_pull_policy(container.image)
         is_there = any(name in facts.podman.images for name in _names(container.image))
         if is_there or not (policy == "Never" or container.image.startswith(LOCAL_REGISTRY)):

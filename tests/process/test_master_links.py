@@ -10,7 +10,8 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,20 @@ from ipc import clock
 from ipc.api import ObjectMeta, Pod, PodSpec, PodStatus
 from ipc.board import Board
 from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
-from ipc.framing import MAX_FRAME_BYTES, encode_frame
-from ipc.messages import Observation, Observed, PodChanged, Ready, Relisted, ZygoteReport
+from ipc.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from ipc.messages import (
+    Observation,
+    Observed,
+    PodChanged,
+    Ready,
+    Relisted,
+    SyncDone,
+    SyncPod,
+    WorkType,
+    ZygoteReport,
+)
 from supervisor.agent import run_agent
-from supervisor.children import Children
+from supervisor.children import TOO_LARGE, Children
 from supervisor.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
@@ -249,17 +260,19 @@ def test_without_its_zygote_the_agent_ends(start: Callable[[WorkerMain], Agent])
 
 
 class Told:
-    """The listener: collects the reasons for which links count as broken."""
+    """The listener: collects what it is told, and the reasons for which links count as broken."""
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
         self.broken: list[tuple[int, int, str]] = []
+        self.messages: list[Any] = []
 
     def on_zygote_report(self, report: ZygoteReport) -> None: ...
 
     def on_zygote_gone(self) -> None: ...
 
     def on_message(self, slot: int, incarnation: int, message: Any) -> None:
+        self.messages.append(message)
         self.ready.set()
 
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
@@ -267,10 +280,31 @@ class Told:
 
     def on_demand(self, slot: int) -> None: ...
 
+    def done(self) -> list[SyncDone]:
+        return [message for message in self.messages if isinstance(message, SyncDone)]
+
 
 def never_read(context: ChildContext) -> int:
     say(context, Ready(pid=os.getpid()))
     return then_wait(context)
+
+
+def large_pod(size_bytes: int) -> Pod:
+    return Pod(metadata=ObjectMeta(name="p", annotations={"large": "x" * size_bytes}), spec=PodSpec(containers=()))
+
+
+@asynccontextmanager
+async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIterator[Children]:
+    """The links of one child that has said that it is ready."""
+    settings = WorkerSettings(instance="test", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere")
+    with socket.socket(socket.AF_UNIX) as listening:
+        children = Children(zygote, {Role.API_SERVER: listening}, told, lambda: settings)
+        children.start()
+        children.spawn(SpawnChild(spec, 7))
+        async with asyncio.timeout(DEADLINE_S):
+            await told.ready.wait()
+        yield children
+        await children.close()
 
 
 def test_a_child_that_never_reads_counts_as_broken_before_the_master_is_full(tmp_path: Path) -> None:
@@ -285,17 +319,55 @@ def test_a_child_that_never_reads_counts_as_broken_before_the_master_is_full(tmp
 
 async def _fill_the_link(zygote: socket.socket) -> Told:
     told = Told()
-    settings = WorkerSettings(instance="test", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere")
-    pod = Pod(metadata=ObjectMeta(name="p", annotations={"large": "x" * (4 << 20)}), spec=PodSpec(containers=()))
-    with socket.socket(socket.AF_UNIX) as listening:
-        children = Children(zygote, {Role.API_SERVER: listening}, told, lambda: settings)
-        children.start()
-        children.spawn(SpawnChild(ChildSpec(API_SLOT, Role.API_SERVER, "api"), 7))
-        async with asyncio.timeout(DEADLINE_S):
-            await told.ready.wait()
+    pod = large_pod(4 << 20)
+    async with served(zygote, told, ChildSpec(API_SLOT, Role.API_SERVER, "api")) as children:
         for version in range(16):
             if not told.broken:
                 large = PodChanged(resource_version=version, pod=pod, status=PodStatus(), source="f")
                 children.send(API_SLOT, 7, large)
-        await children.close()
     return told
+
+
+# --- what no link takes --------------------------------------------------------------------------------------------
+
+
+def answer_every_sync(context: ChildContext) -> int:
+    say(context, Ready(pid=os.getpid()))
+    cutter = FrameDecoder()
+    while heard := context.link.recv(1 << 16):
+        for frame in cutter.feed(heard):
+            asked = msgspec.msgpack.decode(frame, type=SyncPod)
+            say(context, SyncDone(uid=asked.uid, generation=1, incarnation=7, kind=asked.kind))
+    return 0
+
+
+def test_a_sync_that_no_link_takes_is_the_failure_of_its_pod_alone() -> None:
+    sock, pid = start_zygote(Board.create(worker_slots=8, pod_rows=1), answer_every_sync, [])
+    failed, done = asyncio.run(_sync_two(sock))
+    assert (failed.uid, failed.error, failed.changed) == ("large", TOO_LARGE, False)
+    assert str(MAX_FRAME_BYTES) in failed.message
+    assert (done.uid, done.error) == ("small", "")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+async def _sync_two(zygote: socket.socket) -> list[SyncDone]:
+    """What is said of a pod that is too large, and of the next one of the same worker."""
+    told = Told()
+    async with served(zygote, told, ChildSpec(FIRST_POD_SLOT, Role.POD_WORKER, "pods-0")) as children:
+        for uid, size_bytes in (("large", MAX_FRAME_BYTES), ("small", 1)):
+            sync = SyncPod(
+                uid=uid,
+                generation=1,
+                incarnation=7,
+                kind=WorkType.SYNC,
+                pod=large_pod(size_bytes),
+                row=0,
+                min_observed_at=0.0,
+            )
+            children.send(FIRST_POD_SLOT, 7, sync)
+        async with asyncio.timeout(DEADLINE_S):
+            while len(told.done()) < 2:
+                told.ready.clear()
+                await told.ready.wait()
+    assert not told.broken
+    return told.done()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import msgspec
 import pytest
 
 from ipc.clock import SystemClock
+from ipc.node_resources import NodeResources
 from supervisor.config_file import default_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Finding, Level
-from supervisor.doctor.host import HostFacts, PodmanFacts, gather
+from supervisor.doctor.host import HostFacts, PodmanFacts, gather, with_answers
 from supervisor.doctor.manifests import check_manifests, read_manifests
 from supervisor.settings import Settings
 
@@ -22,8 +24,6 @@ PODMAN = PodmanFacts(
     version="4.3.1",
     mapped_ids=65537,
     storage_driver="overlay",
-    cgroup_version="v2",
-    cgroup_manager="systemd",
     images=frozenset({"quay.io/a/there:1"}),
 )
 GOOD = HostFacts(
@@ -33,7 +33,6 @@ GOOD = HostFacts(
         "kernel/keys/maxkeys": 10_000,
         "fs/inotify/max_user_instances": 1024,
         "user/max_user_namespaces": 10_000,
-        "net/ipv4/ip_unprivileged_port_start": 1024,
     },
     controllers=frozenset({"cpu", "memory", "pids"}),
     free_bytes={"stateDir": 1 << 40},
@@ -108,12 +107,44 @@ def test_without_podman_nothing_is_said_of_it() -> None:
 
 def test_this_host_can_be_looked_at(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(SETTINGS, state_dir=tmp_path / "not" / "there", admin_socket=tmp_path / "none")
-    facts = gather(settings, {}, ask_podman=False)
+    facts = gather(settings, {})
     assert facts.podman is None
     assert facts.sysctls["user/max_user_namespaces"] is not None
     assert facts.free_bytes["stateDir"] > 0
     assert facts.memory_dir_type
     assert not facts.agent_runs
+
+
+def test_a_host_without_podman_or_agent_can_be_asked(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(
+        SETTINGS,
+        state_dir=tmp_path,
+        admin_socket=tmp_path / "none",
+        podman=msgspec.structs.replace(SETTINGS.podman, path=str(tmp_path / "podman")),
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        facts = with_answers(GOOD, settings)
+        assert ("TCP", server.getsockname()[1]) in facts.listening
+    assert facts.podman is not None
+    assert facts.podman.error == "cannot run Podman: No such file or directory"
+    assert facts.node.allocatable["cpu"]
+    assert not facts.agent_runs
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(settings.admin_socket))
+        agent.listen()
+        assert with_answers(GOOD, settings).agent_runs
+
+
+@pytest.mark.parametrize("said", ["{}", "[]", '{"host": null, "store": {}}', "no JSON"])
+def test_what_is_not_podman_is_told(tmp_path: Path, said: str) -> None:
+    program = tmp_path / "podman"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    settings = msgspec.structs.replace(SETTINGS, podman=msgspec.structs.replace(SETTINGS.podman, path=str(program)))
+    facts = with_answers(GOOD, settings)
+    assert facts.podman is not None
+    assert facts.podman.error
+    assert ("failed", "podman") in bad(check_host(facts, SETTINGS))
 
 
 def manifests(tmp_path: Path, *documents: str) -> Settings:
@@ -159,7 +190,7 @@ def test_manifests_need_not_be_there_yet(tmp_path: Path) -> None:
         (pod("a", "quay.io/a/none:1", "imagePullPolicy: Never"), "is not there, and imagePullPolicy is Never"),
         (
             pod("a", more="ports: [{containerPort: 80, hostPort: 80}]"),
-            "port 0.0.0.0:80/TCP is for root: others begin at",
+            "would be rejected: HostPortForbidden: host port 0.0.0.0:80/TCP cannot be had: ports below 1024",
         ),
         (pod("a", more="ports: [{containerPort: 80, hostPort: 8080}]"), "port 0.0.0.0:8080/TCP is held by another"),
         (
@@ -173,6 +204,14 @@ def test_what_is_wrong_with_a_pod_is_named(tmp_path: Path, document: str, said: 
     facts = but(listening=frozenset({("TCP", 8080)}))
     (found,) = look(manifests(tmp_path, first, document), facts)
     assert said in found
+
+
+def test_what_would_be_rejected_takes_nothing_from_others(tmp_path: Path) -> None:
+    cpus = [f"resources: {{requests: {{cpu: {amount}}}}}" for amount in ("600m", "600m", "400m")]
+    facts = but(node=NodeResources(allocatable={"cpu": "1", "memory": "1Gi"}, controllers=GOOD.controllers))
+    settings = manifests(tmp_path, *(pod(name, more=cpu) for name, cpu in zip("abc", cpus, strict=True)))
+    (found,) = look(settings, facts)
+    assert found.startswith("pod default/b: would be rejected: OutOfcpu: ")
 
 
 def test_our_own_pods_hold_their_ports(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ def test_of_this_machine(tmp_path: Path) -> None:
     assert found.cpus == len(os.sched_getaffinity(0))
     assert found.memory_bytes == int(total_kib) << 10
     assert found.storage_bytes == file_system.f_blocks * file_system.f_frsize
+    first_port = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    assert node_resources(found).unprivileged_port_start == first_port
     assert parse_quantity(node_resources(found).allocatable["memory"]) == found.memory_bytes
 
 

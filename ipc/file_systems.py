@@ -1,0 +1,44 @@
+"""On which mount and what kind of file system something lies."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Final
+
+MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
+"""Those whose content reaches no disk, but for swap."""
+
+
+def mount_id(fd: int) -> int:
+    """Which of this process's mounts it lies on. Raises OSError."""
+    with open(f"/proc/self/fdinfo/{fd}") as info:
+        for line in info:
+            name, _, value = line.partition(":")
+            if name == "mnt_id":
+                return int(value)
+    raise OSError(errno.ENOSYS, "the kernel does not tell on which mount a file lies")
+
+
+def file_system_type(fd: int) -> str:
+    """As /proc/self/mountinfo calls it, e.g. ``tmpfs``; empty when it is on no mount of ours (detached).
+
+    statfs(2) would say it, but Python does not pass on its f_type. Raises OSError.
+    """
+    wanted = str(mount_id(fd))
+    with open("/proc/self/mountinfo", errors="surrogateescape") as mounts:
+        for line in mounts:
+            fields, _, rest = line.partition(" - ")
+            if fields.split(" ", 1)[0] == wanted:
+                return rest.split(" ", 1)[0]
+    return ""
+
+
+def file_system_at(path: Path) -> str:
+    """`file_system_type` of what the path leads to. Raises OSError."""
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        return file_system_type(fd)
+    finally:
+        os.close(fd)
