@@ -242,7 +242,7 @@ class Master:
         facts = await asyncio.to_thread(gather, self._settings, os.environ)
         for finding in check_host(facts, self._settings):
             if finding.level is not Level.OK:
-                log.warning("%s", finding)
+                log.warning("preflight: %s", finding)
                 self._node_event("Warning", PREFLIGHT, str(finding))
 
     # --- children (the Owner of supervisor.crew) -----------------------------------------------------------------
