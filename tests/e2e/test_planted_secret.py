@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PLANTED = "planted-4c1fe5d0-by-a-test"
 FORMS = (PLANTED.encode(), base64.b64encode(PLANTED.encode()))
-READS = "cat /secret/password >/dev/null && touch /tmp/has-read && exec sleep 3600"
+READS = "cat /secret/password >/dev/null && touch /has-read && exec sleep 3600"
 FROM_SECRET = [{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "planted", "key": "password"}}}]
 MOUNT = [{"name": "secret", "mountPath": "/secret"}]
 VOLUME = [{"name": "secret", "secret": {"secretName": "planted"}}]
@@ -41,7 +41,7 @@ def holds(data: bytes) -> bool:
 def using(agent: Agent) -> Agent:
     """A pod that has it in its environment, in a file and in a probe's request, and one that cannot start for it."""
     uses = container(script=READS, env=FROM_SECRET, volumeMounts=MOUNT)
-    probe = {"exec": {"command": ["sh", "-c", "test -e /tmp/has-read"]}, "periodSeconds": 1}
+    probe = {"exec": {"command": ["sh", "-c", "test -e /has-read"]}, "periodSeconds": 1}
     fails = container(env=FROM_SECRET, command=["/nowhere-$(PASSWORD)"], args=[])
     agent.write(secret(), pod("uses", {**uses, "readinessProbe": probe}, volumes=VOLUME), pod("fails", fails))
     agent.until_ready(["uses"])
