@@ -27,7 +27,7 @@ from workers.hostnames import HostnameError, kernel_hostname
 from workers.identity import find_user
 from workers.image_reference import parse_image_reference
 from workers.images import FindLogins, ImageError
-from workers.pull_secrets import PullSecretError, check_pull_secret, logins_for
+from workers.pull_secrets import KeyedLogin, PullSecretError, logins_for, read_pull_secret
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.secret_texts import without_secrets
@@ -119,18 +119,16 @@ async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
     names = [secret.name for secret in pod.spec.image_pull_secrets if secret.name]
     secrets = [run.request.objects.secrets[name] for name in names if name in run.request.objects.secrets]
     unusable = [name for name in names if name not in run.request.objects.secrets]
-    usable = []
+    logins: list[KeyedLogin] = []
     for secret in secrets:
         try:
-            check_pull_secret(secret)
+            logins += read_pull_secret(secret)
         except PullSecretError:
             unusable.append(secret.metadata.name)
-        else:
-            usable.append(secret)
     if unusable:
         message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
         await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
-    return lambda image: logins_for(image, usable)
+    return lambda image: logins_for(image, logins)
 
 
 async def _attempt(run: SyncRun, container: Container, start: ContainerStart) -> int:
