@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from ipc.api import Container, EphemeralContainer, Pod
-from ipc.api.container import PullPolicy
 from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
+from workers.container_images import ensure_image, ensure_images
 from workers.decision import ContainerStart
 from workers.environment import make_environment
 from workers.environment_sources import environment_sources
@@ -26,8 +26,7 @@ from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_s
 from workers.hostnames import HostnameError, kernel_hostname
 from workers.identity import find_user
 from workers.image_reference import parse_image_reference
-from workers.images import FindLogins, ImageError
-from workers.pull_secrets import KeyedLogin, PullSecretError, logins_for, read_pull_secret
+from workers.images import ImageError
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.secret_texts import without_secrets
@@ -38,18 +37,16 @@ from workers.volumes.prepare import prepare_mounts
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
-MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 RUN_CONTAINER_ERROR: Final = "RunContainerError"
 
 
 class _Failed(Exception):
     """This container does not start now."""
 
-    def __init__(self, reason: str, message: str, retry_at: float = 0.0) -> None:
+    def __init__(self, reason: str, message: str) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
-        self.retry_at = retry_at
 
 
 async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> bool:
@@ -62,73 +59,20 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
     container = found.container
     try:
         if not start.created_id:
-            await _ensure_image(run, pod, container, held=_image_of_predecessor(run, container))
-            await _ensure_image_volumes(run, pod, container)
+            await ensure_images(run, pod, container)
             start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
             start = await _create(run, pod, container, start, sandbox_id)
         id = await _start(run, pod, container, start, sandbox_id)
         await _post_start(run, pod, container, id)
+    except ImageError as error:
+        run.failed(SyncAction.START_CONTAINER, container.name, error.reason, error.message, error.retry_at)
+        return False
     except _Failed as failed:
-        run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message, failed.retry_at)
+        run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message)
         return False
     run.succeeded(SyncAction.START_CONTAINER, container.name)
     run.did(f"started {container.name} ({start.attempt})")
     return True
-
-
-def _image_of_predecessor(run: SyncRun, container: Container) -> str:
-    """Empty when there is no predecessor."""
-    newest = run.view.newest(container.name)
-    return newest.image if newest is not None else ""
-
-
-async def _ensure_image_volumes(run: SyncRun, pod: Pod, container: Container) -> None:
-    """Of those that the container sees (getImageVolumes). Raises _Failed, SyncEnded."""
-    seen = {mount.name for mount in container.volume_mounts}
-    for image in (volume.image for volume in pod.spec.volumes if volume.name in seen):
-        if image is not None:
-            await _ensure(run, pod, container, image.reference, image.pull_policy or "IfNotPresent")
-
-
-async def _ensure_image(run: SyncRun, pod: Pod, container: Container, held: str = "") -> None:
-    """The container's own. ``held``: the image of a container that is there. Raises _Failed, SyncEnded."""
-    await _ensure(run, pod, container, container.image, container.image_pull_policy or "IfNotPresent", held)
-
-
-async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, policy: PullPolicy, held: str = "") -> None:
-    """Raises _Failed, SyncEnded."""
-
-    async def tell(type: str, reason: str, message: str) -> None:
-        await run.event(type, reason, message, container.name)
-
-    run.step(f"image of {container.name}")
-    if await run.context.images.reuse_image(image, policy, held, tell):
-        return
-    ensure = run.context.images.ensure_image
-    find_logins = await _login_finder(run, pod)
-    try:
-        await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
-    except ImageError as error:
-        await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
-        raise _Failed(error.reason, error.message, error.retry_at) from error
-
-
-async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
-    """Of the pod's imagePullSecrets (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go). One that is missing or no good
-    is told of, and the pull goes on without it."""
-    names = [secret.name for secret in pod.spec.image_pull_secrets if secret.name]
-    secrets = [run.request.objects.secrets[name] for name in names if name in run.request.objects.secrets]
-    unusable = [name for name in names if name not in run.request.objects.secrets]
-    logins: list[KeyedLogin] = []
-    for secret in secrets:
-        try:
-            logins += read_pull_secret(secret)
-        except PullSecretError:
-            unusable.append(secret.metadata.name)
-    if unusable:
-        message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
-        await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
-    return lambda image: logins_for(image, logins)
 
 
 async def _attempt(run: SyncRun, container: Container, start: ContainerStart) -> int:
@@ -148,7 +92,7 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
 async def _create(
     run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
 ) -> ContainerStart:
-    """A container that only has to be started. Raises _Failed, SyncEnded."""
+    """A container that only has to be started. Raises _Failed, ImageError, SyncEnded."""
     run.step(f"creating {container.name}")
     place = await _place(run, pod, container, start, sandbox_id)
     try:
@@ -231,14 +175,14 @@ async def _target_pid(run: SyncRun, container: Container) -> int:
 
 
 async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: ContainerPlace) -> str:
-    """Raises RuntimeCallError."""
+    """Raises RuntimeCallError, ImageError, SyncEnded."""
     spec = container_spec(pod, container, place)
     try:
         return await run.act(run.runtime.create_container, spec)
     except RuntimeCallError as error:
         if error.kind is ErrorKind.IMAGE_UNKNOWN:
             run.context.images.forget(container.image)  # removed since somebody looked
-            await _ensure_image(run, pod, container)
+            await ensure_image(run, pod, container)
             return await run.act(run.runtime.create_container, spec)
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
@@ -273,7 +217,7 @@ def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, plac
 
 
 async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
-    """The id of the container that runs now. Raises _Failed, SyncEnded."""
+    """The id of the container that runs now. Raises _Failed, ImageError, SyncEnded."""
     run.step(f"starting {container.name}")
     id = start.created_id
     try:
@@ -289,7 +233,7 @@ async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerS
 async def _start_anew(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
     """Podman died while it started the container, and cannot repeat that: no crash, so the same attempt is made again.
 
-    Once: what looks like that a second time has another cause. Raises _Failed, SyncEnded.
+    Once: what looks like that a second time has another cause. Raises _Failed, ImageError, SyncEnded.
     """
     try:
         await remove_id(run, run.runtime.remove_container, start.created_id)
