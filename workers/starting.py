@@ -162,7 +162,7 @@ async def _target_pid(run: SyncRun, container: Container) -> int:
         return 0
     target = run.view.newest(name)
     try:
-        found = await _find(run, target.id) if target is not None else None
+        found = await run.find(run.runtime.inspect_container, target.id) if target is not None else None
     except RuntimeCallError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     if found is None:
@@ -187,7 +187,7 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: 
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
         # An earlier create, given up as lost, happened after all, or half of it.
-        found = await _find(run, spec["name"])
+        found = await run.find(run.runtime.inspect_container, spec["name"])
         if found is not None and _is_the_same(found, pod, container, place):
             return found.id
         if found is not None:
@@ -195,15 +195,6 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: 
     # A layer that belongs to no container keeps the name.
     await remove_id(run, run.runtime.remove_container, spec["name"])
     return await run.act(run.runtime.create_container, spec)
-
-
-async def _find(run: SyncRun, name: str) -> InspectedContainer | None:
-    try:
-        return await run.read(run.runtime.inspect_container, name)
-    except RuntimeCallError as error:
-        if error.kind is not ErrorKind.NOT_FOUND:
-            raise
-        return None
 
 
 def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, place: ContainerPlace) -> bool:

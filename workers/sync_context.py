@@ -146,6 +146,15 @@ class SyncRun:
                 raise SyncEnded(error.kind, str(error)) from error
             raise
 
+    async def find(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """`read` something that need not be there: then None. Raises as `act`."""
+        try:
+            return await self.read(verb, *args, **kwargs)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return None
+
     async def unless_cancelled(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """`read` something that takes long; a cancelled sync does not wait for its end. Raises as `act`."""
         self.checkpoint()
