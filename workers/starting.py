@@ -1,4 +1,4 @@
-"""Making and starting one container of any kind: image, restart count, target, create, start, postStart hook.
+"""Making and starting one container of any kind: image, restart count, create, start, postStart hook.
 
 Mirrors startContainer (pkg/kubelet/kuberuntime/kuberuntime_container.go). A failure becomes the container's result
 and its event, and stops no other container.
@@ -6,34 +6,26 @@ and its event, and stops no other container.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ipc.api import Container, EphemeralContainer, Pod
+from ipc.api import Container, Pod
 from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
 from workers.container_images import ensure_image, ensure_images
+from workers.container_place import make_place
 from workers.decision import ContainerStart
-from workers.environment import make_environment
-from workers.environment_sources import environment_sources
-from workers.etc_files import EtcFileError, make_etc_files
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
-from workers.hostnames import HostnameError, kernel_hostname
-from workers.identity import find_user
-from workers.image_reference import parse_image_reference
 from workers.images import ImageError
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
-from workers.termination_message import make_termination_log, termination_log
-from workers.volumes.prepare import prepare_mounts
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
@@ -94,7 +86,10 @@ async def _create(
 ) -> ContainerStart:
     """A container that only has to be started. Raises _Failed, ImageError, SyncEnded."""
     run.step(f"creating {container.name}")
-    place = await _place(run, pod, container, start, sandbox_id)
+    try:
+        place = await make_place(run, pod, container, start, sandbox_id)
+    except ConfigError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
@@ -102,76 +97,6 @@ async def _create(
         raise await _failed(run, container, CREATE_CONTAINER_ERROR, message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
-
-
-async def _place(
-    run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
-) -> ContainerPlace:
-    """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
-    target_pid = await _target_pid(run, container)
-    try:
-        environment = make_environment(container, environment_sources(run, pod))
-        mounts = await prepare_mounts(run, pod, container, environment)
-        user = await find_user(run, pod, container)
-    except (ConfigError, RuntimeCallError) as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
-    try:
-        termination_log = _termination_log(run, container, start.attempt)
-    except OSError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"termination log: {error}") from error
-    try:
-        files = await make_etc_files(run, pod)
-        hostname = "" if pod.spec.host_network else kernel_hostname(pod, run.context.network.cluster_domain)
-    except (EtcFileError, HostnameError) as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, str(error)) from error
-    return ContainerPlace(
-        instance=run.context.instance,
-        sandbox_id=sandbox_id,
-        image=str(parse_image_reference(container.image)),
-        attempt=start.attempt,
-        backoff_s=start.backoff_s,
-        log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
-        hostname=hostname,
-        environment=environment,
-        mounts=mounts,
-        files=files,
-        node=run.context.node,
-        user=user,
-        seccomp=run.context.seccomp,
-        termination_log=termination_log,
-        target_pid=target_pid,
-    )
-
-
-def _termination_log(run: SyncRun, container: Container, attempt: int) -> Path | None:
-    """The container's file, made anew; None when it has none. Raises OSError."""
-    if not (container.termination_message_path and run.context.pods_dir):
-        return None
-    file = termination_log(run.context.pods_dir, run.pod.uid, container.name, attempt)
-    make_termination_log(file, attempt)
-    return file
-
-
-async def _target_pid(run: SyncRun, container: Container) -> int:
-    """The process whose PID namespace an ephemeral container shares (getTargetID); 0 for all others.
-
-    Looked up now and not in the view: this sync may have stopped it. Raises _Failed, SyncEnded.
-    """
-    name = container.target_container_name if isinstance(container, EphemeralContainer) else ""
-    if not name:
-        return 0
-    target = run.view.newest(name)
-    try:
-        found = await run.find(run.runtime.inspect_container, target.id) if target is not None else None
-    except RuntimeCallError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
-    if found is None:
-        message = f"unable to find target container {name}"
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, message)
-    if found.state != "running" or not found.pid:
-        message = f"target container {name} is not running"
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, message)
-    return found.pid
 
 
 async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: ContainerPlace) -> str:
