@@ -93,8 +93,7 @@ async def _create(
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
-        message = without_secrets(error.message, run.request.objects)
-        raise await _failed(run, container, CREATE_CONTAINER_ERROR, message) from error
+        raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
 
@@ -173,13 +172,14 @@ async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> 
 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
     """To be raised; the attempt counts as one that has ended."""
-    message = without_secrets(error.message, run.request.objects)
     if error.kind is not ErrorKind.NOT_FOUND:
+        message = without_secrets(error.message, run.request.objects)
         start_error.write(pod_logs.log_file(run.logs, container.name, attempt), message)
-    return await _failed(run, container, RUN_CONTAINER_ERROR, message)
+    return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
 
 
 async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:
-    """To be raised, once it has been told."""
-    await run.event(WARNING, "Failed", f"Error: {message}", container.name)
-    return _Failed(reason, message)
+    """To be raised, once it has been told. A command and a path may be made of Secrets, and any message repeat them."""
+    told = without_secrets(message, run.request.objects)
+    await run.event(WARNING, "Failed", f"Error: {told}", container.name)
+    return _Failed(reason, told)
