@@ -57,8 +57,16 @@ async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, poli
 
 
 async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
-    """Of the pod's imagePullSecrets (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go). One that is missing or no good
-    is told of, and the pull goes on without it."""
+    """Of the pod's imagePullSecrets; read once in a sync."""
+    if run.pull_logins is None:
+        run.pull_logins = await _read_pull_secrets(run, pod)
+    logins = run.pull_logins
+    return lambda image: logins_for(image, logins)
+
+
+async def _read_pull_secrets(run: SyncRun, pod: Pod) -> tuple[KeyedLogin, ...]:
+    """One that is missing or no good is told of, and the pull goes on without it (getPullSecretsForPod,
+    pkg/kubelet/kubelet_pods.go)."""
     names = [secret.name for secret in pod.spec.image_pull_secrets if secret.name]
     secrets = [run.request.objects.secrets[name] for name in names if name in run.request.objects.secrets]
     unusable = [name for name in names if name not in run.request.objects.secrets]
@@ -71,4 +79,4 @@ async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
     if unusable:
         message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
         await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
-    return lambda image: logins_for(image, logins)
+    return tuple(logins)

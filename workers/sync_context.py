@@ -22,6 +22,7 @@ from workers.pod_files import PodFile
 from workers.pod_network import Dialer
 from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
+from workers.pull_secrets import KeyedLogin
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.sandbox_network import SandboxNetwork
@@ -106,6 +107,8 @@ class SyncRun:
         """Of the sandbox in which containers are started, once it is there."""
         self.etc_files: tuple[PodFile, ...] | None = None
         """What all containers of the pod see in /etc; None until they are needed."""
+        self.pull_logins: tuple[KeyedLogin, ...] | None = None
+        """Of the pod's imagePullSecrets; None until an image is looked for."""
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)
