@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api import Pod, PodDNSConfig, PodDNSConfigOption
 from ipc.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
+from workers.event_texts import format_pod
 from workers.go_text import quoted
 
 MAX_NAMESERVERS: Final = 3
@@ -55,10 +56,8 @@ def misses_cluster_dns(pod: Pod, settings: NetworkSettings) -> bool:
 
 def missing_cluster_dns_message(pod: Pod) -> str:
     """Of the MissingClusterDNS event, in the kubelet's words."""
-    meta = pod.metadata
-    which = quoted(f"{meta.name}_{meta.namespace}({meta.uid})")
     return (
-        f"pod: {which}. kubelet does not have ClusterDNS IP configured and cannot create Pod using "
+        f"pod: {quoted(format_pod(pod))}. kubelet does not have ClusterDNS IP configured and cannot create Pod using "
         '"ClusterFirst" policy. Falling back to "Default" policy.'
     )
 
@@ -69,8 +68,7 @@ def is_podmans(pod: Pod, settings: NetworkSettings) -> bool:
     Podman puts that network's own forwarder in front of the host's servers (slirp4netns has 10.0.2.3, pasta
     169.254.1.1, a bridge its gateway), without which a host whose servers are on its loopback has none here.
     """
-    policy_is_hosts = _is_hosts(pod, settings) and settings.resolv_conf == HOSTS_RESOLV_CONF
-    return policy_is_hosts and pod.spec.dns_config is None
+    return needs_podmans(pod, settings) and pod.spec.dns_config is None
 
 
 def needs_podmans(pod: Pod, settings: NetworkSettings) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -32,6 +32,8 @@ from workers.env_files import EnvFileError, read_variable
 from workers.expansion import expand
 from workers.go_text import quoted
 from workers.volumes.mounted import MountedVolume
+
+V = TypeVar("V", str, bytes)
 
 log = logging.getLogger(__name__)
 
@@ -110,23 +112,24 @@ def _all_keys(source: EnvFromSource, sources: EnvironmentSources) -> dict[str, s
 
 
 def _config_map_key(selector: ConfigMapKeySelector, asking: _Asking) -> str | None:
-    optional = bool(selector.optional)
-    data = _config_map(selector.name, asking.sources, optional=optional)
-    if data is None or (optional and selector.key not in data):
-        return None
-    if selector.key not in data:
-        raise ConfigError(f"couldn't find key {selector.key} in ConfigMap {_full_name(selector.name, asking.sources)}")
-    return data[selector.key]
+    data = _config_map(selector.name, asking.sources, optional=bool(selector.optional))
+    return _value_at("ConfigMap", data, selector, asking)
 
 
 def _secret_key(selector: SecretKeySelector, asking: _Asking) -> str | None:
-    optional = bool(selector.optional)
-    data = _secret(selector.name, asking.sources, optional=optional)
-    if data is None or (optional and selector.key not in data):
-        return None
-    if selector.key not in data:
-        raise ConfigError(f"couldn't find key {selector.key} in Secret {_full_name(selector.name, asking.sources)}")
-    return _text(data[selector.key], selector.key, selector.name, asking.sources)
+    data = _secret(selector.name, asking.sources, optional=bool(selector.optional))
+    value = _value_at("Secret", data, selector, asking)
+    return _text(value, selector.key, selector.name, asking.sources) if value is not None else None
+
+
+def _value_at(
+    kind: str, data: Mapping[str, V] | None, selector: ConfigMapKeySelector | SecretKeySelector, asking: _Asking
+) -> V | None:
+    """None for an optional one that is not there; ``data`` is None when all of it is not."""
+    value = data.get(selector.key) if data is not None else None
+    if value is None and not selector.optional:
+        raise ConfigError(f"couldn't find key {selector.key} in {kind} {_full_name(selector.name, asking.sources)}")
+    return value
 
 
 def _config_map(name: str, sources: EnvironmentSources, *, optional: bool) -> Mapping[str, str] | None:

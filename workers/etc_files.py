@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from ipc.api import Pod
 from workers import dns, pod_files
 from workers.hostnames import HostnameError
@@ -30,10 +32,8 @@ async def made_sandbox(run: SyncRun, pod: Pod, infra: str) -> None:
 
     Raises RuntimeCallError, SyncEnded, OSError.
     """
-    of_sandbox: tuple[str, ...] = ()
-    if not pod.spec.host_network:
-        of_sandbox = (await run.read(run.runtime.inspect_container, infra)).ips
-    run.network = made_network(pod, infra, of_sandbox, run.context.host_ip)
+    found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
+    run.network = made_network(pod, infra, found, run.context.host_ip)
     if dns.misses_cluster_dns(pod, run.context.network):
         await run.event(WARNING, MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(pod))
     if not dns.is_podmans(pod, run.context.network):
@@ -81,7 +81,14 @@ def _hosts_text(run: SyncRun, pod: Pod) -> str:
 
 async def _formed(run: SyncRun, pod: Pod) -> dns.FormedResolver:
     settings = run.context.network
-    path = settings.resolv_conf
-    if dns.needs_podmans(pod, settings):
-        path = (await run.read(run.runtime.inspect_container, run.network.infra)).resolv_conf
+    path = await _podmans_resolv_conf(run) if dns.needs_podmans(pod, settings) else settings.resolv_conf
     return dns.pod_dns(pod, settings, pod_files.resolver_of(path))
+
+
+async def _podmans_resolv_conf(run: SyncRun) -> str:
+    """Raises RuntimeCallError, SyncEnded."""
+    path = run.network.resolv_conf
+    if path is None:
+        path = (await run.read(run.runtime.inspect_container, run.network.infra)).resolv_conf
+        run.network = msgspec.structs.replace(run.network, resolv_conf=path)
+    return path

@@ -18,23 +18,19 @@ from workers.container_user import (
     verify_run_as_non_root,
 )
 from workers.image_reference import parse_image_reference
-from workers.runtime import RuntimeCallError
 from workers.security_context import verify_rights
 from workers.sync_context import SyncRun
 
 
 async def find_user(run: SyncRun, pod: Pod, container: Container) -> str:
     """Field ``user`` of a SpecGenerator, as `container_user` says. Podman is asked only for what the pod's settings are
-    about. Raises ConfigError, SyncEnded."""
+    about. Raises ConfigError, RuntimeCallError, SyncEnded."""
     verify_rights(pod, container)
-    try:
-        image = await _image_user(run, container) if needs_image_user(pod, container) else ImageUser(uid=0)
-        verify_run_as_non_root(pod, container, image)
-        # A pod with ids of its own has all that it names, or no sandbox.
-        if names_ids(pod, container) and not has_own_ids(pod.spec):
-            verify_ids(pod, container, await run.read(run.runtime.id_ranges))
-    except RuntimeCallError as error:
-        raise ConfigError(error.message) from error
+    image = await _image_user(run, container) if needs_image_user(pod, container) else ImageUser(uid=0)
+    verify_run_as_non_root(pod, container, image)
+    # A pod with ids of its own has all that it names, or no sandbox.
+    if names_ids(pod, container) and not has_own_ids(pod.spec):
+        verify_ids(pod, container, await run.read(run.runtime.id_ranges))
     return container_user(pod, container, image)
 
 

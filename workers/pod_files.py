@@ -44,8 +44,13 @@ class PodFile(msgspec.Struct, frozen=True):
 
     def bind(self) -> Mapping[str, Any]:
         """For ``mounts``. ``z`` is for hosts with SELinux: the pod's containers share the file."""
-        options = ["rbind", "rprivate", "rw", "z"]
-        return {"type": "bind", "source": str(self.path), "destination": self.destination, "options": options}
+        return file_mount(self.path, self.destination, "z")
+
+
+def file_mount(source: Path, destination: str, label: str) -> Mapping[str, Any]:
+    """A file of the host that a container may write to, as an OCI mount; ``label`` says who else may, with SELinux."""
+    options = ["rbind", "rprivate", "rw", label]
+    return {"type": "bind", "source": str(source), "destination": destination, "options": options}
 
 
 def hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:

@@ -105,7 +105,8 @@ class PodmanRuntime:
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._dropped = 0
-        self._id_ranges: IdRanges | None = None
+        self._id_ranges: asyncio.Task[IdRanges] | None = None
+        """Under way or answered; all who ask meanwhile wait for one answer, and none takes it from the others."""
 
     # --- looking ---
 
@@ -152,8 +153,14 @@ class PodmanRuntime:
 
     async def id_ranges(self) -> IdRanges:
         if self._id_ranges is None:
-            self._id_ranges = await self._inspect("info", "info", libpod.decode_id_ranges)
-        return self._id_ranges
+            self._id_ranges = asyncio.create_task(self._inspect("info", "info", libpod.decode_id_ranges), name="info")
+            self._id_ranges.add_done_callback(self._keep_id_ranges)
+        return await asyncio.shield(self._id_ranges)
+
+    def _keep_id_ranges(self, asked: asyncio.Task[IdRanges]) -> None:
+        """What has failed is asked again."""
+        if asked.cancelled() or asked.exception() is not None:
+            self._id_ranges = None
 
     # --- acting ---
 

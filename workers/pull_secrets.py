@@ -7,9 +7,8 @@ the file is a registry with an optional path, its host may hold wildcards, and t
 from __future__ import annotations
 
 import base64
-import binascii
 import fnmatch
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -43,40 +42,48 @@ class _ConfigJson(msgspec.Struct, frozen=True):
     auths: dict[str, _Entry] = {}
 
 
-def logins_for(image: ImageReference, secrets: Iterable[Secret]) -> tuple[RegistryLogin, ...]:
-    """In the order in which they are to be tried. Raises PullSecretError."""
-    entries = [(_key(registry), login) for secret in secrets for registry, login in _logins(secret)]
-    matching = [(key, login) for key, login in entries if _matches(key, image)]
+class KeyedLogin(msgspec.Struct, frozen=True):
+    """A login, and what for."""
+
+    key: str
+    """A registry's host, with its port and a path if it has them; the host may hold wildcards. Empty for none."""
+    login: RegistryLogin
+
+
+def logins_for(image: ImageReference, logins: Iterable[KeyedLogin]) -> tuple[RegistryLogin, ...]:
+    """In the order in which they are to be tried."""
+    known = list(logins)
+    matching = [keyed for keyed in known if _matches(keyed.key, image)]
     if not matching and image.domain == _HUB:
-        matching = [(key, login) for key, login in entries if key.partition("/")[0] == _HUB_KEY]
-    matching.sort(key=lambda found: found[0], reverse=True)
-    return tuple(dict.fromkeys(login for _, login in matching))[:MAX_LOGINS]
+        matching = [keyed for keyed in known if keyed.key.partition("/")[0] == _HUB_KEY]
+    matching.sort(key=lambda keyed: keyed.key, reverse=True)
+    return tuple(dict.fromkeys(keyed.login for keyed in matching))[:MAX_LOGINS]
 
 
-def check_pull_secret(secret: Secret) -> None:
-    """Raises PullSecretError."""
-    for _ in _logins(secret):
-        pass
+def read_pull_secret(secret: Secret) -> tuple[KeyedLogin, ...]:
+    """Its logins. A Secret of another type has none; one for what is no registry is left out, as upstream.
 
-
-def _logins(secret: Secret) -> Iterator[tuple[str, RegistryLogin]]:
-    """Raises PullSecretError. A Secret of another type has none."""
+    Raises PullSecretError.
+    """
     where = f"{secret.metadata.namespace}/{secret.metadata.name}"
     try:
-        if (data := secret.data.get(".dockerconfigjson")) is not None and secret.type == DOCKER_CONFIG_JSON:
-            entries = msgspec.json.decode(data, type=_ConfigJson).auths
-        elif (data := secret.data.get(".dockercfg")) is not None and secret.type == DOCKER_CFG:
-            entries = msgspec.json.decode(data, type=dict[str, _Entry])
-        else:
-            return
-        for registry, entry in entries.items():
-            yield registry, _login(entry)
-    except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError, ValueError):
+        logins = [KeyedLogin(_key(registry), _login(entry)) for registry, entry in _entries(secret).items()]
+    except (msgspec.DecodeError, ValueError):
         raise PullSecretError(f"secret {where} holds no registry logins as its type {secret.type} promises") from None
+    return tuple(keyed for keyed in logins if keyed.key)
+
+
+def _entries(secret: Secret) -> Mapping[str, _Entry]:
+    """Raises msgspec.DecodeError."""
+    if secret.type == DOCKER_CONFIG_JSON and (data := secret.data.get(".dockerconfigjson")) is not None:
+        return msgspec.json.decode(data, type=_ConfigJson).auths
+    if secret.type == DOCKER_CFG and (data := secret.data.get(".dockercfg")) is not None:
+        return msgspec.json.decode(data, type=dict[str, _Entry])
+    return {}
 
 
 def _login(entry: _Entry) -> RegistryLogin:
-    """``auth`` counts before the two others (dockerConfigEntryWithAuth)."""
+    """``auth`` counts before the two others (dockerConfigEntryWithAuth). Raises ValueError."""
     if not entry.auth:
         return RegistryLogin(username=entry.username, password=entry.password, identity_token=entry.identitytoken)
     username, colon, password = base64.b64decode(entry.auth).decode().partition(":")
@@ -86,8 +93,11 @@ def _login(entry: _Entry) -> RegistryLogin:
 
 
 def _key(registry: str) -> str:
-    """Host with port, and path if it has one (BasicDockerKeyring.Add)."""
-    url = _split(registry)
+    """Host with port, and path if it has one (BasicDockerKeyring.Add); empty for what is no address."""
+    try:
+        url = _split(registry)
+    except ValueError:
+        return ""
     path = next((url.path[3:] for version in _API_VERSIONS if url.path.startswith(version)), url.path)
     return url.netloc + (path.rstrip("/") if path != "/" else "")
 

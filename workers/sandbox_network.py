@@ -7,6 +7,7 @@ import msgspec
 from ipc.api import Pod
 from ipc.pod_ips import sort_pod_ips
 from ipc.runtime import RuntimePodStatus
+from workers.runtime import InspectedContainer
 
 
 class SandboxNetwork(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +17,9 @@ class SandboxNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """Id or name of its infra container."""
     ips: tuple[str, ...] = ()
     """The pod's, as its status tells them."""
+    resolv_conf: str | None = None
+    """Path of the resolv.conf that Podman has written for it, empty when it has written none; None as long as Podman
+    has not been asked."""
 
 
 def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ip: str) -> SandboxNetwork:
@@ -26,9 +30,11 @@ def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ip: s
     return SandboxNetwork()
 
 
-def made_network(pod: Pod, infra: str, of_sandbox: tuple[str, ...], host_ip: str) -> SandboxNetwork:
-    """Of a sandbox that was just made."""
-    return SandboxNetwork(infra=infra, ips=_pod_ips(pod, of_sandbox, host_ip))
+def made_network(pod: Pod, infra: str, found: InspectedContainer | None, host_ip: str) -> SandboxNetwork:
+    """Of a sandbox that was just made; ``found`` is its infra container, None when nobody had to look."""
+    if found is None:
+        return SandboxNetwork(infra=infra, ips=_pod_ips(pod, (), host_ip))
+    return SandboxNetwork(infra=infra, ips=_pod_ips(pod, found.ips, host_ip), resolv_conf=found.resolv_conf)
 
 
 def _pod_ips(pod: Pod, of_sandbox: tuple[str, ...], host_ip: str) -> tuple[str, ...]:

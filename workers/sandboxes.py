@@ -54,22 +54,13 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
-        found = await _find(run, name)
+        found = await run.find(run.runtime.inspect_pod, name)
         if found is not None and not _is_the_same(found, pod, run.context.instance):
             raise
     if found is not None and found.infra_id:
         return found.id
     await remove_half_made(run, name, found.id if found is not None else "")
     return await run.act(run.runtime.create_pod, spec)
-
-
-async def _find(run: SyncRun, name: str) -> InspectedPod | None:
-    try:
-        return await run.read(run.runtime.inspect_pod, name)
-    except RuntimeCallError as error:
-        if error.kind is not ErrorKind.NOT_FOUND:
-            raise
-        return None
 
 
 def _is_the_same(found: InspectedPod, pod: Pod, instance: str) -> bool:

@@ -22,7 +22,7 @@ from workers.container_resources import container_resources
 from workers.expansion import expand_all
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
-from workers.pod_files import PodFile, mounted_files
+from workers.pod_files import PodFile, file_mount, mounted_files
 from workers.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.seccomp import SeccompSettings
 from workers.security_context import container_security, sandbox_security
@@ -151,15 +151,7 @@ def _binds(container: Container, place: ContainerPlace) -> list[Mapping[str, Any
     binds = [*place.mounts.binds, *mounted_files(container, place.files)]
     if place.termination_log is None:
         return binds
-    return [
-        *binds,
-        {
-            "type": "bind",
-            "source": str(place.termination_log),
-            "destination": container.termination_message_path,
-            "options": ["rbind", "rprivate", "rw", "Z"],
-        },
-    ]
+    return [*binds, file_mount(place.termination_log, container.termination_message_path, "Z")]
 
 
 def _stop_signal(container: Container) -> dict[str, int]:

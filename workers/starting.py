@@ -1,4 +1,4 @@
-"""Making and starting one container of any kind: image, restart count, target, create, start, postStart hook.
+"""Making and starting one container of any kind: image, restart count, create, start, postStart hook.
 
 Mirrors startContainer (pkg/kubelet/kuberuntime/kuberuntime_container.go). A failure becomes the container's result
 and its event, and stops no other container.
@@ -6,50 +6,39 @@ and its event, and stops no other container.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from ipc.api import Container, EphemeralContainer, Pod
-from ipc.api.container import PullPolicy
+from ipc.api import Container, Pod
 from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
+from workers.container_images import ensure_image, ensure_images
+from workers.container_place import make_place
 from workers.decision import ContainerStart
-from workers.environment import make_environment
-from workers.environment_sources import environment_sources
-from workers.etc_files import EtcFileError, make_etc_files
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
-from workers.hostnames import HostnameError, kernel_hostname
-from workers.identity import find_user
-from workers.image_reference import parse_image_reference
-from workers.images import FindLogins, ImageError
-from workers.pull_secrets import PullSecretError, check_pull_secret, logins_for
+from workers.images import ImageError
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
-from workers.termination_message import make_termination_log, termination_log
-from workers.volumes.prepare import prepare_mounts
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
 CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
-MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 RUN_CONTAINER_ERROR: Final = "RunContainerError"
 
 
 class _Failed(Exception):
     """This container does not start now."""
 
-    def __init__(self, reason: str, message: str, retry_at: float = 0.0) -> None:
+    def __init__(self, reason: str, message: str) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
-        self.retry_at = retry_at
 
 
 async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: ContainerStart) -> bool:
@@ -62,75 +51,20 @@ async def start_container(run: SyncRun, pod: Pod, sandbox_id: str, start: Contai
     container = found.container
     try:
         if not start.created_id:
-            await _ensure_image(run, pod, container, held=_image_of_predecessor(run, container))
-            await _ensure_image_volumes(run, pod, container)
+            await ensure_images(run, pod, container)
             start = msgspec.structs.replace(start, attempt=await _attempt(run, container, start))
             start = await _create(run, pod, container, start, sandbox_id)
         id = await _start(run, pod, container, start, sandbox_id)
         await _post_start(run, pod, container, id)
+    except ImageError as error:
+        run.failed(SyncAction.START_CONTAINER, container.name, error.reason, error.message, error.retry_at)
+        return False
     except _Failed as failed:
-        run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message, failed.retry_at)
+        run.failed(SyncAction.START_CONTAINER, container.name, failed.reason, failed.message)
         return False
     run.succeeded(SyncAction.START_CONTAINER, container.name)
     run.did(f"started {container.name} ({start.attempt})")
     return True
-
-
-def _image_of_predecessor(run: SyncRun, container: Container) -> str:
-    """Empty when there is no predecessor."""
-    newest = run.view.newest(container.name)
-    return newest.image if newest is not None else ""
-
-
-async def _ensure_image_volumes(run: SyncRun, pod: Pod, container: Container) -> None:
-    """Of those that the container sees (getImageVolumes). Raises _Failed, SyncEnded."""
-    seen = {mount.name for mount in container.volume_mounts}
-    for image in (volume.image for volume in pod.spec.volumes if volume.name in seen):
-        if image is not None:
-            await _ensure(run, pod, container, image.reference, image.pull_policy or "IfNotPresent")
-
-
-async def _ensure_image(run: SyncRun, pod: Pod, container: Container, held: str = "") -> None:
-    """The container's own. ``held``: the image of a container that is there. Raises _Failed, SyncEnded."""
-    await _ensure(run, pod, container, container.image, container.image_pull_policy or "IfNotPresent", held)
-
-
-async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, policy: PullPolicy, held: str = "") -> None:
-    """Raises _Failed, SyncEnded."""
-
-    async def tell(type: str, reason: str, message: str) -> None:
-        await run.event(type, reason, message, container.name)
-
-    run.step(f"image of {container.name}")
-    if await run.context.images.reuse_image(image, policy, held, tell):
-        return
-    ensure = run.context.images.ensure_image
-    find_logins = await _login_finder(run, pod)
-    try:
-        await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
-    except ImageError as error:
-        await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
-        raise _Failed(error.reason, error.message, error.retry_at) from error
-
-
-async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
-    """Of the pod's imagePullSecrets (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go). One that is missing or no good
-    is told of, and the pull goes on without it."""
-    names = [secret.name for secret in pod.spec.image_pull_secrets if secret.name]
-    secrets = [run.request.objects.secrets[name] for name in names if name in run.request.objects.secrets]
-    unusable = [name for name in names if name not in run.request.objects.secrets]
-    usable = []
-    for secret in secrets:
-        try:
-            check_pull_secret(secret)
-        except PullSecretError:
-            unusable.append(secret.metadata.name)
-        else:
-            usable.append(secret)
-    if unusable:
-        message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
-        await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
-    return lambda image: logins_for(image, usable)
 
 
 async def _attempt(run: SyncRun, container: Container, start: ContainerStart) -> int:
@@ -150,102 +84,34 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
 async def _create(
     run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
 ) -> ContainerStart:
-    """A container that only has to be started. Raises _Failed, SyncEnded."""
+    """A container that only has to be started. Raises _Failed, ImageError, SyncEnded."""
     run.step(f"creating {container.name}")
-    place = await _place(run, pod, container, start, sandbox_id)
+    try:
+        place = await make_place(run, pod, container, start, sandbox_id)
+    except ConfigError as error:
+        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
         id = await _create_or_adopt(run, pod, container, place)
     except RuntimeCallError as error:
-        message = without_secrets(error.message, run.request.objects)
-        raise await _failed(run, container, CREATE_CONTAINER_ERROR, message) from error
+        raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
 
 
-async def _place(
-    run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
-) -> ContainerPlace:
-    """What the container gets beside its definition, its files made ready. Raises _Failed, SyncEnded."""
-    target_pid = await _target_pid(run, container)
-    try:
-        environment = make_environment(container, environment_sources(run, pod))
-        mounts = await prepare_mounts(run, pod, container, environment)
-        user = await find_user(run, pod, container)
-    except (ConfigError, RuntimeCallError) as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
-    try:
-        termination_log = _termination_log(run, container, start.attempt)
-    except OSError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"termination log: {error}") from error
-    try:
-        files = await make_etc_files(run, pod)
-        hostname = "" if pod.spec.host_network else kernel_hostname(pod, run.context.network.cluster_domain)
-    except (EtcFileError, HostnameError) as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, str(error)) from error
-    return ContainerPlace(
-        instance=run.context.instance,
-        sandbox_id=sandbox_id,
-        image=str(parse_image_reference(container.image)),
-        attempt=start.attempt,
-        backoff_s=start.backoff_s,
-        log_file=pod_logs.log_file(run.logs, container.name, start.attempt),
-        hostname=hostname,
-        environment=environment,
-        mounts=mounts,
-        files=files,
-        node=run.context.node,
-        user=user,
-        seccomp=run.context.seccomp,
-        termination_log=termination_log,
-        target_pid=target_pid,
-    )
-
-
-def _termination_log(run: SyncRun, container: Container, attempt: int) -> Path | None:
-    """The container's file, made anew; None when it has none. Raises OSError."""
-    if not (container.termination_message_path and run.context.pods_dir):
-        return None
-    file = termination_log(run.context.pods_dir, run.pod.uid, container.name, attempt)
-    make_termination_log(file, attempt)
-    return file
-
-
-async def _target_pid(run: SyncRun, container: Container) -> int:
-    """The process whose PID namespace an ephemeral container shares (getTargetID); 0 for all others.
-
-    Looked up now and not in the view: this sync may have stopped it. Raises _Failed, SyncEnded.
-    """
-    name = container.target_container_name if isinstance(container, EphemeralContainer) else ""
-    if not name:
-        return 0
-    target = run.view.newest(name)
-    try:
-        found = await _find(run, target.id) if target is not None else None
-    except RuntimeCallError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
-    if found is None:
-        message = f"unable to find target container {name}"
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, message)
-    if found.state != "running" or not found.pid:
-        message = f"target container {name} is not running"
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, message)
-    return found.pid
-
-
 async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: ContainerPlace) -> str:
-    """Raises RuntimeCallError."""
+    """Raises RuntimeCallError, ImageError, SyncEnded."""
     spec = container_spec(pod, container, place)
     try:
         return await run.act(run.runtime.create_container, spec)
     except RuntimeCallError as error:
         if error.kind is ErrorKind.IMAGE_UNKNOWN:
             run.context.images.forget(container.image)  # removed since somebody looked
-            await _ensure_image(run, pod, container)
+            await ensure_image(run, pod, container)
             return await run.act(run.runtime.create_container, spec)
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
         # An earlier create, given up as lost, happened after all, or half of it.
-        found = await _find(run, spec["name"])
+        found = await run.find(run.runtime.inspect_container, spec["name"])
         if found is not None and _is_the_same(found, pod, container, place):
             return found.id
         if found is not None:
@@ -253,15 +119,6 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: 
     # A layer that belongs to no container keeps the name.
     await remove_id(run, run.runtime.remove_container, spec["name"])
     return await run.act(run.runtime.create_container, spec)
-
-
-async def _find(run: SyncRun, name: str) -> InspectedContainer | None:
-    try:
-        return await run.read(run.runtime.inspect_container, name)
-    except RuntimeCallError as error:
-        if error.kind is not ErrorKind.NOT_FOUND:
-            raise
-        return None
 
 
 def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, place: ContainerPlace) -> bool:
@@ -275,7 +132,7 @@ def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, plac
 
 
 async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
-    """The id of the container that runs now. Raises _Failed, SyncEnded."""
+    """The id of the container that runs now. Raises _Failed, ImageError, SyncEnded."""
     run.step(f"starting {container.name}")
     id = start.created_id
     try:
@@ -291,7 +148,7 @@ async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerS
 async def _start_anew(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:
     """Podman died while it started the container, and cannot repeat that: no crash, so the same attempt is made again.
 
-    Once: what looks like that a second time has another cause. Raises _Failed, SyncEnded.
+    Once: what looks like that a second time has another cause. Raises _Failed, ImageError, SyncEnded.
     """
     try:
         await remove_id(run, run.runtime.remove_container, start.created_id)
@@ -315,13 +172,14 @@ async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> 
 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
     """To be raised; the attempt counts as one that has ended."""
-    message = without_secrets(error.message, run.request.objects)
     if error.kind is not ErrorKind.NOT_FOUND:
+        message = without_secrets(error.message, run.request.objects)
         start_error.write(pod_logs.log_file(run.logs, container.name, attempt), message)
-    return await _failed(run, container, RUN_CONTAINER_ERROR, message)
+    return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
 
 
 async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:
-    """To be raised, once it has been told."""
-    await run.event(WARNING, "Failed", f"Error: {message}", container.name)
-    return _Failed(reason, message)
+    """To be raised, once it has been told. A command and a path may be made of Secrets, and any message repeat them."""
+    told = without_secrets(message, run.request.objects)
+    await run.event(WARNING, "Failed", f"Error: {told}", container.name)
+    return _Failed(reason, told)

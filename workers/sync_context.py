@@ -22,6 +22,7 @@ from workers.pod_files import PodFile
 from workers.pod_network import Dialer
 from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
+from workers.pull_secrets import KeyedLogin
 from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.sandbox_network import SandboxNetwork
@@ -106,6 +107,8 @@ class SyncRun:
         """Of the sandbox in which containers are started, once it is there."""
         self.etc_files: tuple[PodFile, ...] | None = None
         """What all containers of the pod see in /etc; None until they are needed."""
+        self.pull_logins: tuple[KeyedLogin, ...] | None = None
+        """Of the pod's imagePullSecrets; None until an image is looked for."""
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)
@@ -145,6 +148,15 @@ class SyncRun:
             if error.kind in ENDING_KINDS:
                 raise SyncEnded(error.kind, str(error)) from error
             raise
+
+    async def find(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """`read` something that need not be there: then None. Raises as `act`."""
+        try:
+            return await self.read(verb, *args, **kwargs)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return None
 
     async def unless_cancelled(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """`read` something that takes long; a cancelled sync does not wait for its end. Raises as `act`."""

@@ -35,18 +35,15 @@ def _stream_routes(site: Site) -> list[web.RouteDef]:
     ]
 
 
-def _config_object_routes(reads: Reads, changes: Changes) -> list[web.RouteDef]:
+def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> list[web.RouteDef]:
     """Not under Kubernetes' URLs: an answer has no values, so it is no v1 object."""
+    listed = functools.partial(reads.config_objects, kind=kind)
+    of_namespace = f"/rootlet/v1/namespaces/{{namespace}}/{kind.plural}"
     return [
-        route
-        for kind in ObjectKind
-        for all_of, one in ((f"/rootlet/v1/{kind.plural}", f"/rootlet/v1/namespaces/{{namespace}}/{kind.plural}"),)
-        for route in (
-            _get(all_of, functools.partial(reads.config_objects, kind=kind)),
-            _get(one, functools.partial(reads.config_objects, kind=kind)),
-            _get(f"{one}/{{name}}", functools.partial(reads.config_object, kind=kind)),
-            web.delete(f"{one}/{{name}}", functools.partial(changes.delete_config_object, kind=kind)),
-        )
+        _get(f"/rootlet/v1/{kind.plural}", listed),
+        _get(of_namespace, listed),
+        _get(f"{of_namespace}/{{name}}", functools.partial(reads.config_object, kind=kind)),
+        web.delete(f"{of_namespace}/{{name}}", functools.partial(changes.delete_config_object, kind=kind)),
     ]
 
 
@@ -55,7 +52,7 @@ def route_table(site: Site) -> list[web.RouteDef]:
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     return [
         *_stream_routes(site),
-        *_config_object_routes(reads, changes),
+        *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
         _get("/healthz", reads.healthz),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),

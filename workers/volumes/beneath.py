@@ -23,6 +23,8 @@ NO_MAGICLINKS: Final = 0x02
 NO_SYMLINKS: Final = 0x04
 BENEATH: Final = 0x08
 """Nothing above the directory that the path starts from: no absolute links, no ``..`` out of it."""
+IN_ROOT: Final = 0x10
+"""That directory is the root: of absolute links, and of ``..``."""
 
 MAX_DEPTH: Final = 200
 """Most directories below one another that are walked through at a time: each costs a descriptor."""

@@ -1,8 +1,8 @@
 """image: the content of an OCI image, read-only.
 
 Mirrors getImageVolumes (pkg/kubelet/kuberuntime/kuberuntime_manager.go): the image is pulled by its own policy before a
-container that sees it is made (`workers.starting`), so a missing one is that container's reason to wait, and here there
-is nothing to make ready.
+container that sees it is made (`workers.container_images`), so a missing one is that container's reason to wait, and
+here there is nothing to make ready.
 """
 
 from __future__ import annotations

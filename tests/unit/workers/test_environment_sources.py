@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.api import ConfigMap, Container, Pod, Secret
+from ipc.api import ConfigMap, Container, EmptyDirVolumeSource, Pod, Secret, Volume
 from ipc.config_objects import ConfigObjects
 from tests.fakes.clock import simulate
 from tests.unit.workers import pods
@@ -191,5 +191,21 @@ def test_a_secret_that_the_runtime_repeats_is_told_to_nobody(tmp_path: Path) -> 
         seen = await host.observe(pods.UID)
         assert "/bin/<secret>" in seen.containers[0].error, "what the next look finds"
         assert PASSWORD not in repr((done, host.events, seen))
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_secret_in_a_path_is_told_to_nobody(tmp_path: Path) -> None:
+    secret = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "PASSWORD"}}}
+    mount = {"name": "v", "mountPath": "/v", "subPathExpr": "/$(PASSWORD)"}
+    of = pods.pod(
+        container(secret, volumeMounts=[mount]), volumes=(Volume(name="v", empty_dir=EmptyDirVolumeSource()),)
+    )
+
+    async def scenario(host: WatchedHost) -> None:
+        done = await host.sync(of, objects=OBJECTS)
+        refused = "error SubPath `/<secret>` must not be an absolute path"
+        assert errors(done) == [("CreateContainerConfigError", refused)]
+        assert PASSWORD not in repr((done, host.events))
 
     on_host(tmp_path, scenario)

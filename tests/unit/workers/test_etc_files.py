@@ -83,3 +83,15 @@ def test_a_resolv_conf_that_is_not_there_fails_in_words(tmp_path: Path) -> None:
         assert str(tmp_path / "none") in messages(host, "FailedCreatePodSandBox")[0]
 
     on_host(tmp_path, scenario)
+
+
+def test_podman_is_asked_once_about_the_network_of_a_new_sandbox(tmp_path: Path) -> None:
+    of = pod("one", "two", dns_config=PodDNSConfig(searches=("a.test",)))
+
+    async def scenario(host: FakeHost) -> None:
+        configure(host, NetworkSettings())
+        await host.sync(of)
+        assert (host.pods_dir / UID / "resolv.conf").read_text() == "search a.test\n"
+        assert list(host.runtime.calls).count("inspect_container") == 1
+
+    on_host(tmp_path, scenario)

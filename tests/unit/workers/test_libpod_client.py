@@ -158,3 +158,26 @@ async def test_names_are_quoted_and_filters_are_json(path: Path) -> None:
     assert pods.startswith(
         "GET /v4.0.0/libpod/pods/json?filters=%7B%22label%22%3A%5B%22rootlet.dev%2Finstance%3Done%22"
     )
+
+
+async def test_who_asks_for_the_ids_at_the_same_time_asks_once_and_again_after_a_failure(path: Path) -> None:
+    body = b'{"host":{"idMappings":{}}}'
+    answers = {
+        1: b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\n{}",
+        2: b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body),
+    }
+
+    def answer(connection: socket.socket, number: int) -> bool:
+        connection.sendall(answers[number])
+        return True
+
+    with service(path, answer) as requests:
+        async with client(path) as runtime:
+            failed = await asyncio.gather(*(runtime.id_ranges() for _ in range(3)), return_exceptions=True)
+            assert {getattr(one, "kind", None) for one in failed} == {ErrorKind.INTERNAL}
+            gives_up, *others = [asyncio.create_task(runtime.id_ranges()) for _ in range(3)]
+            await asyncio.sleep(0)
+            gives_up.cancel()
+            found = await asyncio.gather(*others, runtime.id_ranges())
+            assert [found[0]] * 3 == found
+    assert requests == ["GET /v4.0.0/libpod/info"] * 2

@@ -10,7 +10,7 @@ import pytest
 from ipc.api import ObjectMeta, Secret
 from ipc.registry_login import RegistryLogin
 from workers.image_reference import parse_image_reference
-from workers.pull_secrets import DOCKER_CFG, DOCKER_CONFIG_JSON, PullSecretError, check_pull_secret, logins_for
+from workers.pull_secrets import DOCKER_CFG, DOCKER_CONFIG_JSON, PullSecretError, logins_for, read_pull_secret
 
 PASSWORD = "no one may read this"
 
@@ -44,20 +44,27 @@ def secret(*registries: str, type: str = DOCKER_CONFIG_JSON) -> Secret:
 def test_a_key_names_a_registry_and_what_lies_below_it(
     image: str, registries: tuple[str, ...], found: list[str]
 ) -> None:
-    logins = logins_for(parse_image_reference(image), [secret(*registries)])
+    logins = logins_for(parse_image_reference(image), read_pull_secret(secret(*registries)))
     assert [login.username for login in logins] == found
     assert {login.password for login in logins} <= {PASSWORD}
 
 
 def test_logins_of_several_secrets_are_tried_once_each() -> None:
     image = parse_image_reference("quay.io/a/b")
-    both = [secret("quay.io"), secret("quay.io", type=DOCKER_CFG), secret("quay.io/a")]
-    assert [login.username for login in logins_for(image, both)] == ["quay.io/a", "quay.io"]
+    three = [secret("quay.io"), secret("quay.io", type=DOCKER_CFG), secret("quay.io/a")]
+    logins = [login for one in three for login in read_pull_secret(one)]
+    assert [login.username for login in logins_for(image, logins)] == ["quay.io/a", "quay.io"]
 
 
 def test_a_secret_of_another_type_has_no_logins() -> None:
     other = Secret(type="Opaque", data=secret("quay.io").data)
-    assert logins_for(parse_image_reference("quay.io/a/b"), [other]) == ()
+    assert read_pull_secret(other) == ()
+
+
+@pytest.mark.parametrize("registry", ["[quay.io", "https://", "/v2/"])
+def test_what_is_no_registry_keeps_nobody_from_the_others(registry: str) -> None:
+    found = logins_for(parse_image_reference("quay.io/a/b"), read_pull_secret(secret(registry, "quay.io")))
+    assert [login.username for login in found] == ["quay.io"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,7 @@ def test_what_holds_no_logins_is_told_without_a_word_of_it(body: bytes) -> None:
         data={".dockerconfigjson": body},
     )
     with pytest.raises(PullSecretError) as raised:
-        check_pull_secret(broken)
+        read_pull_secret(broken)
     assert (
         str(raised.value) == f"secret default/pull holds no registry logins as its type {DOCKER_CONFIG_JSON} promises"
     )
