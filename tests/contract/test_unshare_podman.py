@@ -137,7 +137,7 @@ def test_another_type_is_refused(place: Path) -> None:
     (place / "file").write_text("x")
     bind: Step = ("bind", {"root": str(place / "file"), "target": "/", "kinds": [0o40000]})
     with pytest.raises(UnshareError, match="has become a file of another type") as caught:
-        DEFAULT.run([("usage", {"path": str(place)}), bind])
+        DEFAULT.run([("remove", {"path": str(place / "missing")}), bind])
     assert caught.value.done == 1
 
 

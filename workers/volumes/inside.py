@@ -40,8 +40,6 @@ SYS_MOUNT_SETATTR: Final = 442
 """On every architecture."""
 MAX_STACKED_MOUNTS: Final = 64
 """Most mounts upon one another that are taken off one mount point."""
-BLOCK_BYTES: Final = 512
-"""Of st_blocks."""
 READ_WRITE: Final = 0o660
 READ_ONLY: Final = 0o440
 DIRECTORY: Final = stat.S_ISGID | 0o110
@@ -237,7 +235,7 @@ def _chown(file: int, gid: int) -> None:
         _checked(_LIBC.fchownat(file, b"", -1, gid, AT_EMPTY_PATH), str(file))
 
 
-# --- removal and size --------------------------------------------------------------------------------------------
+# --- removal -----------------------------------------------------------------------------------------------------
 
 
 def remove(path: str) -> None:
@@ -262,36 +260,10 @@ def _unescaped(word: str) -> str:
     return word
 
 
-def usage(path: str) -> int:
-    """Bytes on the disk of all files below a path, each once (pkg/volume/metrics_du.go)."""
-    with beneath.opened(None, path, os.O_RDONLY | os.O_DIRECTORY, beneath.NO_SYMLINKS) as root:
-        return os.fstat(root).st_blocks * BLOCK_BYTES + _usage_below(root, set(), 0)
-
-
-def _usage_below(directory: int, seen: set[int], depth: int) -> int:
-    _refuse_depth(depth)
-    total = 0
-    for name in os.listdir(directory):
-        try:
-            found = os.lstat(name, dir_fd=directory)
-            if found.st_ino in seen:
-                continue
-            if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
-                seen.add(found.st_ino)
-            total += found.st_blocks * BLOCK_BYTES
-            if stat.S_ISDIR(found.st_mode):
-                resolve = beneath.BENEATH | beneath.NO_XDEV
-                with beneath.opened(directory, name, beneath.READ_DIRECTORY, resolve) as below:
-                    total += _usage_below(below, seen, depth + 1)
-        except OSError:
-            continue  # gone meanwhile, or another mount
-    return total
-
-
 # --- the program -------------------------------------------------------------------------------------------------
 
 STEPS: Final[Mapping[str, Callable[..., Any]]] = {
-    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, remove, usage)
+    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, remove)
 }
 
 

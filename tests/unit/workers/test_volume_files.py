@@ -85,7 +85,7 @@ def test_nobody_is_asked_when_plain_removal_will_do(tmp_path: Path) -> None:
 
 def test_a_program_that_is_missing_is_told() -> None:
     with pytest.raises(UnshareError, match="cannot run /nonexistent/podman: No such file or directory"):
-        NOBODY.run([("usage", {"path": "/"})])
+        NOBODY.run([("remove", {"path": "/nonexistent/tree"})])
 
 
 def test_words_of_a_program_that_fails_are_told(tmp_path: Path) -> None:
