@@ -1,4 +1,4 @@
-"""Files that somebody else may be changing at this moment: opened and removed without being led anywhere else.
+"""Files that somebody else may be changing at this moment: opened without being led anywhere else.
 
 A container may put a symbolic link, or another mount, in any place below a volume that it can write to, and swap it
 between two looks. So a path is given to the kernel in one piece with what it may pass through (openat2), and from then
@@ -10,9 +10,7 @@ Needs nothing but the standard library: `workers.volumes.inside` runs it in an i
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -58,73 +56,5 @@ def opened(directory: int | None, path: str, flags: int, resolve: int) -> Iterat
     fd = open_beneath(directory, path, flags, resolve)
     try:
         yield fd
-    finally:
-        os.close(fd)
-
-
-def remove_tree(path: str) -> None:
-    """Remove a file or directory with all below it, entering no symbolic link and no other mount.
-
-    What is gone already is no error. All that can go goes; then the first OSError is raised.
-    """
-    parent, name = os.path.split(os.path.abspath(path))
-    try:
-        with opened(None, parent, os.O_PATH | os.O_DIRECTORY, NO_MAGICLINKS) as directory:
-            failures = list(_all_removed(directory, name))
-    except FileNotFoundError:
-        return
-    if failures:
-        raise failures[0]
-
-
-class _Hoist:
-    """Where directories go that lie too deep to be reached with one descriptor for each level above them: beside the
-    tree's own root, to be removed from there."""
-
-    def __init__(self, directory: int, name: str) -> None:
-        self.directory = directory
-        self.hoisted: list[str] = []
-        self._name = name
-
-    def take(self, directory: int, name: str) -> None:
-        place = f"{self._name}.{os.getpid()}.{len(self.hoisted)}"
-        os.rename(name, place, src_dir_fd=directory, dst_dir_fd=self.directory)
-        self.hoisted.append(place)
-
-
-def _all_removed(directory: int, name: str) -> Iterator[OSError]:
-    hoist = _Hoist(directory, name)
-    yield from _removed(directory, name, hoist, 0)
-    for place in hoist.hoisted:  # grows meanwhile
-        yield from _removed(directory, place, hoist, 0)
-
-
-def _removed(directory: int, name: str, hoist: _Hoist, depth: int) -> Iterator[OSError]:
-    """What has failed."""
-    try:
-        if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
-            os.unlink(name, dir_fd=directory)
-            return
-        if depth > MAX_DEPTH:
-            hoist.take(directory, name)
-            return
-        yield from _emptied(directory, name, hoist, depth)
-        os.rmdir(name, dir_fd=directory)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        yield error
-
-
-def _emptied(directory: int, name: str, hoist: _Hoist, depth: int) -> Iterator[OSError]:
-    try:
-        fd = open_beneath(directory, name, READ_DIRECTORY, NO_XDEV | NO_SYMLINKS | BENEATH)
-    except OSError as error:
-        if error.errno == errno.EXDEV:  # a mount: nothing of what is in it is ours
-            return
-        raise
-    try:
-        for entry in os.listdir(fd):
-            yield from _removed(fd, entry, hoist, depth + 1)
     finally:
         os.close(fd)

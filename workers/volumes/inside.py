@@ -5,8 +5,8 @@ users of a container have made, and mount. A mount made there is what containers
 outside sees it; it goes when its mount point is removed, also from outside, and with the namespace.
 
 Reads ``[[step, {argument: value}], ...]`` as JSON from standard input, carries the steps out in order up to the first
-that fails, and writes ``{"done": [result, ...], "error": text}``. Of Rootlet it needs only `beneath`, which lies beside
-it: the interpreter is started without site packages, because it is in the way of a container's start.
+that fails, and writes ``{"done": [result, ...], "error": text}``. The interpreter is started without site packages,
+because it is in the way of a container's start: so all that this needs of Rootlet needs only the standard library.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING or __name__ != "__main__":
-    from workers.volumes import beneath
-else:
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import beneath
+if __name__ == "__main__":
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from workers.tree_removal import remove_tree
+from workers.volumes import beneath
 
 MS_NOSUID: Final = 0x2
 MS_NODEV: Final = 0x4
@@ -242,7 +242,14 @@ def remove(path: str) -> None:
     """A tree with files of any id that is mapped. What is mounted in it is let go first, never entered."""
     for mount_point in sorted(_mounts_at_or_below(path), key=len, reverse=True):
         _unmount(mount_point)
-    beneath.remove_tree(path)
+    parent, name = os.path.split(path)
+    try:
+        with beneath.opened(None, parent, os.O_PATH | os.O_DIRECTORY, beneath.NO_SYMLINKS) as directory:
+            stuck = remove_tree(directory, name)
+    except FileNotFoundError:
+        return
+    if stuck:
+        raise Refused(f"cannot remove {'; '.join(map(str, stuck))}")
 
 
 def _mounts_at_or_below(path: str) -> Iterator[str]:
