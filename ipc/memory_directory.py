@@ -9,9 +9,9 @@ import os
 from pathlib import Path
 from typing import Final
 
-MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
+from ipc.mounts import MEMORY_FILE_SYSTEMS, file_system_type
+
 PRIVATE_MODE: Final = 0o700
-_MOUNTS: Final = Path("/proc/self/mountinfo")
 
 
 class NotMemory(Exception):
@@ -24,21 +24,14 @@ def make_memory_directory(directory: Path) -> None:
     Raises NotMemory, and OSError when it cannot be made or looked at.
     """
     directory.mkdir(mode=PRIVATE_MODE, parents=True, exist_ok=True)
-    found = directory.stat()
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found, kind = os.fstat(fd), file_system_type(fd)
+    finally:
+        os.close(fd)
     if found.st_uid != os.getuid():
         raise NotMemory(f"{directory} belongs to another user")
-    kind = file_system_type(_MOUNTS.read_text(errors="surrogateescape"), found.st_dev)
     if kind not in MEMORY_FILE_SYSTEMS:
         raise NotMemory(f"{directory} is not in memory, but on {kind or 'an unknown file system'}")
     if found.st_mode & 0o077:
         directory.chmod(PRIVATE_MODE)
-
-
-def file_system_type(mounts: str, device: int) -> str:
-    """Of the file system with that device number, by the text of mountinfo (proc(5)); empty when it is not mounted."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    for line in mounts.splitlines():
-        head, _, tail = line.partition(" - ")
-        if tail and head.split()[2:3] == [wanted]:
-            return tail.split()[0]
-    return ""

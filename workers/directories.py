@@ -79,30 +79,6 @@ def is_name(text: str) -> bool:
     return is_plain and len(os.fsencode(text)) <= MAX_NAME_BYTES
 
 
-def mount_id(fd: int) -> int:
-    """Which of this process's mounts it lies on. Raises OSError."""
-    with open(f"/proc/self/fdinfo/{fd}") as info:
-        for line in info:
-            name, _, value = line.partition(":")
-            if name == "mnt_id":
-                return int(value)
-    raise OSError(errno.ENOSYS, "the kernel does not tell on which mount a file lies")
-
-
-def file_system_type(fd: int) -> str:
-    """As /proc/self/mountinfo calls it, e.g. ``tmpfs``; empty when it is on no mount of ours (detached).
-
-    statfs(2) would say it, but Python does not pass on its f_type. Raises OSError.
-    """
-    wanted = str(mount_id(fd))
-    with open("/proc/self/mountinfo", errors="surrogateescape") as mounts:
-        for line in mounts:
-            fields, _, rest = line.partition(" - ")
-            if fields.split(" ", 1)[0] == wanted:
-                return rest.split(" ", 1)[0]
-    return ""
-
-
 def _step(fd: int, name: str) -> int:
     """The next descriptor, in place of this one, which is closed only when there is a next one. Raises OSError."""
     if not is_name(name):

@@ -13,7 +13,8 @@ import os
 import stat
 from typing import Final, NamedTuple
 
-from workers.directories import directory_below, is_name, mount_id
+from ipc.mounts import mount_id
+from workers.directories import directory_below, is_name
 
 MAX_DEPTH: Final = 64
 """Directories open at the same time, and levels of recursion."""

@@ -17,8 +17,8 @@ from typing import Final
 import msgspec
 
 from ipc.api import Pod, Volume
+from ipc.mounts import MEMORY_FILE_SYSTEMS, file_system_type
 from ipc.runtime import RuntimePodStatus, SandboxState
-from workers.directories import file_system_type
 from workers.sync_context import WARNING, SyncContext, SyncRun
 from workers.volumes.atomic_writer import current_version, write_payload
 from workers.volumes.mounted import FAILED_MOUNT, MountedVolume, VolumeError, why
@@ -26,8 +26,6 @@ from workers.volumes.nested_mounts import nested_mountpoints
 from workers.volumes.ownership import WrittenOwner, fs_group
 from workers.volumes.payload import Payload, PayloadError, PayloadSources, holds_secrets, make_payload
 from workers.volumes.places import VolumePlace, volume_directory
-
-MEMORY_FILE_SYSTEMS: Final = ("tmpfs", "ramfs")
 
 
 class _Plugin(msgspec.Struct, frozen=True):

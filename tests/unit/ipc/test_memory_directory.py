@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -10,27 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ipc.memory_directory import NotMemory, file_system_type, make_memory_directory
-
-MOUNTS = """\
-22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-25 22 0:23 / /dev/shm rw,nosuid shared:4 - tmpfs tmpfs rw
-30 22 0:26 / /run/user/1000 rw,nosuid - tmpfs tmpfs rw,mode=700
-nonsense
-"""
+from ipc.memory_directory import NotMemory, make_memory_directory
 
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         yield Path(directory)
-
-
-@pytest.mark.parametrize(
-    ("device", "kind"), [((8, 1), "ext4"), ((0, 23), "tmpfs"), ((0, 26), "tmpfs"), ((0, 2), ""), ((9, 9), "")]
-)
-def test_which_file_system(device: tuple[int, int], kind: str) -> None:
-    assert file_system_type(MOUNTS, os.makedev(*device)) == kind
 
 
 def test_it_is_made_and_private(memory: Path) -> None:

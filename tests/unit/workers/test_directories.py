@@ -10,7 +10,6 @@ import pytest
 
 from workers.directories import (
     directory_below,
-    file_system_type,
     is_name,
     made_below,
     private_root,
@@ -97,10 +96,3 @@ def test_what_is_no_name_is_no_step(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["a", "..data", "...", " ", "n" * 255, "a\nb"])
 def test_names(text: str) -> None:
     assert is_name(text)
-
-
-def test_the_file_system_is_that_of_the_mount(tmp_path: Path) -> None:
-    with root_directory("/proc") as proc, root_directory("/dev/shm") as memory, root_directory(str(tmp_path)) as here:
-        assert file_system_type(proc) == "proc"
-        assert file_system_type(memory) == "tmpfs"
-        assert file_system_type(here) not in ("", "proc")

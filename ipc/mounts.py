@@ -1,0 +1,43 @@
+"""On which mount of this process's a file lies, and what kind of file system that is.
+
+By the number of the mount, not of the device: file systems with subvolumes show files under numbers that no mount has.
+Needs nothing but the standard library: `workers.volumes.inside` comes by here in an interpreter that has nothing else.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from typing import Final
+
+MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
+
+
+def mount_id(fd: int) -> int:
+    """Raises OSError."""
+    with open(f"/proc/self/fdinfo/{fd}") as info:
+        for line in info:
+            name, _, value = line.partition(":")
+            if name == "mnt_id":
+                return int(value)
+    raise OSError(errno.ENOSYS, "the kernel does not tell on which mount a file lies")
+
+
+def file_system_type(fd: int) -> str:
+    """As /proc/self/mountinfo calls it, e.g. ``tmpfs``; empty when it is on no mount of ours (detached).
+
+    statfs(2) would say it, but Python does not pass on its f_type. Raises OSError.
+    """
+    wanted = mount_id(fd)
+    with open("/proc/self/mountinfo", errors="surrogateescape") as mounts:
+        return type_of_mount(mounts, wanted)
+
+
+def type_of_mount(mounts: Iterable[str], mount: int) -> str:
+    """By the lines of mountinfo (proc(5)); empty when it is none of them."""
+    wanted = str(mount)
+    for line in mounts:
+        head, _, tail = line.partition(" - ")
+        if tail and head.split(" ", 1)[0] == wanted:
+            return tail.split(" ", 1)[0]
+    return ""
