@@ -2,7 +2,7 @@
 
 A path that is looked up as a whole leads wherever somebody who can write to a directory on it has put a link. Here
 the way begins at a directory that the configuration names, which may lie behind links; from there on each directory is
-opened in the one above it. (openat2(2) with RESOLVE_BENEATH does it in one call, but Python has no name for it.)
+opened in the one above it. (For paths of several names that others write, `workers.volumes.beneath` has openat2(2).)
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ Needs nothing but the standard library: `workers.volumes.inside` runs it in an i
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,10 +22,14 @@ NO_MAGICLINKS: Final = 0x02
 NO_SYMLINKS: Final = 0x04
 BENEATH: Final = 0x08
 """Nothing above the directory that the path starts from: no absolute links, no ``..`` out of it."""
+IN_ROOT: Final = 0x10
+"""As if that directory were the root: absolute links and ``..`` end there."""
 
-MAX_DEPTH: Final = 200
-"""Most directories below one another that are walked through at a time: each costs a descriptor."""
 READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+MAX_TRIES: Final = 100
+"""Of one path with ``..`` in it: the kernel gives up (EAGAIN) whenever anything is renamed or mounted on the host
+meanwhile, which somebody may do all the time."""
 
 _SYS_OPENAT2: Final = 437
 """On every architecture."""
@@ -44,10 +49,13 @@ def open_beneath(directory: int | None, path: str, flags: int, resolve: int) -> 
     how = _OpenHow(flags=flags | os.O_CLOEXEC, mode=0, resolve=resolve)
     start = _AT_FDCWD if directory is None else directory
     name = ctypes.c_char_p(os.fsencode(path))
-    fd: int = _LIBC.syscall(_SYS_OPENAT2, start, name, ctypes.byref(how), ctypes.sizeof(how))
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
-    return fd
+    for _ in range(MAX_TRIES):
+        fd: int = _LIBC.syscall(_SYS_OPENAT2, start, name, ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return fd
+        if ctypes.get_errno() != errno.EAGAIN:
+            break
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
 
 
 @contextmanager

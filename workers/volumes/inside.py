@@ -40,6 +40,8 @@ SYS_MOUNT_SETATTR: Final = 442
 """On every architecture."""
 MAX_STACKED_MOUNTS: Final = 64
 """Most mounts upon one another that are taken off one mount point."""
+MAX_DEPTH: Final = 200
+"""Most directories below one another that are given to a group: each costs descriptors."""
 READ_WRITE: Final = 0o660
 READ_ONLY: Final = 0o440
 DIRECTORY: Final = stat.S_ISGID | 0o110
@@ -216,8 +218,8 @@ def _give_below(directory: int, gid: int, read_only: bool, depth: int) -> None:
 
 
 def _refuse_depth(depth: int) -> None:
-    if depth > beneath.MAX_DEPTH:
-        raise Refused(f"more than {beneath.MAX_DEPTH} directories lie within one another")
+    if depth > MAX_DEPTH:
+        raise Refused(f"more than {MAX_DEPTH} directories lie within one another")
 
 
 def _give(file: int, gid: int, read_only: bool) -> None:
