@@ -59,7 +59,7 @@ async def set_up_host_path(run: SyncRun, pod: Pod, volume: Volume) -> MountedVol
     source = volume.host_path
     assert source is not None, "a hostPath volume"
     if not is_in_use(pod, volume.name, run.view):
-        check(volume.name, source)
+        await asyncio.to_thread(check, volume.name, source)
     real = await asyncio.to_thread(os.path.realpath, source.path)
     return MountedVolume(name=volume.name, path=Path(real), is_foreign=True)
 
@@ -71,7 +71,8 @@ def file_types(source: HostPathVolumeSource) -> tuple[int, ...]:
 
 
 def check(volume: str, source: HostPathVolumeSource) -> None:
-    """checkType: make what is to be made, refuse what is of another type. Raises VolumeError, OSError."""
+    """checkType: make what is to be made, refuse what is of another type. Blocks, for as long as a file system of the
+    user's likes. Raises VolumeError, OSError."""
     path, kind = source.path, _KINDS[source.type or ""]
     if not os.path.exists(path) and kind.creates:
         with contextlib.suppress(FileExistsError):  # somebody was quicker: looked at below
