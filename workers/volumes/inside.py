@@ -288,7 +288,8 @@ def main() -> None:
         except Refused as refusal:
             error = str(refusal)
             break
-    json.dump({"done": done, "error": error}, sys.stdout)
+    # Paths need not be text; what is told of them is.
+    json.dump({"done": done, "error": error.encode(errors="backslashreplace").decode()}, sys.stdout)
 
 
 if __name__ == "__main__":

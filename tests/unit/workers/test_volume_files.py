@@ -83,14 +83,29 @@ def test_all_that_can_go_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert os.listdir(tmp_path / "tree") == ["closed"]
 
 
-def test_the_program_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
-    """Not even site packages; without the namespace it may do as much as we."""
+@pytest.fixture
+def plain(tmp_path: Path) -> Unshare:
+    """The program without the namespace, in which it may do as much as we."""
+    podman = tmp_path / "podman"
+    podman.write_text('#!/bin/sh\nshift; exec "$@"\n')
+    podman.chmod(0o755)
+    return Unshare(podman=str(podman))
+
+
+def test_the_program_needs_nothing_but_the_standard_library(plain: Unshare, tmp_path: Path) -> None:
+    """Not even site packages."""
     (tmp_path / "tree" / "a").mkdir(parents=True)
-    program = tmp_path / "podman"
-    program.write_text('#!/bin/sh\nshift; exec "$@"\n')
-    program.chmod(0o755)
-    assert Unshare(podman=str(program)).run([("remove", {"path": str(tmp_path / "tree")})]) == (None,)
+    assert plain.run([("remove", {"path": str(tmp_path / "tree")})]) == (None,)
     assert not (tmp_path / "tree").exists()
+
+
+def test_paths_need_not_be_text(plain: Unshare, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff")
+    path.mkdir()
+    assert plain.run([("remove", {"path": str(path)})]) == (None,)
+    assert not path.exists()
+    with pytest.raises(UnshareError, match=r"\\udcff: No such file or directory"):
+        plain.run([("give_to_group", {"path": str(path), "gid": os.getegid()})])
 
 
 def test_nobody_is_asked_when_plain_removal_will_do(tmp_path: Path) -> None:
