@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import stat
@@ -42,6 +43,8 @@ MAX_STACKED_MOUNTS: Final = 64
 """Most mounts upon one another that are taken off one mount point."""
 MAX_DEPTH: Final = 200
 """Most directories below one another that are given to a group: each costs descriptors."""
+_NOT_HERE: Final = frozenset({errno.ENOENT, errno.EXDEV})
+"""Gone, or another mount."""
 READ_WRITE: Final = 0o660
 READ_ONLY: Final = 0o440
 DIRECTORY: Final = stat.S_ISGID | 0o110
@@ -202,12 +205,15 @@ def _fits(root: os.stat_result, gid: int, read_only: bool) -> bool:
 
 
 def _give_below(directory: int, gid: int, read_only: bool, depth: int) -> None:
-    _refuse_depth(depth)
+    if depth > MAX_DEPTH:
+        raise Refused(f"more than {MAX_DEPTH} directories lie within one another")
     for name in os.listdir(directory):
         try:
             found = beneath.open_beneath(directory, name, os.O_PATH | os.O_NOFOLLOW, beneath.BENEATH | beneath.NO_XDEV)
-        except OSError:
-            continue  # gone, or another mount
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                raise
+            continue
         try:
             if stat.S_ISDIR(os.fstat(found).st_mode):
                 with beneath.opened(found, ".", beneath.READ_DIRECTORY, beneath.BENEATH) as below:
@@ -215,11 +221,6 @@ def _give_below(directory: int, gid: int, read_only: bool, depth: int) -> None:
             _give(found, gid, read_only)
         finally:
             os.close(found)
-
-
-def _refuse_depth(depth: int) -> None:
-    if depth > MAX_DEPTH:
-        raise Refused(f"more than {MAX_DEPTH} directories lie within one another")
 
 
 def _give(file: int, gid: int, read_only: bool) -> None:
