@@ -82,8 +82,16 @@ def check(volume: str, source: HostPathVolumeSource) -> None:
     except FileNotFoundError as error:
         raise VolumeError(volume, f"hostPath {path} doesn't exist") from error
     if kind.file_type and stat.S_IFMT(found.st_mode) != kind.file_type:
-        actual = _TYPES.get(stat.S_IFMT(found.st_mode), "")
-        raise VolumeError(volume, f"hostPath type check failed: {path} is not a {kind.words}, it's a {actual}")
+        raise VolumeError(volume, _mismatch(path, kind, stat.S_IFMT(found.st_mode)))
+
+
+def _mismatch(path: str, kind: _Kind, file_type: int) -> str:
+    """typeMatchedOrError."""
+    if file_type not in _TYPES:
+        recognised = "only recognise file, directory, socket, block device and character device"
+        unable = f"unable to determine its type: {recognised}"
+        return f"hostPath type check failed, {path} is not a {kind.words}, {unable}"
+    return f"hostPath type check failed: {path} is not a {kind.words}, it's a {_TYPES[file_type]}"
 
 
 def _create(path: str, file_type: int) -> None:

@@ -226,6 +226,15 @@ def test_types_that_do_not(tmp_path: Path, type: str, words: str, is_a: str) -> 
         checked(tmp_path, type)
 
 
+def test_a_type_that_has_no_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x")
+    words = (
+        f"hostPath type check failed, {tmp_path}/x is not a file, unable to determine its type: only recognise file,"
+    )
+    with pytest.raises(VolumeError, match=words):
+        checked(tmp_path / "x", "File")
+
+
 @pytest.mark.parametrize("type", ["Directory", "File", "Socket", "CharDevice", "BlockDevice"])
 def test_what_is_not_there(tmp_path: Path, type: str) -> None:
     with pytest.raises(VolumeError, match=f"hostPath {tmp_path}/x doesn't exist"):
