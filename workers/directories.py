@@ -3,6 +3,8 @@
 A path that is looked up as a whole leads wherever somebody who can write to a directory on it has put a link. Here
 the way begins at a directory that the configuration names, which may lie behind links; from there on each directory is
 opened in the one above it. (For paths of several names that others write, `workers.volumes.beneath` has openat2(2).)
+
+Needs little to start with: `workers.volumes.inside` is in the way of a container's start.
 """
 
 from __future__ import annotations
@@ -12,8 +14,6 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import takewhile
-from pathlib import Path
 from typing import Final
 
 PRIVATE_MODE: Final = 0o700
@@ -41,7 +41,7 @@ def root_directory(path: str) -> Iterator[int]:
 def private_root(path: str) -> Iterator[int]:
     """A directory of the configuration, made when it is missing, and nobody's but ours: in a place where everybody may
     write, another user may have been quicker. Raises OSError."""
-    make_private(Path(path))
+    make_private(path)
     with root_directory(path) as fd:
         _ensure_ours(fd, path, PRIVATE_MODE)
         yield fd
@@ -74,12 +74,16 @@ def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[i
         os.close(fd)
 
 
-def make_private(path: Path) -> None:
+def make_private(path: str | os.PathLike[str]) -> None:
     """A directory, with all above it: each that is missing is private, whereas `Path.mkdir` leaves those above to the
     umask. Raises OSError."""
-    missing = takewhile(lambda directory: not directory.exists(), (path, *path.parents))
-    for directory in reversed(tuple(missing)):
-        directory.mkdir(PRIVATE_MODE, exist_ok=True)
+    if os.path.exists(path):
+        return
+    above = os.path.dirname(path)
+    if above:
+        make_private(above)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, PRIVATE_MODE)
 
 
 def is_name(text: str) -> bool:
