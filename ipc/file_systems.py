@@ -1,10 +1,14 @@
-"""On which mount and what kind of file system something lies."""
+"""On which mount of this process's something lies, and what kind of file system that is.
+
+By the number of the mount, not of the device: file systems with subvolumes show files under numbers that no mount has.
+Needs nothing but the standard library: `workers.volumes.inside` comes by here in an interpreter that has nothing else.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Final
 
 MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
@@ -26,16 +30,22 @@ def file_system_type(fd: int) -> str:
 
     statfs(2) would say it, but Python does not pass on its f_type. Raises OSError.
     """
-    wanted = str(mount_id(fd))
+    wanted = mount_id(fd)
     with open("/proc/self/mountinfo", errors="surrogateescape") as mounts:
-        for line in mounts:
-            fields, _, rest = line.partition(" - ")
-            if fields.split(" ", 1)[0] == wanted:
-                return rest.split(" ", 1)[0]
+        return type_of_mount(mounts, wanted)
+
+
+def type_of_mount(mounts: Iterable[str], mount: int) -> str:
+    """By the lines of mountinfo (proc(5)); empty when it is none of them."""
+    wanted = str(mount)
+    for line in mounts:
+        head, _, tail = line.partition(" - ")
+        if tail and head.split(" ", 1)[0] == wanted:
+            return tail.split(" ", 1)[0]
     return ""
 
 
-def file_system_at(path: Path) -> str:
+def file_system_at(path: str | os.PathLike[str]) -> str:
     """`file_system_type` of what the path leads to. Raises OSError."""
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ipc.file_systems import MEMORY_FILE_SYSTEMS, file_system_at
+from ipc.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
 
 PRIVATE_MODE: Final = 0o700
 
@@ -24,10 +24,13 @@ def make_memory_directory(directory: Path) -> None:
     Raises NotMemory, and OSError when it cannot be made or looked at.
     """
     directory.mkdir(mode=PRIVATE_MODE, parents=True, exist_ok=True)
-    found = directory.stat()
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found, kind = os.fstat(fd), file_system_type(fd)
+    finally:
+        os.close(fd)
     if found.st_uid != os.getuid():
         raise NotMemory(f"{directory} belongs to another user")
-    kind = file_system_at(directory)
     if kind not in MEMORY_FILE_SYSTEMS:
         raise NotMemory(f"{directory} is not in memory, but on {kind or 'an unknown file system'}")
     if found.st_mode & 0o077:

@@ -2,7 +2,9 @@
 
 A path that is looked up as a whole leads wherever somebody who can write to a directory on it has put a link. Here
 the way begins at a directory that the configuration names, which may lie behind links; from there on each directory is
-opened in the one above it. (openat2(2) with RESOLVE_BENEATH does it in one call, but Python has no name for it.)
+opened in the one above it. (For paths of several names that others write, `workers.volumes.beneath` has openat2(2).)
+
+Needs little to start with: `workers.volumes.inside` is in the way of a container's start.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 PRIVATE_MODE: Final = 0o700
@@ -40,7 +41,7 @@ def root_directory(path: str) -> Iterator[int]:
 def private_root(path: str) -> Iterator[int]:
     """A directory of the configuration, made when it is missing, and nobody's but ours: in a place where everybody may
     write, another user may have been quicker. Raises OSError."""
-    _make_with_parents(Path(path))
+    make_private(path)
     with root_directory(path) as fd:
         _ensure_ours(fd, path, PRIVATE_MODE)
         yield fd
@@ -73,6 +74,18 @@ def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[i
         os.close(fd)
 
 
+def make_private(path: str | os.PathLike[str]) -> None:
+    """A directory, with all above it: each that is missing is private, whereas `Path.mkdir` leaves those above to the
+    umask. Raises OSError."""
+    if os.path.exists(path):
+        return
+    above = os.path.dirname(path)
+    if above:
+        make_private(above)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, PRIVATE_MODE)
+
+
 def is_name(text: str) -> bool:
     """Whether it can be the name of something in a directory, and of nothing else."""
     is_plain = text not in ("", ".", "..") and "/" not in text and "\0" not in text
@@ -94,13 +107,6 @@ def _make(parent: int, name: str) -> None:
         raise OSError(errno.EINVAL, "is not a file name", name)
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, PRIVATE_MODE, dir_fd=parent)
-
-
-def _make_with_parents(path: Path) -> None:
-    """Each that is missing is private: `Path.mkdir` would leave those above to the umask. Raises OSError."""
-    missing = [directory for directory in (path, *path.parents) if not directory.exists()]
-    for directory in reversed(missing):
-        directory.mkdir(PRIVATE_MODE, exist_ok=True)
 
 
 def _ensure_ours(fd: int, name: str, mode: int) -> None:

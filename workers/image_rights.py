@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from ipc.registry_login import RegistryLogin
-from workers.pod_dirs import ensure_directory
+from workers.directories import make_private
 
 MAX_FINGERPRINTS: Final = 1_000
 """Logins that are remembered of one image; of more, the newest."""
@@ -50,7 +50,7 @@ class ImageRights:
         known = self._read(image_id) or _Record()
         mine = login.fingerprint()
         kept = (*(other for other in known.fingerprints if other != mine), mine)[-MAX_FINGERPRINTS:]
-        ensure_directory(file.parent)
+        make_private(file.parent)
         new = file.with_suffix(".new")
         new.write_bytes(msgspec.json.encode(_Record(kept)))
         new.replace(file)

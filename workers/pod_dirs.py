@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from typing import Final
 
 from workers.directories import is_name
 from workers.unshare import DEFAULT, Unshare
 from workers.volumes.removal import remove_below
-
-DIRECTORY_MODE: Final = 0o700
 
 
 def pod_directory(pods_dir: str, uid: str) -> Path:
@@ -23,11 +20,6 @@ def pod_directory(pods_dir: str, uid: str) -> Path:
 
 def container_directory(pods_dir: str, uid: str, container: str) -> Path:
     return pod_directory(pods_dir, uid) / "containers" / container
-
-
-def ensure_directory(directory: Path) -> None:
-    """Make it, with all above it. Raises OSError."""
-    directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
 
 
 def remove_pod_directory(root: str, uid: str, unshare: Unshare = DEFAULT) -> None:

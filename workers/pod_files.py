@@ -20,9 +20,10 @@ import msgspec
 from ipc.api import Container, Pod
 from ipc.network_settings import NetworkSettings
 from workers import dns
+from workers.directories import make_private
 from workers.hostnames import pod_names
 from workers.hosts_file import managed_hosts_file, node_hosts_file
-from workers.pod_dirs import ensure_directory, pod_directory
+from workers.pod_dirs import pod_directory
 from workers.regular_file import regular_file
 
 ETC_HOSTS: Final = "/etc/hosts"
@@ -105,7 +106,7 @@ def mounted_files(container: Container, files: Iterable[PodFile]) -> tuple[Mappi
 
 def _write(pods_dir: str, uid: str, name: str, text: str) -> Path:
     directory = pod_directory(pods_dir, uid)
-    ensure_directory(directory)
+    make_private(directory)
     _overwrite(directory / name, text.encode())
     _overwrite(directory / (name + _LAST_SUFFIX), text.encode())
     return directory / name

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from workers.volumes.beneath import IN_ROOT, NO_MAGICLINKS, NO_SYMLINKS, open_beneath, opened
+from workers.directories import root_directory
+from workers.volumes import beneath
 
-READ: Final = os.O_RDONLY | os.O_NONBLOCK
-"""Opening a FIFO to read it waits for nobody then."""
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_regular(directory: Path, path: Path) -> int:
@@ -23,8 +23,7 @@ def open_regular(directory: Path, path: Path) -> int:
     inside = path.parent.resolve(strict=True)
     if not inside.is_relative_to(directory.resolve(strict=True)):
         raise FileNotFoundError(f"{path} leads out of {directory}")
-    file = inside / path.name
-    return _regular(os.open(file, READ | os.O_NOFOLLOW | os.O_CLOEXEC), str(file))
+    return _regular(os.open(inside / path.name, _READ | os.O_NOFOLLOW), path)
 
 
 def open_scoped(root: Path, path: str) -> int:
@@ -32,14 +31,14 @@ def open_scoped(root: Path, path: str) -> int:
     descriptor. Raises OSError, e.g. EAGAIN when somebody moves directories at this moment. Neither ``..`` nor a symlink
     leads out, and a FIFO cannot hold us up.
 
-    Mirrors upstream's SecureJoin, which is not safe from changes.
+    Upstream's SecureJoin is not safe from changes.
     """
-    with opened(None, str(root.resolve(strict=True)), os.O_PATH | os.O_DIRECTORY, NO_SYMLINKS) as directory:
-        return _regular(open_beneath(directory, path, READ, IN_ROOT | NO_MAGICLINKS), path)
+    with root_directory(str(root)) as top:
+        return _regular(beneath.open_beneath(top, path, _READ, beneath.IN_ROOT), path)
 
 
-def _regular(fd: int, path: str) -> int:
-    """The descriptor, closed when it is of something else. Raises FileNotFoundError then."""
+def _regular(fd: int, path: str | Path) -> int:
+    """Raises OSError, with the descriptor closed."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise FileNotFoundError(f"{path} is not a regular file")

@@ -20,6 +20,7 @@ import msgspec
 
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers import labels, pod_dirs, pod_logs
+from workers.directories import make_private
 from workers.log_lines import LogRenderer
 from workers.regular_file import read_tail, regular_file
 from workers.runtime import InspectedContainer
@@ -54,7 +55,7 @@ def make_termination_log(file: Path, attempt: int) -> None:
 
     Raises OSError.
     """
-    pod_dirs.ensure_directory(file.parent)
+    make_private(file.parent)
     fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         os.fchmod(fd, FILE_MODE)

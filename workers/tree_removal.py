@@ -3,17 +3,15 @@
 No symbolic link is followed, and nothing on another mount is touched: a directory is opened in the one above it, and
 what is on another mount stays, with everything above it. Deep nesting costs neither stack nor descriptors: below a
 certain depth directories are moved up before they are emptied. All goes that can go.
+
+Needs nothing but the standard library: `workers.volumes.inside` runs it too, in an interpreter that has nothing else.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
-from pathlib import PurePath
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from ipc.file_systems import mount_id
 from workers.directories import directory_below, is_name
@@ -23,9 +21,11 @@ MAX_DEPTH: Final = 64
 MAX_TOLD: Final = 10
 """Most failures of one removal that are told."""
 _RWX: Final = 0o700
+_SUFFIX_BYTES: Final = 8
+"""Of a name that nobody else thinks of."""
 
 
-class Stuck(msgspec.Struct, frozen=True):
+class Stuck(NamedTuple):
     """Something could not be removed."""
 
     path: str
@@ -50,8 +50,8 @@ def remove_tree(parent: int, name: str) -> tuple[Stuck, ...]:
         if not _unlink(parent, name):
             removal.remove_top(parent, name)
     except OSError as error:
-        removal.stays(PurePath(name), error)
-    return tuple(removal.stuck[:MAX_TOLD])
+        removal.stays(name, error)
+    return tuple(removal.stuck)
 
 
 class _Removal:
@@ -59,6 +59,9 @@ class _Removal:
 
     def __init__(self) -> None:
         self.stuck: list[Stuck] = []
+        """The first of them."""
+        self._stuck = 0
+        """How many."""
         self._deep: list[str] = []
         """Names of directories that were moved to the top, and have to go yet."""
         self._top = -1
@@ -71,49 +74,53 @@ class _Removal:
             self._top, self._mount = top, mount_id(top)
             if self._mount != mount_id(parent):
                 raise OSError(0, "is a mount point")
-            self._empty(top, PurePath(name), 1)
+            self._empty(top, name, 1)
             while self._deep:
                 deep = self._deep.pop()
-                self._remove(top, PurePath(name, deep), 1)
+                self._remove(top, os.path.join(name, deep), 1)
         if not self.stuck:
             os.rmdir(name, dir_fd=parent)
 
-    def stays(self, path: PurePath, error: OSError) -> None:
-        self.stuck.append(Stuck(str(path), error.strerror or str(error), error.errno or 0))
+    def stays(self, path: str, error: OSError) -> None:
+        self._stuck += 1
+        if len(self.stuck) < MAX_TOLD:
+            self.stuck.append(Stuck(path, error.strerror or str(error), error.errno or 0))
 
-    def _empty(self, directory: int, path: PurePath, depth: int) -> None:
+    def _empty(self, directory: int, path: str, depth: int) -> None:
         """Raises OSError."""
         with os.scandir(directory) as found:
             entries = list(found)
         for entry in entries:
+            below = os.path.join(path, entry.name)
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    self._remove(directory, path / entry.name, depth)
+                    self._remove(directory, below, depth)
                 else:
                     os.unlink(entry.name, dir_fd=directory)
             except FileNotFoundError:
                 continue  # somebody was quicker
             except OSError as error:
-                self.stays(path / entry.name, error)
+                self.stays(below, error)
 
-    def _remove(self, parent: int, path: PurePath, depth: int) -> None:
+    def _remove(self, parent: int, path: str, depth: int) -> None:
         """A directory. Raises OSError."""
+        name = os.path.basename(path)
         if depth >= MAX_DEPTH:
-            self._move_up(parent, path.name)
+            self._move_up(parent, name)
             return
-        _open_up(parent, path.name)
-        known = len(self.stuck)
-        with directory_below(parent, path.name) as directory:
+        _open_up(parent, name)
+        known = self._stuck
+        with directory_below(parent, name) as directory:
             if mount_id(directory) != self._mount:
                 raise OSError(0, "is a mount point")
             self._empty(directory, path, depth + 1)
-        if len(self.stuck) == known:
-            os.rmdir(path.name, dir_fd=parent)
+        if self._stuck == known:
+            os.rmdir(name, dir_fd=parent)
 
     def _move_up(self, parent: int, name: str) -> None:
         """Raises OSError."""
         _open_up(parent, name)
-        deep = f"..deep.{secrets.token_hex(8)}"
+        deep = f"..deep.{os.urandom(_SUFFIX_BYTES).hex()}"
         os.rename(name, deep, src_dir_fd=parent, dst_dir_fd=self._top)
         self._deep.append(deep)
 

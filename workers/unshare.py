@@ -8,6 +8,7 @@ entering by nsenter(1) through a monitor's /proc entry, see `docs/volumes.md`.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -54,7 +55,8 @@ class Unshare(msgspec.Struct, frozen=True):
         """The steps' results. Blocks: for a thread. Raises UnshareError."""
         # -I -S: nothing of the user's and no site packages, which halves the time to start.
         argv = (self.podman, "unshare", sys.executable, "-I", "-S", str(_PROGRAM))
-        out, words, code = _run(argv, msgspec.json.encode(list(steps)), self.deadline_s)
+        # json, not msgspec: paths need not be text, and only it passes on what stands for such bytes.
+        out, words, code = _run(argv, json.dumps(list(steps)).encode(), self.deadline_s)
         try:
             answer = msgspec.json.decode(out, type=_Answer)
         except msgspec.DecodeError as error:

@@ -46,6 +46,18 @@ print(seen["fine"], seen["refused"])
 """
 
 
+DEEP: Final = """
+import os
+directory = os.open({tree!r}, os.O_PATH)
+for _ in range(3000):
+    os.mkdir("deeper", 0o700, dir_fd=directory)
+    os.chown("deeper", 1234, 1234, dir_fd=directory)
+    below = os.open("deeper", os.O_PATH, dir_fd=directory)
+    os.close(directory)
+    directory = below
+"""
+
+
 @pytest.fixture
 def place(podman_service: PodmanService, tmp_path: Path) -> Iterator[Path]:
     """A directory in which nothing is mounted afterwards."""
@@ -123,6 +135,14 @@ def test_files_of_mapped_users_are_removed_inside(place: Path) -> None:
     assert (place / "kept").exists()
 
 
+def test_a_deep_tree_of_mapped_users_is_removed_inside(place: Path) -> None:
+    """Deeper than a stack, descriptors and a path will do."""
+    (place / "held" / "tree").mkdir(parents=True)
+    inside(sys.executable, "-c", DEEP.format(tree=str(place / "held" / "tree")))
+    assert remove_below(str(place), "held", "tree", unshare=DEFAULT) == ()
+    assert os.listdir(place / "held") == []
+
+
 def test_a_link_on_the_way_is_refused(place: Path) -> None:
     """A hostPath that was a directory when it was checked."""
     (place / "real" / "data").mkdir(parents=True)
@@ -137,7 +157,7 @@ def test_another_type_is_refused(place: Path) -> None:
     (place / "file").write_text("x")
     bind: Step = ("bind", {"root": str(place / "file"), "target": "/", "kinds": [0o40000]})
     with pytest.raises(UnshareError, match="has become a file of another type") as caught:
-        DEFAULT.run([("usage", {"path": str(place)}), bind])
+        DEFAULT.run([("remove", {"path": str(place / "missing")}), bind])
     assert caught.value.done == 1
 
 

@@ -1,4 +1,4 @@
-"""Files that somebody else may be changing at this moment: opened and removed without being led anywhere else.
+"""Files that somebody else may be changing at this moment: opened without being led anywhere else.
 
 A container may put a symbolic link, or another mount, in any place below a volume that it can write to, and swap it
 between two looks. So a path is given to the kernel in one piece with what it may pass through (openat2), and from then
@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -24,11 +23,13 @@ NO_SYMLINKS: Final = 0x04
 BENEATH: Final = 0x08
 """Nothing above the directory that the path starts from: no absolute links, no ``..`` out of it."""
 IN_ROOT: Final = 0x10
-"""That directory is the root: of absolute links, and of ``..``."""
+"""As if that directory were the root: absolute links and ``..`` end there."""
 
-MAX_DEPTH: Final = 200
-"""Most directories below one another that are walked through at a time: each costs a descriptor."""
 READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+MAX_TRIES: Final = 100
+"""Of one path with ``..`` in it: the kernel gives up (EAGAIN) whenever anything is renamed or mounted on the host
+meanwhile, which somebody may do all the time."""
 
 _SYS_OPENAT2: Final = 437
 """On every architecture."""
@@ -48,10 +49,13 @@ def open_beneath(directory: int | None, path: str, flags: int, resolve: int) -> 
     how = _OpenHow(flags=flags | os.O_CLOEXEC, mode=0, resolve=resolve)
     start = _AT_FDCWD if directory is None else directory
     name = ctypes.c_char_p(os.fsencode(path))
-    fd: int = _LIBC.syscall(_SYS_OPENAT2, start, name, ctypes.byref(how), ctypes.sizeof(how))
-    if fd < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
-    return fd
+    for _ in range(MAX_TRIES):
+        fd: int = _LIBC.syscall(_SYS_OPENAT2, start, name, ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return fd
+        if ctypes.get_errno() != errno.EAGAIN:
+            break
+    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
 
 
 @contextmanager
@@ -60,73 +64,5 @@ def opened(directory: int | None, path: str, flags: int, resolve: int) -> Iterat
     fd = open_beneath(directory, path, flags, resolve)
     try:
         yield fd
-    finally:
-        os.close(fd)
-
-
-def remove_tree(path: str) -> None:
-    """Remove a file or directory with all below it, entering no symbolic link and no other mount.
-
-    What is gone already is no error. All that can go goes; then the first OSError is raised.
-    """
-    parent, name = os.path.split(os.path.abspath(path))
-    try:
-        with opened(None, parent, os.O_PATH | os.O_DIRECTORY, NO_MAGICLINKS) as directory:
-            failures = list(_all_removed(directory, name))
-    except FileNotFoundError:
-        return
-    if failures:
-        raise failures[0]
-
-
-class _Hoist:
-    """Where directories go that lie too deep to be reached with one descriptor for each level above them: beside the
-    tree's own root, to be removed from there."""
-
-    def __init__(self, directory: int, name: str) -> None:
-        self.directory = directory
-        self.hoisted: list[str] = []
-        self._name = name
-
-    def take(self, directory: int, name: str) -> None:
-        place = f"{self._name}.{os.getpid()}.{len(self.hoisted)}"
-        os.rename(name, place, src_dir_fd=directory, dst_dir_fd=self.directory)
-        self.hoisted.append(place)
-
-
-def _all_removed(directory: int, name: str) -> Iterator[OSError]:
-    hoist = _Hoist(directory, name)
-    yield from _removed(directory, name, hoist, 0)
-    for place in hoist.hoisted:  # grows meanwhile
-        yield from _removed(directory, place, hoist, 0)
-
-
-def _removed(directory: int, name: str, hoist: _Hoist, depth: int) -> Iterator[OSError]:
-    """What has failed."""
-    try:
-        if not stat.S_ISDIR(os.lstat(name, dir_fd=directory).st_mode):
-            os.unlink(name, dir_fd=directory)
-            return
-        if depth > MAX_DEPTH:
-            hoist.take(directory, name)
-            return
-        yield from _emptied(directory, name, hoist, depth)
-        os.rmdir(name, dir_fd=directory)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        yield error
-
-
-def _emptied(directory: int, name: str, hoist: _Hoist, depth: int) -> Iterator[OSError]:
-    try:
-        fd = open_beneath(directory, name, READ_DIRECTORY, NO_XDEV | NO_SYMLINKS | BENEATH)
-    except OSError as error:
-        if error.errno == errno.EXDEV:  # a mount: nothing of what is in it is ours
-            return
-        raise
-    try:
-        for entry in os.listdir(fd):
-            yield from _removed(fd, entry, hoist, depth + 1)
     finally:
         os.close(fd)

@@ -11,17 +11,15 @@ whole session of the user lives on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from ipc.api import EmptyDirVolumeSource, Pod, Volume
 from ipc.api.default_resources import aggregate_limits
 from ipc.api.quantity import QuantityError, parse_quantity
-from workers.pod_dirs import ensure_directory
 from workers.sync_context import SyncRun
 from workers.volumes.mounted import MountedVolume, VolumeError
 from workers.volumes.ownership import fs_group, give_volume_to_group, group_given, note_group
-from workers.volumes.places import VolumePlace
+from workers.volumes.places import VolumePlace, volume_directory
 
 MODE: Final = 0o777
 MEMORY: Final = "Memory"
@@ -35,8 +33,8 @@ async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVol
     if source.medium not in ("", MEMORY):
         raise VolumeError(volume.name, f'unknown storage medium "{source.medium}"')
     if not (directory.is_dir() and ready.exists()):
-        _make(directory)
-        note_group(ready, None)
+        with volume_directory(place, MODE):
+            note_group(ready, None)
     if source.medium == MEMORY:
         memory_bytes = memory_size_bytes(source, pod, run.context.node.allocatable)
         return MountedVolume(name=volume.name, path=directory, memory_bytes=memory_bytes)
@@ -45,12 +43,6 @@ async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVol
         await give_volume_to_group(run, volume.name, directory, group)
         note_group(ready, group)
     return MountedVolume(name=volume.name, path=directory)
-
-
-def _make(directory: Path) -> None:
-    ensure_directory(directory.parent)
-    directory.mkdir(exist_ok=True)
-    directory.chmod(MODE)  # whatever the umask says
 
 
 def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:

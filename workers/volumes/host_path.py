@@ -59,7 +59,7 @@ async def set_up_host_path(run: SyncRun, pod: Pod, volume: Volume) -> MountedVol
     source = volume.host_path
     assert source is not None, "a hostPath volume"
     if not is_in_use(pod, volume.name, run.view):
-        check(volume.name, source)
+        await asyncio.to_thread(check, volume.name, source)
     real = await asyncio.to_thread(os.path.realpath, source.path)
     return MountedVolume(name=volume.name, path=Path(real), is_foreign=True)
 
@@ -71,7 +71,8 @@ def file_types(source: HostPathVolumeSource) -> tuple[int, ...]:
 
 
 def check(volume: str, source: HostPathVolumeSource) -> None:
-    """checkType: make what is to be made, refuse what is of another type. Raises VolumeError, OSError."""
+    """checkType: make what is to be made, refuse what is of another type. Blocks, for as long as a file system of the
+    user's likes. Raises VolumeError, OSError."""
     path, kind = source.path, _KINDS[source.type or ""]
     if not os.path.exists(path) and kind.creates:
         with contextlib.suppress(FileExistsError):  # somebody was quicker: looked at below
@@ -81,8 +82,16 @@ def check(volume: str, source: HostPathVolumeSource) -> None:
     except FileNotFoundError as error:
         raise VolumeError(volume, f"hostPath {path} doesn't exist") from error
     if kind.file_type and stat.S_IFMT(found.st_mode) != kind.file_type:
-        actual = _TYPES.get(stat.S_IFMT(found.st_mode), "")
-        raise VolumeError(volume, f"hostPath type check failed: {path} is not a {kind.words}, it's a {actual}")
+        raise VolumeError(volume, _mismatch(path, kind, stat.S_IFMT(found.st_mode)))
+
+
+def _mismatch(path: str, kind: _Kind, file_type: int) -> str:
+    """typeMatchedOrError."""
+    if file_type not in _TYPES:
+        recognised = "only recognise file, directory, socket, block device and character device"
+        unable = f"unable to determine its type: {recognised}"
+        return f"hostPath type check failed, {path} is not a {kind.words}, {unable}"
+    return f"hostPath type check failed: {path} is not a {kind.words}, it's a {_TYPES[file_type]}"
 
 
 def _create(path: str, file_type: int) -> None:

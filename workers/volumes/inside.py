@@ -5,26 +5,27 @@ users of a container have made, and mount. A mount made there is what containers
 outside sees it; it goes when its mount point is removed, also from outside, and with the namespace.
 
 Reads ``[[step, {argument: value}], ...]`` as JSON from standard input, carries the steps out in order up to the first
-that fails, and writes ``{"done": [result, ...], "error": text}``. Of Rootlet it needs only `beneath`, which lies beside
-it: the interpreter is started without site packages, because it is in the way of a container's start.
+that fails, and writes ``{"done": [result, ...], "error": text}``. The interpreter is started without site packages,
+because it is in the way of a container's start: so all that this needs of Rootlet needs only the standard library.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING or __name__ != "__main__":
-    from workers.volumes import beneath
-else:
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    import beneath
+if __name__ == "__main__":
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from workers.tree_removal import remove_tree
+from workers.volumes import beneath
 
 MS_NOSUID: Final = 0x2
 MS_NODEV: Final = 0x4
@@ -40,8 +41,10 @@ SYS_MOUNT_SETATTR: Final = 442
 """On every architecture."""
 MAX_STACKED_MOUNTS: Final = 64
 """Most mounts upon one another that are taken off one mount point."""
-BLOCK_BYTES: Final = 512
-"""Of st_blocks."""
+MAX_DEPTH: Final = 200
+"""Most directories below one another that are given to a group: each costs descriptors."""
+_NOT_HERE: Final = frozenset({errno.ENOENT, errno.EXDEV})
+"""Gone, or another mount."""
 READ_WRITE: Final = 0o660
 READ_ONLY: Final = 0o440
 DIRECTORY: Final = stat.S_ISGID | 0o110
@@ -202,12 +205,15 @@ def _fits(root: os.stat_result, gid: int, read_only: bool) -> bool:
 
 
 def _give_below(directory: int, gid: int, read_only: bool, depth: int) -> None:
-    _refuse_depth(depth)
+    if depth > MAX_DEPTH:
+        raise Refused(f"more than {MAX_DEPTH} directories lie within one another")
     for name in os.listdir(directory):
         try:
             found = beneath.open_beneath(directory, name, os.O_PATH | os.O_NOFOLLOW, beneath.BENEATH | beneath.NO_XDEV)
-        except OSError:
-            continue  # gone, or another mount
+        except OSError as error:
+            if error.errno not in _NOT_HERE:
+                raise
+            continue
         try:
             if stat.S_ISDIR(os.fstat(found).st_mode):
                 with beneath.opened(found, ".", beneath.READ_DIRECTORY, beneath.BENEATH) as below:
@@ -215,11 +221,6 @@ def _give_below(directory: int, gid: int, read_only: bool, depth: int) -> None:
             _give(found, gid, read_only)
         finally:
             os.close(found)
-
-
-def _refuse_depth(depth: int) -> None:
-    if depth > beneath.MAX_DEPTH:
-        raise Refused(f"more than {beneath.MAX_DEPTH} directories lie within one another")
 
 
 def _give(file: int, gid: int, read_only: bool) -> None:
@@ -237,14 +238,21 @@ def _chown(file: int, gid: int) -> None:
         _checked(_LIBC.fchownat(file, b"", -1, gid, AT_EMPTY_PATH), str(file))
 
 
-# --- removal and size --------------------------------------------------------------------------------------------
+# --- removal -----------------------------------------------------------------------------------------------------
 
 
 def remove(path: str) -> None:
     """A tree with files of any id that is mapped. What is mounted in it is let go first, never entered."""
     for mount_point in sorted(_mounts_at_or_below(path), key=len, reverse=True):
         _unmount(mount_point)
-    beneath.remove_tree(path)
+    parent, name = os.path.split(path)
+    try:
+        with beneath.opened(None, parent, os.O_PATH | os.O_DIRECTORY, beneath.NO_SYMLINKS) as directory:
+            stuck = remove_tree(directory, name)
+    except FileNotFoundError:
+        return
+    if stuck:
+        raise Refused(f"cannot remove {'; '.join(map(str, stuck))}")
 
 
 def _mounts_at_or_below(path: str) -> Iterator[str]:
@@ -262,36 +270,10 @@ def _unescaped(word: str) -> str:
     return word
 
 
-def usage(path: str) -> int:
-    """Bytes on the disk of all files below a path, each once (pkg/volume/metrics_du.go)."""
-    with beneath.opened(None, path, os.O_RDONLY | os.O_DIRECTORY, beneath.NO_SYMLINKS) as root:
-        return os.fstat(root).st_blocks * BLOCK_BYTES + _usage_below(root, set(), 0)
-
-
-def _usage_below(directory: int, seen: set[int], depth: int) -> int:
-    _refuse_depth(depth)
-    total = 0
-    for name in os.listdir(directory):
-        try:
-            found = os.lstat(name, dir_fd=directory)
-            if found.st_ino in seen:
-                continue
-            if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
-                seen.add(found.st_ino)
-            total += found.st_blocks * BLOCK_BYTES
-            if stat.S_ISDIR(found.st_mode):
-                resolve = beneath.BENEATH | beneath.NO_XDEV
-                with beneath.opened(directory, name, beneath.READ_DIRECTORY, resolve) as below:
-                    total += _usage_below(below, seen, depth + 1)
-        except OSError:
-            continue  # gone meanwhile, or another mount
-    return total
-
-
 # --- the program -------------------------------------------------------------------------------------------------
 
 STEPS: Final[Mapping[str, Callable[..., Any]]] = {
-    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, remove, usage)
+    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, remove)
 }
 
 
@@ -307,7 +289,8 @@ def main() -> None:
         except Refused as refusal:
             error = str(refusal)
             break
-    json.dump({"done": done, "error": error}, sys.stdout)
+    # Paths need not be text; what is told of them is.
+    json.dump({"done": done, "error": error.encode(errors="backslashreplace").decode()}, sys.stdout)
 
 
 if __name__ == "__main__":

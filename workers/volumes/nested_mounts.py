@@ -10,15 +10,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
-from ipc.api import Container, Pod
-from ipc.api.container import VolumeMount
+from ipc.api import Container, Pod, VolumeMount
+from ipc.pod_containers import every_container
 
 
 def nested_mountpoints(pod: Pod, volume: str) -> tuple[str, ...]:
     """Paths below that volume, sorted; nothing that lies below another one of them."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
     files = frozenset(other.name for other in pod.spec.volumes if other.host_path is not None)
-    paths = {path for container in containers for path in _nested(container, volume, files)}
+    paths = {path for found in every_container(pod.spec) for path in _nested(found.container, volume, files)}
     return tuple(path for path in sorted(paths) if not any(f"{path}/".startswith(f"{up}/") for up in paths - {path}))
 
 

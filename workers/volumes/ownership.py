@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ipc.api import Pod
-from workers.pod_dirs import ensure_directory
+from workers.directories import make_private
 from workers.sync_context import SyncRun
 from workers.unshare import Unshare, UnshareError
 from workers.volumes import inside
@@ -88,5 +88,5 @@ def group_given(note: Path) -> int | None:
 
 def note_group(note: Path, group: int | None) -> None:
     """Raises OSError."""
-    ensure_directory(note.parent)
+    make_private(note.parent)
     note.write_text("" if group is None else str(group))

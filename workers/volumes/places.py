@@ -56,12 +56,12 @@ def held_path(pods_dir: str, uid: str, volume: str, container: str, index: int) 
 
 
 @contextmanager
-def volume_directory(place: VolumePlace) -> Iterator[int]:
+def volume_directory(place: VolumePlace, mode: int = VOLUME_MODE) -> Iterator[int]:
     """Its descriptor, the directory made when it is missing. Raises OSError."""
     *above, name = place.steps
     with (
         private_root(place.root) as root,
         made_below(root, *above) as directory,
-        made_below(directory, name, mode=VOLUME_MODE) as volume,
+        made_below(directory, name, mode=mode) as volume,
     ):
         yield volume

@@ -57,12 +57,17 @@ class _Held(NamedTuple):
 async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
     """Raises ConfigError, SyncEnded."""
     held = [found async for found in _to_be_held(run, pod, container, environment)]
-    make_mounts(container, run.volumes, environment)  # refuses before anything is done
-    tmpfs = list(_tmpfs_steps(run, pod, container))
-    steps = [*tmpfs, *(one.step() for one in held)]
-    if steps:
-        await _run(run, container, steps, held)
+    mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
+    steps = await asyncio.to_thread(_steps, run, pod, container, held)
+    if not steps:
+        return mounts
+    await _run(run, container, steps, held)
     return make_mounts(container, run.volumes, environment, {one.mount.mount_path: one.place for one in held})
+
+
+def _steps(run: SyncRun, pod: Pod, container: Container, held: list[_Held]) -> list[Step]:
+    """Those for ``held`` are the last ones. Blocks. Raises ConfigError."""
+    return [*_tmpfs_steps(run, pod, container), *(one.step() for one in held)]
 
 
 async def _to_be_held(

@@ -12,8 +12,6 @@ import errno
 import os
 from typing import Final
 
-import msgspec
-
 from workers.directories import directory_below, root_directory
 from workers.tree_removal import Stuck, remove_tree
 from workers.unshare import Unshare, UnshareError
@@ -37,5 +35,5 @@ def remove_below(root: str, *names: str, unshare: Unshare) -> tuple[Stuck, ...]:
     try:
         unshare.run([(inside.remove.__name__, {"path": os.path.join(os.path.realpath(root), *names)})])
     except UnshareError as error:
-        return tuple(msgspec.structs.replace(one, why=f"{one.why}; {error}") for one in stuck)
+        return tuple(one._replace(why=f"{one.why}; {error}") for one in stuck)
     return ()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.podman_service import wait_until
 from workers.env_files import MAX_ENV_FILE_BYTES, EnvFileError, find_variable, read_variable
 
 
@@ -124,3 +127,19 @@ def test_no_symlink_leads_out_of_the_volume(tmp_path: Path) -> None:
         assert read_variable(volume, name, "K") == "inside", name
     with pytest.raises(FileNotFoundError):
         read_variable(volume, "elsewhere/outside.env", "K")
+
+
+def test_renames_elsewhere_do_not_keep_a_path_from_being_opened(tmp_path: Path) -> None:
+    """The kernel gives up on ``..`` whenever something is renamed meanwhile, wherever on the host."""
+    (tmp_path / "volume" / "a").mkdir(parents=True)
+    (tmp_path / "volume" / "file.env").write_text("K='v'\n")
+    (tmp_path / "x").touch()
+    script = "import os, sys\nwhile True:\n    os.rename(sys.argv[1], sys.argv[2]); os.rename(sys.argv[2], sys.argv[1])"
+    renaming = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "x"), str(tmp_path / "y")])
+    try:
+        wait_until((tmp_path / "y").exists, 10.0)
+        for _ in range(2000):
+            assert read_variable(tmp_path / "volume", "a/../a/../file.env", "K") == "v"
+    finally:
+        renaming.kill()
+        renaming.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -12,8 +13,9 @@ import pytest
 from ipc.api import EmptyDirVolumeSource, HostPathVolumeSource, ResourceRequirements
 from tests.podman_service import wait_until
 from tests.unit.workers.pods import container, pod
+from workers.tree_removal import MAX_DEPTH
 from workers.unshare import Unshare, UnshareError
-from workers.volumes import beneath, host_path, inside
+from workers.volumes import host_path, inside
 from workers.volumes.empty_dir import memory_size_bytes
 from workers.volumes.mounted import VolumeError
 from workers.volumes.ownership import WrittenOwner, group_given, note_group
@@ -35,7 +37,7 @@ def test_a_tree_goes_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
     (tree / "link").symlink_to(outside)
     (tree / "a" / "dangling").symlink_to("nowhere")
     os.mkfifo(tree / "pipe")
-    beneath.remove_tree(str(tree))
+    inside.remove(str(tree))
     assert not tree.exists()
     assert (outside / "kept").is_dir()
 
@@ -43,38 +45,67 @@ def test_a_tree_goes_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
 def test_a_link_instead_of_a_tree_goes_itself(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "tree").symlink_to("outside")
-    beneath.remove_tree(str(tmp_path / "tree"))
+    inside.remove(str(tmp_path / "tree"))
     assert os.listdir(tmp_path) == ["outside"]
 
 
 @pytest.mark.parametrize("missing", ["tree", "no/tree"])
 def test_what_is_gone_is_no_error(tmp_path: Path, missing: str) -> None:
-    beneath.remove_tree(str(tmp_path / missing))
+    inside.remove(str(tmp_path / missing))
 
 
 def test_a_tree_may_be_deeper_than_descriptors_or_paths_are_long(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     directory = os.open(tmp_path / "tree", os.O_PATH)
-    for _ in range(3 * beneath.MAX_DEPTH + 7):
+    for _ in range(20 * MAX_DEPTH + 7):
         os.mkdir("deeper", dir_fd=directory)
         below = os.open("deeper", os.O_PATH, dir_fd=directory)
         os.close(directory)
         directory = below
     os.close(directory)
-    beneath.remove_tree(str(tmp_path / "tree"))
+    inside.remove(str(tmp_path / "tree"))
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
-def test_all_that_can_go_goes(tmp_path: Path) -> None:
-    closed = tmp_path / "tree" / "closed"
-    (closed / "file").mkdir(parents=True)
+def test_all_that_can_go_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.rmdir
+
+    def refuse(path: str, *, dir_fd: int | None = None) -> None:
+        if path == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        real(path, dir_fd=dir_fd)
+
+    (tmp_path / "tree" / "closed" / "file").mkdir(parents=True)
     (tmp_path / "tree" / "open").mkdir()
-    closed.chmod(0o500)
-    with pytest.raises(PermissionError):
-        beneath.remove_tree(str(tmp_path / "tree"))
+    monkeypatch.setattr("workers.tree_removal.os.rmdir", refuse)
+    with pytest.raises(inside.Refused, match=r"cannot remove 'tree/closed': Permission denied"):
+        inside.remove(str(tmp_path / "tree"))
     assert os.listdir(tmp_path / "tree") == ["closed"]
-    closed.chmod(0o700)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Unshare:
+    """The program without the namespace, in which it may do as much as we."""
+    podman = tmp_path / "podman"
+    podman.write_text('#!/bin/sh\nshift; exec "$@"\n')
+    podman.chmod(0o755)
+    return Unshare(podman=str(podman))
+
+
+def test_the_program_needs_nothing_but_the_standard_library(plain: Unshare, tmp_path: Path) -> None:
+    """Not even site packages."""
+    (tmp_path / "tree" / "a").mkdir(parents=True)
+    assert plain.run([("remove", {"path": str(tmp_path / "tree")})]) == (None,)
+    assert not (tmp_path / "tree").exists()
+
+
+def test_paths_need_not_be_text(plain: Unshare, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff")
+    path.mkdir()
+    assert plain.run([("remove", {"path": str(path)})]) == (None,)
+    assert not path.exists()
+    with pytest.raises(UnshareError, match=r"\\udcff: No such file or directory"):
+        plain.run([("give_to_group", {"path": str(path), "gid": os.getegid()})])
 
 
 def test_nobody_is_asked_when_plain_removal_will_do(tmp_path: Path) -> None:
@@ -85,7 +116,7 @@ def test_nobody_is_asked_when_plain_removal_will_do(tmp_path: Path) -> None:
 
 def test_a_program_that_is_missing_is_told() -> None:
     with pytest.raises(UnshareError, match="cannot run /nonexistent/podman: No such file or directory"):
-        NOBODY.run([("usage", {"path": "/"})])
+        NOBODY.run([("remove", {"path": "/nonexistent/tree"})])
 
 
 def test_words_of_a_program_that_fails_are_told(tmp_path: Path) -> None:
@@ -193,6 +224,15 @@ def test_types_that_fit(tmp_path: Path, make: Callable[[Path], None], type: str)
 def test_types_that_do_not(tmp_path: Path, type: str, words: str, is_a: str) -> None:
     with pytest.raises(VolumeError, match=f"hostPath type check failed: {tmp_path} is not a {words}, it's a {is_a}"):
         checked(tmp_path, type)
+
+
+def test_a_type_that_has_no_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x")
+    words = (
+        f"hostPath type check failed, {tmp_path}/x is not a file, unable to determine its type: only recognise file,"
+    )
+    with pytest.raises(VolumeError, match=words):
+        checked(tmp_path / "x", "File")
 
 
 @pytest.mark.parametrize("type", ["Directory", "File", "Socket", "CharDevice", "BlockDevice"])
