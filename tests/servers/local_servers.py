@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from ipc.api import Container, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 from ipc.clock import SystemClock
-from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
 from workers.pod_network import Dialer, DialError, PodNetwork
 from workers.probes.attempt import attempt
 from workers.probes.outcome import ProbeOutcome, ProbeTarget
