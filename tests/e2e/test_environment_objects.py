@@ -8,20 +8,12 @@ from typing import Any, Final
 import pytest
 
 from tests.e2e.agent import Agent, Json, container_status
-from tests.e2e.manifests import container, pod
+from tests.e2e.manifests import config_map, container, pod, secret
 from tests.e2e.test_environment import TELL, literal, own, printed, told
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PASSWORD: Final = "correct horse battery staple"
-
-
-def config_map(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def secret(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
 
 
 def apply(agent: Agent, *documents: Json) -> None:

@@ -10,20 +10,13 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import Agent, Json, container_status, restart_count
-from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.manifests import STAY, config_map, container, pod, secret
+from tests.e2e.volumes import in_container
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PLANTED = "planted-5ecret-of-a-volume"
 GROUP = 4321
-
-
-def config_map(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def secret(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
 
 
 def of_config_map(name: str, **source: Any) -> Json:
@@ -41,11 +34,6 @@ def mounting(name: str, *volumes: Json, labels: dict[str, str] | None = None, **
     places = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
     more = [{"name": volume, **mount} for volume, mount in mounts.items()]
     return pod(name, container(volumeMounts=[*places, *more]), volumes=list(volumes), labels=labels)
-
-
-def in_container(agent: Agent, name: str, script: str) -> str:
-    """What a shell script says in the container ``main``, with its complaints."""
-    return agent.cli("exec", name, "--", "sh", "-c", f"{{ {script}; }} 2>&1").out.strip()
 
 
 def directory(agent: Agent, name: str, kind: str, volume: str) -> Path:
