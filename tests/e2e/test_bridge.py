@@ -44,7 +44,8 @@ def inside(agent: Agent, name: str, *command: str) -> str:
 
 
 def test_pods_reach_each_other(agent: Agent) -> None:
-    agent.run(pod("server", container(script=SERVE), hostname="web", subdomain="team"), pod("client"))
+    server = pod("server", container(script=SERVE), hostname="web", subdomain="team", terminationGracePeriodSeconds=1)
+    agent.run(server, pod("client"))
     ips = {name: shown["status"]["podIP"] for name, shown in agent.pods().items()}
     assert ips["server"] != ips["client"], "each has an address of its own"
     fetch = f"nc -w 2 {ips['server']} {PORT} </dev/null"

@@ -48,7 +48,7 @@ def test_one_process_namespace_for_the_pod(agent: Agent) -> None:
             ephemeralContainers=[{**debug, "targetContainerName": "other"}],
         )
     )
-    agent.until(lambda: "sleep 876543" in agent.cli("logs", "shared", "-c", "debug").out, "debug sees them all")
+    agent.until(lambda: "sleep 876543" in agent.output("shared", "debug"), "debug sees them all")
     assert before.items() <= agent.eye.lives("shared").items()
     agent.remove("shared")
     agent.until_gone(["shared"])

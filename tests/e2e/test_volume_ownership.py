@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.agent import Agent, restart_count
-from tests.e2e.manifests import container, pod
+from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.volumes import claim, empty_dir, host_path, in_container, mount, mounting, pod_directory, unshare
 from tests.podman_service import podman
 
@@ -48,7 +48,7 @@ def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
         claim("new", new),
         {"name": "written", "downwardAPI": written},
     ]
-    once = "busybox test -e /data/once && exec sleep 3600; mkdir /data/once; busybox chgrp 0 /data; exit 1"
+    once = f"if busybox test -e /data/once; then {STAY}; fi; mkdir /data/once; busybox chgrp 0 /data; exit 1"
     agent.write(
         pod(
             "owned",

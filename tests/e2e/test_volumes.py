@@ -89,7 +89,7 @@ def test_what_a_container_may_write(seeing: Agent, place: str) -> None:
 
 
 def test_an_empty_dir_outlives_its_containers_and_not_its_pod(agent: Agent) -> None:
-    script = "busybox test -e /data/once && exec sleep 3600; mkdir /data/once /data/own; echo 1 > /data/own/file;"
+    script = f"if busybox test -e /data/once; then {STAY}; fi; mkdir /data/once /data/own; echo 1 > /data/own/file;"
     others = "busybox chown -R 1234:1234 /data/own; busybox chmod 700 /data/own; exit 1"
     agent.write(pod("lasting", container(script=script + others, volumeMounts=[mount("data", "/data")]), volumes=[
         empty_dir("data")
