@@ -24,20 +24,14 @@ def namespace(agent: Agent, name: str, kind: str, container_name: str = "main") 
     return os.readlink(f"/proc/{agent.eye.container(name, container_name).pid}/ns/{kind}")
 
 
-def inside(agent: Agent, name: str, script: str, container_name: str = "main") -> str:
-    done = agent.cli("exec", name, "-c", container_name, "--", "sh", "-c", script)
-    assert done.code == 0, done.err
-    return done.out
-
-
 def test_one_process_namespace_for_the_pod(agent: Agent) -> None:
     probe = {"exec": {"command": ["sh", "-c", "ps | grep -q [o]ther-one"]}, "periodSeconds": 1}
     parts = (container(readinessProbe=probe), container("other", "exec sh -c 'echo other-one; sleep 876543; true'"))
     agent.run(pod("shared", *parts, shareProcessNamespace=True))
     assert namespace(agent, "shared", "pid") == namespace(agent, "shared", "pid", "other")
     assert namespace(agent, "shared", "pid") == namespace(agent, "shared", "pid", INFRA)
-    assert "catatonit" in inside(agent, "shared", "cat /proc/1/comm"), "pid 1 is the sandbox's"
-    assert "sleep 876543" in inside(agent, "shared", "ps")
+    assert "catatonit" in agent.inside("shared", "cat /proc/1/comm"), "pid 1 is the sandbox's"
+    assert "sleep 876543" in agent.inside("shared", "ps")
     debug = container("debug", f"ps; {STAY}")
     before = agent.eye.lives("shared")
     agent.write(
@@ -110,10 +104,9 @@ def test_the_sandboxes_end_is_everybodys(agent: Agent) -> None:
 def test_the_hosts_processes(agent: Agent) -> None:
     agent.run(pod("host-pid", hostPID=True))
     assert namespace(agent, "host-pid", "pid") == os.readlink("/proc/self/ns/pid")
-    assert inside(agent, "host-pid", f"cat /proc/{os.getpid()}/comm").strip() == psutil.Process().name()
+    assert agent.inside("host-pid", f"cat /proc/{os.getpid()}/comm") == psutil.Process().name()
     main = agent.eye.container("host-pid", "main").life
     agent.write(pod("host-pid"))
-    agent.until(lambda: agent.eye.running("host-pid").get(("host-pid", "main"), None) is not None, "it runs")
     agent.until(
         lambda: (
             ("host-pid", "main") in agent.eye.running("host-pid")

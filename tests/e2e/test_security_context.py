@@ -218,8 +218,7 @@ def until_waiting(agent: Agent, name: str) -> str:
     found: list[str] = []
 
     def waits() -> bool:
-        status = container_status(agent.pods()[name], name) if name in agent.pods() else {}
-        waiting = status.get("state", {}).get("waiting", {})
+        waiting = agent.waiting(name, name)
         found[:] = [waiting["message"]] if waiting.get("reason") == "CreateContainerConfigError" else []
         return bool(found)
 
