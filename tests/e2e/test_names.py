@@ -100,7 +100,6 @@ def test_a_domain_name_that_the_kernel_cannot_hold(agent: Agent) -> None:
     why = agent.reasons("long")["FailedCreatePodSandBox"]
     assert "is too long (64 characters is the max, 83 characters requested)" in why
     agent.remove("long")
-    agent.until_gone(["long"])
 
 
 def test_the_nodes_hosts_file_in_its_network(agent: Agent) -> None:

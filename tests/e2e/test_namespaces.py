@@ -44,8 +44,6 @@ def test_one_process_namespace_for_the_pod(agent: Agent) -> None:
     )
     agent.until(lambda: "sleep 876543" in agent.output("shared", "debug"), "debug sees them all")
     assert before.items() <= agent.eye.lives("shared").items()
-    agent.remove("shared")
-    agent.until_gone(["shared"])
 
 
 def test_a_container_ends_with_all_that_it_has_started(agent: Agent) -> None:
@@ -61,9 +59,6 @@ def test_a_container_ends_with_all_that_it_has_started(agent: Agent) -> None:
         assert container_status(agent.pods()[name])["state"]["terminated"]["exitCode"] == 3
     agent.until(lambda: not _sleepers(), "what they have started has ended")
     assert {("shared-leaves", "stays"), ("host-leaves", "stays")} <= agent.eye.running().keys()
-    names = ["shared-leaves", "host-leaves", "last-leaves"]
-    agent.remove(*names)
-    agent.until_gone(names)
 
 
 def _has_ended(agent: Agent, name: str) -> bool:

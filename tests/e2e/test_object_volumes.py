@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def directory(agent: Agent, name: str, kind: str, volume: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seeing(agent: Agent) -> Iterator[Agent]:
+def seeing(agent: Agent) -> Agent:
     """An agent with a pod that sees a volume of each kind."""
     item = {"path": "inner/b", "mode": 0o400}
     sources = [
@@ -63,9 +62,7 @@ def seeing(agent: Agent) -> Iterator[Agent]:
     ]
     agent.write(config_map("objects-map", a="1", b="2", unseen="3"), secret("objects-secret", password=PLANTED))
     agent.run(mounting("seeing", *volumes, labels={"x": "1", "a": "2"}))
-    yield agent
-    agent.remove("seeing")
-    agent.until_gone(["seeing"])
+    return agent
 
 
 @pytest.mark.parametrize(
