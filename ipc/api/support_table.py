@@ -227,7 +227,7 @@ POD_ROWS: Final = (
     FieldSupport(
         "spec.imagePullSecrets",
         _NOTE,
-        "tried before the registry logins of the agent's user; what they have pulled is for pods that have them",
+        "those for an image count instead of the logins of the agent's user; what they pulled is for pods with them",
         tests=("e2e/test_pull_secrets.py::test_a_pod_pulls_with_its_own_logins_and_others_do_not",),
     ),
     FieldSupport("spec.readinessGates", _WARN, "Ready does not wait for further conditions"),

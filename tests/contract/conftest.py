@@ -13,7 +13,7 @@ from tests.contract.podman_host import PodmanHost
 from tests.contract.target import FAKE_IMAGE, FakeTarget, PodmanTarget, ServerTarget, Target
 from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_server import serving
-from tests.fakes.runtime import FakePodman
+from tests.fakes.podman import FakePodman
 from tests.podman_service import PodmanService
 
 

@@ -9,7 +9,8 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
 from tests.podman_service import PodmanService
 from workers import labels
 from workers.pidfd import open_pidfd, wait_ended

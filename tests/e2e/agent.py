@@ -285,6 +285,18 @@ class Agent:
         lines = (line.split(" ", 3) for file in files for line in file.read_text().splitlines())
         return "".join(words[3] + ("\n" if words[2] == "F" else "") for words in lines if len(words) == 4)
 
+    def inside(self, name: str, script: str, container: str = "main") -> str:
+        """What a shell script says in a pod's container, beside what runs there; with its complaints, or those of the
+        command line if there is nothing to run it in."""
+        done = self.cli("exec", name, "-c", container, "--", "sh", "-c", f"{{ {script}; }} 2>&1")
+        return done.out.strip() or done.err.strip()
+
+    def waiting(self, name: str, container: str = "main") -> Json:
+        """Reason and message of a pod's container that waits; empty if it does not."""
+        state: Json = container_status(self.pods().get(name, {"status": {}}), container).get("state", {})
+        found: Json = state.get("waiting", {})
+        return found
+
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 

@@ -29,6 +29,14 @@ def pod(name: str, *containers: Json, labels: dict[str, str] | None = None, **sp
     }
 
 
+def config_map(name: str, **data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def secret(name: str, **data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
+
+
 def pods(prefix: str, count: int, *containers: Json) -> dict[str, Json]:
     """By name."""
     return {name: pod(name, *containers) for name in (f"{prefix}-{number:03}" for number in range(count))}

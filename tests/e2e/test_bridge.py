@@ -39,16 +39,13 @@ def agent(podman_service: PodmanService, new_agent: NewAgent) -> Iterator[Agent]
         made.stop_pods()
 
 
-def inside(agent: Agent, name: str, *command: str) -> str:
-    return agent.cli("exec", name, "--", *command).out
-
-
 def test_pods_reach_each_other(agent: Agent) -> None:
-    agent.run(pod("server", container(script=SERVE), hostname="web", subdomain="team"), pod("client"))
+    server = pod("server", container(script=SERVE), hostname="web", subdomain="team", terminationGracePeriodSeconds=1)
+    agent.run(server, pod("client"))
     ips = {name: shown["status"]["podIP"] for name, shown in agent.pods().items()}
     assert ips["server"] != ips["client"], "each has an address of its own"
     fetch = f"nc -w 2 {ips['server']} {PORT} </dev/null"
-    agent.until(lambda: inside(agent, "client", "sh", "-c", fetch) == "web\n", "its address is reached")
+    agent.until(lambda: agent.inside("client", fetch) == "web", "its address is reached")
     for name in ("web", "web.team.default.svc"):
-        assert ips["server"] in inside(agent, "client", "busybox", "nslookup", name)
-    assert f"{ips['server']}\tweb.team.default.svc\tweb\n" in inside(agent, "server", "cat", "/etc/hosts")
+        assert ips["server"] in agent.inside("client", f"busybox nslookup {name}")
+    assert f"{ips['server']}\tweb.team.default.svc\tweb" in agent.inside("server", "cat /etc/hosts").splitlines()

@@ -33,12 +33,12 @@ def resource(name: str, resource: str, divisor: str = "0", **more: Any) -> Json:
     return {"name": name, "valueFrom": {"resourceFieldRef": {"resource": resource, "divisor": divisor, **more}}}
 
 
-def told(agent: Agent, name: str, container: str = "main", namespace: str = "default") -> dict[str, str]:
+def told(agent: Agent, name: str, container: str = "main") -> dict[str, str]:
     """The environment that the container has printed."""
     log: list[str] = []
 
     def has_told() -> bool:
-        log[:] = agent.cli("logs", name, "-c", container, "-n", namespace).out.splitlines()
+        log[:] = agent.output(name, container).splitlines()
         return END in log
 
     agent.until(has_told, f"{container} of {name} has told its environment")
@@ -109,7 +109,7 @@ def test_fields_of_the_pod(agent: Agent) -> None:
     }
     agent.run(manifest)
     seen = agent.pods()["fields"]
-    assert own(told(agent, "fields", namespace="shop")) == {
+    assert own(told(agent, "fields")) == {
         "NAME": "fields",
         "NAMESPACE": "shop",
         "POD_UID": seen["metadata"]["uid"],

@@ -7,21 +7,13 @@ from typing import Any, Final
 
 import pytest
 
-from tests.e2e.agent import Agent, Json, container_status
-from tests.e2e.manifests import container, pod
+from tests.e2e.agent import Agent, Json
+from tests.e2e.manifests import config_map, container, pod, secret
 from tests.e2e.test_environment import TELL, literal, own, printed, told
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PASSWORD: Final = "correct horse battery staple"
-
-
-def config_map(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def secret(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
 
 
 def apply(agent: Agent, *documents: Json) -> None:
@@ -37,8 +29,7 @@ def waits_with(agent: Agent, name: str, message: str) -> None:
     """The container waits for what that says."""
 
     def waits() -> bool:
-        status = container_status(agent.pods().get(name, {"status": {}}))
-        waiting = status.get("state", {}).get("waiting", {})
+        waiting = agent.waiting(name)
         return (waiting.get("reason"), waiting.get("message")) == ("CreateContainerConfigError", message)
 
     agent.until(waits, f"{name} waits: {message}")

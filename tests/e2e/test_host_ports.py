@@ -13,29 +13,26 @@ import pytest
 from tests.e2e.agent import Agent, Json
 from tests.e2e.eye import INFRA
 from tests.e2e.manifests import STAY, container, pod
+from tests.servers.local_servers import unused_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 ANSWER = "while true; do echo hello | nc {options} -l -p {port}; done"
 
 ECHO = """
-import socket, sys
+import select, socket, sys
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
     server.bind(("0.0.0.0", int(sys.argv[1])))
-    while True:
+    while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
         words, whose = server.recvfrom(100)
         server.sendto(words, whose)
 """
+"""It ends with its standard input: no signal reaches what `podman unshare` has started."""
+ECHO_LEAVES_S = 20.0
 
 
 def port(number: int, host_port: int, **fields: str) -> Json:
     return {"containerPort": number, "hostPort": host_port, **fields}
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def said_by(address: str, number: int) -> bytes:
@@ -59,12 +56,13 @@ def echoed_by(number: int) -> bytes:
 def echoing(pid: int, number: int) -> Iterator[None]:
     """A UDP server in the network of that process: the test image has none."""
     command = ["podman", "unshare", "nsenter", f"--target={pid}", "--net", sys.executable, "-c", ECHO, str(number)]
-    server = subprocess.Popen(command)
+    server = subprocess.Popen(command, stdin=subprocess.PIPE)
+    assert server.stdin is not None
     try:
         yield
     finally:
-        server.terminate()
-        server.wait()
+        server.stdin.close()
+        assert server.wait(ECHO_LEAVES_S) == 0
 
 
 @contextlib.contextmanager
@@ -77,7 +75,7 @@ def taken() -> Iterator[int]:
 
 
 def test_ports_are_published(agent: Agent) -> None:
-    everywhere, loopback, datagrams = free_port(), free_port(), free_port(socket.SOCK_DGRAM)
+    everywhere, loopback, datagrams = unused_port(), unused_port(), unused_port(socket.SOCK_DGRAM)
     tcp = container("tcp", ANSWER.format(options="", port=8000), ports=[port(8000, everywhere)])
     local = container(
         "local", ANSWER.format(options="", port=8001), ports=[port(8001, loopback, hostIP="127.0.0.1", protocol="TCP")]
@@ -95,7 +93,7 @@ def test_ports_are_published(agent: Agent) -> None:
 
 
 def test_ports_that_cannot_be_had(agent: Agent) -> None:
-    held = free_port()
+    held = unused_port()
     agent.run(pod("holder", container(ports=[port(80, held)])))
     refused = {
         "privileged": (port(80, 80), "HostPortForbidden", "host port 0.0.0.0:80/TCP cannot be had: ports below 1024"),

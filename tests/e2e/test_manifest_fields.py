@@ -8,20 +8,13 @@ import socket
 import pytest
 
 from tests.e2e.agent import Agent
-from tests.e2e.manifests import Json, container, pod
+from tests.e2e.manifests import STAY, Json, container, pod
+from tests.servers.local_servers import unused_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 UID = "5f3c1c5e-7d0a-4d55-9a55-000000000042"
 ELSEWHERE = "127.0.0.2"
-
-
-def free_port() -> int:
-    """On all addresses, at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def connects(address: str, port: int) -> bool:
@@ -71,13 +64,13 @@ def test_another_kind_or_version_is_refused(agent: Agent) -> None:
 
 
 def test_the_working_directory(agent: Agent) -> None:
-    agent.write(pod("directory", container(script="pwd; exec sleep 3600", workingDir="/bin")))
-    agent.until(lambda: agent.cli("logs", "directory").out == "/bin\n", "it works there")
+    agent.write(pod("directory", container(script=f"pwd; {STAY}", workingDir="/bin")))
+    agent.until(lambda: agent.output("directory") == "/bin\n", "it works there")
     agent.remove("directory")
 
 
 def test_a_port_is_published_where_it_was_asked_for(agent: Agent) -> None:
-    port = free_port()
+    port = unused_port(address="")
     ports = [{"containerPort": 8080, "hostPort": port, "hostIP": ELSEWHERE}]
     agent.write(pod("published", container(script="exec httpd -f -p 8080", ports=ports)))
     agent.until_running(["published"])

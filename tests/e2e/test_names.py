@@ -36,12 +36,6 @@ def told(agent: Agent, name: str, container_name: str = "main") -> tuple[str, st
     return hostname, hosts, resolv_conf.partition("===")[0]
 
 
-def inside(agent: Agent, name: str, *command: str, container_name: str = "main") -> str:
-    done = agent.cli("exec", name, "-c", container_name, "--", *command)
-    assert done.code == 0, done.err
-    return done.out
-
-
 def addresses(agent: Agent, name: str) -> list[str]:
     return [entry["ip"] for entry in agent.pods()[name]["status"]["podIPs"]]
 
@@ -59,7 +53,7 @@ def test_every_container_sees_the_managed_hosts_file(agent: Agent) -> None:
         assert hostname == "web"
         assert hosts == HOSTS + own_lines(agent, "web", "web") + aliases
     assert addresses(agent, "web")
-    pinged = inside(agent, "web", "sh", "-c", "ping -c1 -W1 foo 2>&1; ping -c1 -W1 web 2>&1; true")
+    pinged = agent.inside("web", "ping -c1 -W1 foo; ping -c1 -W1 web")
     assert "PING foo (203.0.113.1)" in pinged
     assert f"PING web ({addresses(agent, 'web')[0]})" in pinged
 
@@ -67,16 +61,16 @@ def test_every_container_sees_the_managed_hosts_file(agent: Agent) -> None:
 def test_other_aliases_reach_containers_that_run(agent: Agent) -> None:
     agent.run(pod("aliased", container(script=TELL), hostAliases=ALIASES))
     before = agent.eye.lives("aliased")
-    inside(agent, "aliased", "sh", "-c", "echo 203.0.113.9 own >> /etc/hosts")
+    agent.inside("aliased", "echo 203.0.113.9 own >> /etc/hosts")
     agent.write(pod("aliased", container(script=TELL), hostAliases=ALIASES, labels={"a": "b"}))
     agent.until(lambda: agent.pods()["aliased"]["metadata"].get("labels") == {"a": "b"}, "an edit was taken")
     agent.restart()
-    assert "203.0.113.9 own" in inside(agent, "aliased", "cat", "/etc/hosts"), "what the container wrote stays"
+    assert "203.0.113.9 own" in agent.inside("aliased", "cat /etc/hosts"), "what the container wrote stays"
     other = [{"ip": "203.0.113.2", "hostnames": ["baz"]}]
     agent.write(pod("aliased", container(script=TELL), hostAliases=other))
-    agent.until(lambda: "baz" in inside(agent, "aliased", "cat", "/etc/hosts"), "the new alias is there")
-    assert inside(agent, "aliased", "cat", "/etc/hosts") == (
-        HOSTS + own_lines(agent, "aliased", "aliased") + "\n# Entries added by HostAliases.\n203.0.113.2\tbaz\n"
+    agent.until(lambda: "baz" in agent.inside("aliased", "cat /etc/hosts"), "the new alias is there")
+    assert agent.inside("aliased", "cat /etc/hosts") == (
+        HOSTS + own_lines(agent, "aliased", "aliased") + "\n# Entries added by HostAliases.\n203.0.113.2\tbaz"
     )
     assert agent.eye.lives("aliased") == before
 
@@ -106,7 +100,6 @@ def test_a_domain_name_that_the_kernel_cannot_hold(agent: Agent) -> None:
     why = agent.reasons("long")["FailedCreatePodSandBox"]
     assert "is too long (64 characters is the max, 83 characters requested)" in why
     agent.remove("long")
-    agent.until_gone(["long"])
 
 
 def test_the_nodes_hosts_file_in_its_network(agent: Agent) -> None:

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.agent import Agent, Json, container_status, restart_count
-from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.manifests import STAY, config_map, container, pod, secret
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PLANTED = "planted-5ecret-of-a-volume"
 GROUP = 4321
-
-
-def config_map(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
-
-
-def secret(name: str, **data: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": data}
 
 
 def of_config_map(name: str, **source: Any) -> Json:
@@ -43,11 +34,6 @@ def mounting(name: str, *volumes: Json, labels: dict[str, str] | None = None, **
     return pod(name, container(volumeMounts=[*places, *more]), volumes=list(volumes), labels=labels)
 
 
-def in_container(agent: Agent, name: str, script: str) -> str:
-    """What a shell script says in the container ``main``, with its complaints."""
-    return agent.cli("exec", name, "--", "sh", "-c", f"{{ {script}; }} 2>&1").out.strip()
-
-
 def directory(agent: Agent, name: str, kind: str, volume: str) -> Path:
     """A volume's, on the host."""
     root = agent.state if kind == "configmap" else agent.memory
@@ -56,7 +42,7 @@ def directory(agent: Agent, name: str, kind: str, volume: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def seeing(agent: Agent) -> Iterator[Agent]:
+def seeing(agent: Agent) -> Agent:
     """An agent with a pod that sees a volume of each kind."""
     item = {"path": "inner/b", "mode": 0o400}
     sources = [
@@ -76,9 +62,7 @@ def seeing(agent: Agent) -> Iterator[Agent]:
     ]
     agent.write(config_map("objects-map", a="1", b="2", unseen="3"), secret("objects-secret", password=PLANTED))
     agent.run(mounting("seeing", *volumes, labels={"x": "1", "a": "2"}))
-    yield agent
-    agent.remove("seeing")
-    agent.until_gone(["seeing"])
+    return agent
 
 
 @pytest.mark.parametrize(
@@ -95,7 +79,7 @@ def seeing(agent: Agent) -> Iterator[Agent]:
     ],
 )
 def test_what_a_container_sees(seeing: Agent, path: str, mode: str, text: str) -> None:
-    said = in_container(seeing, "seeing", f"ls -lL {path}; cat {path}; echo; echo x >{path}; ls {Path(path).parent}")
+    said = seeing.inside("seeing", f"ls -lL {path}; cat {path}; echo; echo x >{path}; ls {Path(path).parent}")
     about, _, rest = said.partition("\n")
     content, _, errors = rest.partition("\nsh: ")
     assert about.startswith(mode)
@@ -126,7 +110,7 @@ def test_a_pod_waits_until_its_objects_are_there(agent: Agent) -> None:
     assert container_status(shown)["state"]["waiting"]["reason"] == "ContainerCreating"
     agent.write(config_map("late-map", a="1"), secret("late-secret", password=PLANTED))
     agent.until_ready(["waits"])
-    assert in_container(agent, "waits", "cat /c/a /s/password") == f"1{PLANTED}"
+    assert agent.inside("waits", "cat /c/a /s/password") == f"1{PLANTED}"
 
 
 def test_what_is_optional_is_not_waited_for(agent: Agent) -> None:
@@ -137,7 +121,7 @@ def test_what_is_optional_is_not_waited_for(agent: Agent) -> None:
         of_secret("nowhere", optional=True),
     )
     agent.run(mounting("optional", *volumes))
-    assert in_container(agent, "optional", "ls /c /s; echo done") == "/c:\n\n/s:\ndone"
+    assert agent.inside("optional", "ls /c /s; echo done") == "/c:\n\n/s:\ndone"
 
 
 def test_changes_reach_a_running_pod(agent: Agent) -> None:
@@ -149,7 +133,7 @@ def test_changes_reach_a_running_pod(agent: Agent) -> None:
 
     def sees(text: str) -> None:
         script = "cat /c/a; ls /c; cat /s/password /d/labels"
-        agent.until(lambda: in_container(agent, "changed", script) == text, f"it sees {text!r}")
+        agent.until(lambda: agent.inside("changed", script) == text, f"it sees {text!r}")
 
     agent.write(config_map("changing", a="old", gone="x"), secret("changing-secret", password="first"))
     agent.run(wanted(tier="one"))
@@ -158,7 +142,7 @@ def test_changes_reach_a_running_pod(agent: Agent) -> None:
     agent.write(config_map("changing", a="new", come="x"), secret("changing-secret", password="second"))
     agent.write(wanted(tier="two"))
     sees('newa\ncome\nsecondtier="two"')
-    assert in_container(agent, "changed", "cat /part") == "old", "a part of a volume is what it was"
+    assert agent.inside("changed", "cat /part") == "old", "a part of a volume is what it was"
     agent.remove("changing", "changing-secret")
     told = 'MountVolume.SetUp failed for volume "c" : configmap "changing" not found'
     agent.until(lambda: told in agent.messages("changed", "FailedMount"), "it is told that the map is gone")
@@ -178,8 +162,8 @@ def test_the_group_owns_what_is_written_before_it_is_seen(agent: Agent) -> None:
     for number in range(3):
         agent.write(secret("of-group", password=PLANTED + "!" * number))
         size = len(PLANTED) + number
-        agent.until(lambda: f" {size} " in in_container(agent, "group", "ls -lnL /s/password"), "it is written")  # noqa: B023
-    seen = in_container(agent, "group", "cat /tmp/seen").splitlines()
+        agent.until(lambda: f" {size} " in agent.inside("group", "ls -lnL /s/password"), "it is written")  # noqa: B023
+    seen = agent.inside("group", "cat /tmp/seen").splitlines()
     assert len(seen) > 3
     assert {(line.split()[0], line.split()[3]) for line in seen} == {("-r--r-----", str(GROUP))}
 

@@ -6,12 +6,11 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests import registry
-from tests.e2e.agent import Agent, container_status
+from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, container, pod
 from tests.registry import PASSWORD, USER, Registry
@@ -56,14 +55,8 @@ def wanting(name: str, image: str, *secrets: str, policy: str = "IfNotPresent") 
     return pod(name, container(image=image, imagePullPolicy=policy), imagePullSecrets=references)
 
 
-def waiting(agent: Agent, name: str) -> dict[str, Any]:
-    state: dict[str, Any] = container_status(agent.pods().get(name, {"status": {}})).get("state", {})
-    found: dict[str, Any] = state.get("waiting", {})
-    return found
-
-
 def gets_nothing(agent: Agent, name: str) -> bool:
-    return waiting(agent, name).get("reason") in FAILURES
+    return agent.waiting(name).get("reason") in FAILURES
 
 
 def test_a_pod_pulls_with_its_own_logins_and_others_do_not(agent: Agent, shop: Registry) -> None:
@@ -82,8 +75,8 @@ def test_a_pod_pulls_with_its_own_logins_and_others_do_not(agent: Agent, shop: R
     agent.until_running(["has-too"])
     refused = ("lacks", "wrong-one", "missing")
     agent.until(lambda: all(gets_nothing(agent, name) for name in refused), "the registry lets none of them in")
-    agent.until(lambda: waiting(agent, "never").get("reason") == "ErrImageNeverPull", "nor does it by policy Never")
-    assert "does not have the proper credentials" in waiting(agent, "never")["message"]
+    agent.until(lambda: agent.waiting("never").get("reason") == "ErrImageNeverPull", "nor does it by policy Never")
+    assert "does not have the proper credentials" in agent.waiting("never")["message"]
     (told,) = set(agent.messages("missing", "FailedToRetrieveImagePullSecret"))
     assert told.startswith("Unable to retrieve some image pull secrets (nobody-has-stated-it); ")
 

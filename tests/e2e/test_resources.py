@@ -9,11 +9,12 @@ import pytest
 
 from supervisor.cgroups import delegated_controllers
 from tests.e2e.agent import Agent, Json
-from tests.e2e.manifests import container, pod
+from tests.e2e.manifests import STAY, container, pod
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
-SAYS = "cat /proc/self/oom_score_adj; cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.max; exec sleep 3600"
+SAYS = f"cat /proc/self/oom_score_adj; cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.max; {STAY}"
+SAID_LINES = 3
 MIB = 1 << 20
 
 
@@ -23,8 +24,8 @@ def limited(name: str, limits: dict[str, str], requests: dict[str, str] | None =
 
 def said(agent: Agent, name: str) -> list[str]:
     agent.until_running([name])
-    agent.until(lambda: agent.cli("logs", name).out.strip() != "", f"{name} says something")
-    return agent.cli("logs", name).out.split()
+    agent.until(lambda: agent.output(name).count("\n") == SAID_LINES, f"{name} has said all")
+    return agent.output(name).split()
 
 
 def test_a_pod_for_which_there_is_no_room_is_rejected(agent: Agent) -> None:

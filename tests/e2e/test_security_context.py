@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,6 +14,7 @@ from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import IMAGE, PodmanService, podman
+from tests.servers.local_servers import unused_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -218,8 +218,7 @@ def until_waiting(agent: Agent, name: str) -> str:
     found: list[str] = []
 
     def waits() -> bool:
-        status = container_status(agent.pods()[name], name) if name in agent.pods() else {}
-        waiting = status.get("state", {}).get("waiting", {})
+        waiting = agent.waiting(name, name)
         found[:] = [waiting["message"]] if waiting.get("reason") == "CreateContainerConfigError" else []
         return bool(found)
 
@@ -415,12 +414,10 @@ SERVE: Final = "mkdir /tmp; echo hello > /tmp/index.html; trap 'exit 0' TERM; ht
 
 
 def test_a_pod_with_ids_of_its_own_is_probed_published_and_stopped(agent: Agent) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free_port = probe.getsockname()[1]
+    port = unused_port()
     main = container(
         script=SERVE,
-        ports=[{"containerPort": 8080, "hostPort": free_port, "hostIP": "127.0.0.1"}],
+        ports=[{"containerPort": 8080, "hostPort": port, "hostIP": "127.0.0.1"}],
         readinessProbe={"httpGet": {"port": 8080}, "periodSeconds": 1, "timeoutSeconds": 10},
         startupProbe={"exec": {"command": ["sh", "-c", "test $(id -u) = 0"]}, "periodSeconds": 1, "timeoutSeconds": 10},
     )
@@ -428,7 +425,7 @@ def test_a_pod_with_ids_of_its_own_is_probed_published_and_stopped(agent: Agent)
     agent.run(pod("own-server", main, hostUsers=False, ephemeralContainers=[debug]))
     assert "httpd" in last_words(agent, "debug", "own-server")
     fetched = subprocess.run(
-        ["busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{free_port}/"],
+        ["busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{port}/"],
         capture_output=True,
         timeout=20,
         check=True,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import container, pod
-from tests.e2e.volumes import claim, empty_dir, host_path, in_container, mount, mounting, waits_with
+from tests.e2e.volumes import claim, empty_dir, host_path, mount, mounting
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -52,16 +52,14 @@ def test_parts_of_volumes(agent: Agent, tmp_path: Path) -> None:
         script = (
             "echo 1 > /part/file; echo 2 > /mine/file; cat /all/deep/down/file /all/of/me-1/file; cat /file /by-link"
         )
-        assert in_container(agent, "parts", script).split("\n") == ["1", "2", "a file alonea file alone"]
-        assert in_container(
-            agent, "parts", "busybox stat -c %a /all/deep /part; busybox stat -f -c %T /memory"
-        ).split() == [
+        assert agent.inside("parts", script).split("\n") == ["1", "2", "a file alonea file alone"]
+        assert agent.inside("parts", "busybox stat -c %a /all/deep /part; busybox stat -f -c %T /memory").split() == [
             "777",
             "777",
             "tmpfs",
         ]
-        assert "Read-only" in in_container(agent, "parts", "echo x > /file")
-        in_container(agent, "parts", "echo kept > /disk/file")
+        assert "Read-only" in agent.inside("parts", "echo x > /file")
+        agent.inside("parts", "echo kept > /disk/file")
         place = Path(podman("volume", "inspect", "--format", "{{.Mountpoint}}", disk).strip())
         assert (place / "part" / "file").read_text() == "kept\n"
     finally:
@@ -72,16 +70,17 @@ def test_parts_of_volumes(agent: Agent, tmp_path: Path) -> None:
 
 def test_a_variable_that_is_missing_keeps_the_container_waiting(agent: Agent) -> None:
     agent.write(mounting("no-variable", [empty_dir("data")], mount("data", "/data", subPathExpr="$(NONE)/x")))
-    agent.until(lambda: bool(waits_with(agent, "no-variable").get("message")), "it waits")
-    waits = waits_with(agent, "no-variable")
+    agent.until(lambda: bool(agent.waiting("no-variable").get("message")), "it waits")
+    waits = agent.waiting("no-variable")
     assert (waits["reason"], waits["message"]) == ("CreateContainerConfigError", "missing value for NONE")
 
 
-@pytest.mark.parametrize("sub_path", ["../up", "a/../../b", "/absolute"])
-def test_paths_that_lead_out_are_refused(agent: Agent, sub_path: str) -> None:
-    name = f"out-{len(sub_path)}"
-    agent.write(mounting(name, [empty_dir("data")], mount("data", "/data", subPath=sub_path)))
-    agent.until(lambda: any(name in e["message"] for e in agent.events() if e["reason"] == "FailedValidation"), "no")
+@pytest.mark.parametrize(("name", "sub_path"), [("up", "../up"), ("out", "a/../../b"), ("absolute", "/absolute")])
+def test_paths_that_lead_out_are_refused(agent: Agent, name: str, sub_path: str) -> None:
+    agent.write(mounting(f"leads-{name}", [empty_dir("data")], mount("data", "/data", subPath=sub_path)))
+    told = f"leads-{name}.yaml: document 1: spec.containers[0].volumeMounts[0].subPath: "
+    agent.until(lambda: any(told in event["message"] for event in agent.events()), "it is refused")
+    agent.remove(f"leads-{name}")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +98,9 @@ def test_links_that_a_container_has_planted_lead_nowhere(agent: Agent, outside: 
     plants["volumeMounts"] = [mount("data", "/data")]
     victim = container(volumeMounts=[mount("data", "/victim", subPath="x")])
     agent.write(pod(name, victim, initContainers=[plants], volumes=[empty_dir("data")]))
-    agent.until(lambda: waits_with(agent, name).get("reason") == "CreateContainerConfigError", "it is refused")
+    agent.until(lambda: agent.waiting(name).get("reason") == "CreateContainerConfigError", "it is refused")
     words = 'failed to prepare subPath for volumeMount "data" of container "main"'
-    assert waits_with(agent, name)["message"].startswith(words)
+    assert agent.waiting(name)["message"].startswith(words)
     agent.remove(name)
 
 
@@ -117,4 +116,4 @@ def test_a_sub_path_is_looked_up_at_each_start(agent: Agent) -> None:
     stays = container(volumeMounts=[mount("data", "/all")])
     agent.write(pod("again", looks, stays, initContainers=[first], volumes=[empty_dir("data")]))
     agent.until(lambda: restart_count(agent.pods().get("again", {"status": {}}), "looks") >= 1, "it runs again")
-    agent.until(lambda: in_container(agent, "again", "cat /all/seen").split() >= ["first", "second"], "it saw both")
+    agent.until(lambda: agent.inside("again", "cat /all/seen").split()[:2] == ["first", "second"], "it saw both")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.agent import Agent, restart_count
-from tests.e2e.manifests import container, pod
-from tests.e2e.volumes import claim, empty_dir, host_path, in_container, mount, mounting, pod_directory, unshare
+from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.volumes import claim, empty_dir, host_path, mount, mounting, pod_directory, unshare
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -48,7 +48,7 @@ def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
         claim("new", new),
         {"name": "written", "downwardAPI": written},
     ]
-    once = "busybox test -e /data/once && exec sleep 3600; mkdir /data/once; busybox chgrp 0 /data; exit 1"
+    once = f"if busybox test -e /data/once; then {STAY}; fi; mkdir /data/once; busybox chgrp 0 /data; exit 1"
     agent.write(
         pod(
             "owned",
@@ -60,8 +60,7 @@ def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
     )
     agent.until_running(["owned"])
     agent.until(lambda: restart_count(agent.pods()["owned"], "again") == 1, "it runs a second time")
-    says = in_container(
-        agent,
+    says = agent.inside(
         "owned",
         "busybox stat -L -c '%n %g %a' /written/name /memory /new /disk /disk/in /disk/in/file /data/once",
     )
@@ -74,7 +73,7 @@ def test_volumes_belong_to_the_group(agent: Agent, disk: str) -> None:
         f"/disk/in/file {GROUP} 660",
         f"/data/once {GROUP} 2755",
     ]
-    assert in_container(agent, "owned", "busybox stat -c %g /data") == "0", "what a container has changed stays changed"
+    assert agent.inside("owned", "busybox stat -c %g /data") == "0", "what a container has changed stays changed"
     agent.remove("owned")
     agent.until_gone(["owned"])
     podman("volume", "rm", new)
@@ -86,7 +85,7 @@ def test_a_claim_is_changed_by_policy(agent: Agent, disk: str) -> None:
     for name, policy, group in (("by-root", "OnRootMismatch", 0), ("always", "Always", GROUP)):
         context = {"fsGroup": GROUP, "fsGroupChangePolicy": policy}
         agent.run(mounting(name, [claim("disk", disk)], mount("disk", "/disk"), securityContext=context))
-        assert in_container(agent, name, "busybox stat -c %g /disk/in/file") == str(group)
+        assert agent.inside(name, "busybox stat -c %g /disk/in/file") == str(group)
         agent.remove(name)
         agent.until_gone([name])
 
@@ -110,7 +109,7 @@ def test_a_host_path_stays_the_users(agent: Agent) -> None:
             securityContext={"fsGroup": GROUP},
         )
     )
-    assert in_container(agent, "users", "busybox stat -c %g /data /own").split() == ["0", str(GROUP)]
+    assert agent.inside("users", "busybox stat -c %g /data /own").split() == ["0", str(GROUP)]
     directory = pod_directory(agent, "users")
     agent.remove("users")
     agent.until_gone(["users"])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.agent import Agent, container_status
 from tests.e2e.manifests import container, pod
-from tests.e2e.volumes import host_path, in_container, mount, mounting, unshare
+from tests.e2e.volumes import host_path, mount, mounting, unshare
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -41,7 +41,7 @@ def test_a_mount_reaches_those_that_want_it(agent: Agent, shared: Path) -> None:
     )
     unshare("mount", "-t", "tmpfs", "t", str(shared / "later"))
     unshare("touch", str(shared / "later" / "file"))
-    assert {name: in_container(agent, name, "ls /data/later") for name in names} == {
+    assert {name: agent.inside(name, "ls /data/later") for name in names} == {
         "none": "",
         "unset": "",
         "from-host": "file",
@@ -53,11 +53,9 @@ def test_a_mount_of_a_privileged_container_reaches_others(agent: Agent, shared: 
     mounts = container(volumeMounts=[both], securityContext={"privileged": True})
     gets = container("gets", volumeMounts=[mount("data", "/data", mountPropagation="HostToContainer")])
     agent.run(pod("both-ways", mounts, gets, volumes=[host_path("data", shared)]))
-    made = in_container(
-        agent, "both-ways", "busybox mount -t tmpfs t /data/later && touch /data/later/file && echo made"
-    )
+    made = agent.inside("both-ways", "busybox mount -t tmpfs t /data/later && touch /data/later/file && echo made")
     assert made == "made"
-    assert in_container(agent, "both-ways", "ls /data/later", "gets") == "file"
+    assert agent.inside("both-ways", "ls /data/later", "gets") == "file"
     assert unshare("ls", str(shared / "later")) == "file\n"
 
 
@@ -66,8 +64,8 @@ def test_read_only_to_the_last_mount(agent: Agent, shared: Path) -> None:
     mounts = [mount("data", f"/{mode}", readOnly=True, recursiveReadOnly=mode) for mode in modes]
     agent.run(mounting("recursive", [host_path("data", shared)], *mounts))
     for mode in modes:
-        assert "Read-only" in in_container(agent, "recursive", f"echo x > /{mode}/file")
-    says = {mode: in_container(agent, "recursive", f"echo x > /{mode}/below/file") for mode in modes}
+        assert "Read-only" in agent.inside("recursive", f"echo x > /{mode}/file")
+    says = {mode: agent.inside("recursive", f"echo x > /{mode}/below/file") for mode in modes}
     assert says["Disabled"] == ""
     assert "Read-only" in says["IfPossible"]
     assert "Read-only" in says["Enabled"]

@@ -15,12 +15,10 @@ from tests.e2e.volumes import (
     claim,
     empty_dir,
     host_path,
-    in_container,
     mount,
     mounting,
     pod_directory,
     unshare,
-    waits_with,
 )
 from tests.podman_service import IMAGE, podman
 
@@ -68,8 +66,7 @@ def seeing(agent: Agent, host: Path) -> Iterator[Agent]:
 
 
 def test_what_a_container_sees(seeing: Agent, host: Path) -> None:
-    says = in_container(
-        seeing,
+    says = seeing.inside(
         "seeing",
         "cat /v/file /v/directory/inner /relative/place/inner; ls /v/image/bin/busybox; ls /v/scratch /v/of-no-kind;"
         "busybox stat -c %a /v/scratch; echo new > /v/untyped/new",
@@ -80,16 +77,16 @@ def test_what_a_container_sees(seeing: Agent, host: Path) -> None:
 
 @pytest.mark.parametrize("place", ["/v/image", "/read-only", "/relative/place", "/v/claim-read-only"])
 def test_what_a_container_may_not_write(seeing: Agent, place: str) -> None:
-    assert "Read-only file system" in in_container(seeing, "seeing", f"echo x > {place}/file")
+    assert "Read-only file system" in seeing.inside("seeing", f"echo x > {place}/file")
 
 
 @pytest.mark.parametrize("place", ["/v/scratch", "/v/directory", "/v/claim", "/v/untyped"])
 def test_what_a_container_may_write(seeing: Agent, place: str) -> None:
-    assert in_container(seeing, "seeing", f"echo x > {place}/file; cat {place}/file") == "x"
+    assert seeing.inside("seeing", f"echo x > {place}/file; cat {place}/file") == "x"
 
 
 def test_an_empty_dir_outlives_its_containers_and_not_its_pod(agent: Agent) -> None:
-    script = "busybox test -e /data/once && exec sleep 3600; mkdir /data/once /data/own; echo 1 > /data/own/file;"
+    script = f"if busybox test -e /data/once; then {STAY}; fi; mkdir /data/once /data/own; echo 1 > /data/own/file;"
     others = "busybox chown -R 1234:1234 /data/own; busybox chmod 700 /data/own; exit 1"
     agent.write(pod("lasting", container(script=script + others, volumeMounts=[mount("data", "/data")]), volumes=[
         empty_dir("data")
@@ -110,9 +107,9 @@ def test_memory_is_limited_and_shared(agent: Agent) -> None:
     volumes = [empty_dir("data", medium="Memory", sizeLimit="1Mi")]
     sees = [mount("data", "/data")]
     agent.run(pod("memory", container(volumeMounts=sees), container("other", volumeMounts=sees), volumes=volumes))
-    assert in_container(agent, "memory", "echo shared > /data/file; busybox stat -f -c %T /data") == "tmpfs"
-    assert in_container(agent, "memory", "cat /data/file", "other") == "shared"
-    too_much = in_container(agent, "memory", "busybox dd if=/dev/zero of=/data/big bs=64k count=32; rm /data/big")
+    assert agent.inside("memory", "echo shared > /data/file; busybox stat -f -c %T /data") == "tmpfs"
+    assert agent.inside("memory", "cat /data/file", "other") == "shared"
+    too_much = agent.inside("memory", "busybox dd if=/dev/zero of=/data/big bs=64k count=32; rm /data/big")
     assert "No space left on device" in too_much
 
     # It outlives a container, Podman's service and the agent.
@@ -123,8 +120,8 @@ def test_memory_is_limited_and_shared(agent: Agent) -> None:
     agent.until(lambda: restart_count(agent.pods()["memory"], "other") == 1, "the other container runs again")
     agent.until_ready(["memory"])
     assert container_status(agent.pods()["memory"], "other")["containerID"] != before
-    assert in_container(agent, "memory", "cat /data/file; echo again > /data/file", "other") == "shared"
-    assert in_container(agent, "memory", "cat /data/file") == "again"
+    assert agent.inside("memory", "cat /data/file; echo again > /data/file", "other") == "shared"
+    assert agent.inside("memory", "cat /data/file") == "again"
 
     directory = pod_directory(agent, "memory")
     assert str(directory) in unshare("cat", "/proc/self/mountinfo")
@@ -143,11 +140,11 @@ def test_a_host_path_of_another_type_waits(agent: Agent, host: Path) -> None:
     (words, *_) = agent.messages("typed", "FailedMount")
     why = f"hostPath type check failed: {place} is not a directory, it's a File"
     assert words == f'MountVolume.SetUp failed for volume "data" : {why}'
-    assert waits_with(agent, "typed")["reason"] == "ContainerCreating"
+    assert agent.waiting("typed")["reason"] == "ContainerCreating"
     place.mkdir()
     (place / "here").write_text("at last")
     agent.until_ready(["typed"])
-    assert in_container(agent, "typed", "cat /data/here") == "at last"
+    assert agent.inside("typed", "cat /data/here") == "at last"
 
 
 def test_what_types_make_and_take(agent: Agent, host: Path) -> None:
@@ -160,7 +157,7 @@ def test_what_types_make_and_take(agent: Agent, host: Path) -> None:
             host_path("device", Path("/dev/null"), "CharDevice"),
         ]
         agent.run(mounting("types", volumes, *(mount(volume["name"], f"/v/{volume['name']}") for volume in volumes)))
-        says = in_container(agent, "types", "cd /v; busybox stat -c '%n %F' directory file socket device")
+        says = agent.inside("types", "cd /v; busybox stat -c '%n %F' directory file socket device")
     assert says.split("\n") == [
         "directory directory",
         "file regular empty file",
@@ -173,7 +170,7 @@ def test_what_types_make_and_take(agent: Agent, host: Path) -> None:
 def test_a_claim_is_a_podman_volume_that_stays(agent: Agent, claim_name: str) -> None:
     first = mounting("claims", [claim("data", claim_name)], mount("data", "/data"), mount("data", "/etc"))
     agent.run(first)
-    says = in_container(agent, "claims", "echo kept > /data/file; cat /etc/file; ls /data")
+    says = agent.inside("claims", "echo kept > /data/file; cat /etc/file; ls /data")
     assert "kept" in says
     assert "passwd" not in says, "what the image has there is not in the volume"
     agent.remove("claims")
@@ -181,7 +178,7 @@ def test_a_claim_is_a_podman_volume_that_stays(agent: Agent, claim_name: str) ->
     assert podman("volume", "inspect", "--format", "{{.Driver}} {{.Options}}", claim_name).split() == ["local", "map[]"]
 
     agent.run(mounting("claims-again", [claim("data", claim_name)], mount("data", "/data")))
-    assert in_container(agent, "claims-again", "cat /data/file") == "kept"
+    assert agent.inside("claims-again", "cat /data/file") == "kept"
     agent.remove("claims-again")
     agent.until_gone(["claims-again"])
 
@@ -190,9 +187,9 @@ def test_an_image_that_is_not_there_is_its_containers_reason(agent: Agent) -> No
     image = {"name": "image", "image": {"reference": "localhost/not-there:1", "pullPolicy": "Never"}}
     sees = container(volumeMounts=[mount("image", "/image")])
     agent.write(pod("no-image", sees, container("beside", STAY), volumes=[image]))
-    agent.until(lambda: waits_with(agent, "no-image").get("reason") == "ErrImageNeverPull", "it waits for the image")
-    assert waits_with(agent, "no-image")["message"].startswith('Container image "localhost/not-there:1" is not present')
-    agent.until(lambda: not waits_with(agent, "no-image", "beside"), "the other container needs no image")
+    agent.until(lambda: agent.waiting("no-image").get("reason") == "ErrImageNeverPull", "it waits for the image")
+    assert agent.waiting("no-image")["message"].startswith('Container image "localhost/not-there:1" is not present')
+    agent.until(lambda: not agent.waiting("no-image", "beside"), "the other container needs no image")
 
 
 def test_another_volume_needs_another_container(agent: Agent, host: Path) -> None:
@@ -201,10 +198,10 @@ def test_another_volume_needs_another_container(agent: Agent, host: Path) -> Non
         (host / name / "name").write_text(name)
     sees = mount("data", "/data")
     agent.run(mounting("changing", [host_path("data", host / "before")], sees))
-    assert in_container(agent, "changing", "cat /data/name") == "before"
+    assert agent.inside("changing", "cat /data/name") == "before"
     sandbox = podman("pod", "ps", "-q", "--filter", "name=changing")
     agent.write(mounting("changing", [host_path("data", host / "after")], sees))
-    agent.until(lambda: in_container(agent, "changing", "cat /data/name") == "after", "it sees the other directory")
+    agent.until(lambda: agent.inside("changing", "cat /data/name") == "after", "it sees the other directory")
     assert podman("pod", "ps", "-q", "--filter", "name=changing") == sandbox
 
 
@@ -227,7 +224,7 @@ def test_a_volume_that_cannot_be_is_refused_in_words(agent: Agent) -> None:
 def test_what_is_left_of_a_pod_that_went_while_nobody_looked(agent: Agent) -> None:
     agent.run(mounting("leaving", [empty_dir("data"), empty_dir("memory", medium="Memory")], mount("data", "/data"),
                        mount("memory", "/memory")))  # fmt: skip
-    in_container(agent, "leaving", "mkdir -m 700 /data/own; echo x > /data/own/file; busybox chown 77:77 /data/own")
+    agent.inside("leaving", "mkdir -m 700 /data/own; echo x > /data/own/file; busybox chown 77:77 /data/own")
     directory = pod_directory(agent, "leaving")
     kept = directory.with_name("00000000-0000-0000-0000-000000000000")
     agent.stop()

@@ -33,12 +33,6 @@ def mounting(name: str, volumes: list[Json], *mounts: Json, **spec: Any) -> Json
     return pod(name, container(volumeMounts=list(mounts)), volumes=volumes, **spec)
 
 
-def in_container(agent: Agent, pod_name: str, script: str, container_name: str = "main") -> str:
-    """What a shell script says in a container, which it runs beside; with its complaints."""
-    done = agent.cli("exec", pod_name, "-c", container_name, "--", "sh", "-c", f"{{ {script}; }} 2>&1")
-    return done.out.strip() or done.err.strip()
-
-
 def pod_directory(agent: Agent, name: str) -> Path:
     return agent.state / "pods" / str(agent.pods()[name]["metadata"]["uid"])
 
@@ -47,10 +41,3 @@ def unshare(*command: str) -> str:
     """Run in Podman's user and mount namespace, as its root."""
     words = ("podman", "unshare", *command)
     return subprocess.run(words, check=True, capture_output=True, text=True, timeout=UNSHARE_DEADLINE_S).stdout
-
-
-def waits_with(agent: Agent, name: str, container_name: str = "main") -> Json:
-    """A container's waiting state, empty if it does not wait."""
-    statuses = agent.pods().get(name, {}).get("status", {}).get("containerStatuses", ())
-    found: Json = next((s["state"].get("waiting", {}) for s in statuses if s["name"] == container_name), {})
-    return found

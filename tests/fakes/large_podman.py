@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ipc.clock import SystemClock
-from tests.fakes.runtime import KILLED, NAME, FakeContainer, FakePod, FakePodman, Program
+from tests.fakes.podman import KILLED, NAME, FakeContainer, FakePod, FakePodman, Program
 from workers import labels
 from workers.runtime import ErrorKind, RuntimeCallError, SpecDict
 

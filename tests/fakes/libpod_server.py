@@ -29,7 +29,7 @@ from aiohttp import web
 from ipc.clock import rfc3339_micro
 from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_costs import CALL_COSTS, Cost
-from tests.fakes.runtime import KILLED, FakeContainer, FakePod, Program
+from tests.fakes.podman import KILLED, FakeContainer, FakePod, Program
 from workers import labels
 from workers.runtime import ErrorKind, ImageInfo, RuntimeCallError, RuntimeEvent, VolumeInfo
 from workers.signal_names import signal_number

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from ipc.api import Container, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 from ipc.clock import SystemClock
-from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
 from workers.pod_network import Dialer, DialError, PodNetwork
 from workers.probes.attempt import attempt
 from workers.probes.outcome import ProbeOutcome, ProbeTarget
@@ -57,9 +58,10 @@ class DeadDialer(LocalDialer):
         raise DialError("no dialer")
 
 
-def unused_port() -> int:
-    with socket.socket() as briefly:
-        briefly.bind((LOOPBACK, 0))
+def unused_port(kind: socket.SocketKind = socket.SOCK_STREAM, address: str = LOOPBACK) -> int:
+    """Of the host, at this moment. An empty address is all of them."""
+    with socket.socket(socket.AF_INET, kind) as briefly:
+        briefly.bind((address, 0))
         port: int = briefly.getsockname()[1]
         return port
 

@@ -15,7 +15,7 @@ from ipc.restart_policy import (
     find_matching_restart_rule,
     is_restartable_init,
 )
-from tests.fakes.runtime import FakeContainer
+from tests.fakes.podman import FakeContainer
 from tests.sim.pods import ABSENT
 from tests.sim.probes import FLAKY, NEVER, health_of
 from tests.sim.runtime import SimPodman, uid_of

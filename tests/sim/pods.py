@@ -25,7 +25,7 @@ from ipc.api import (
     SleepAction,
 )
 from ipc.restart_policy import is_restartable_init
-from tests.fakes.runtime import Program
+from tests.fakes.podman import Program
 from tests.sim.objects import SimObjects
 from tests.sim.probes import with_probes
 

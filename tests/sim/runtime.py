@@ -14,7 +14,8 @@ import msgspec
 from ipc.clock import Clock
 from ipc.messages import SyncPod
 from ipc.registry_login import RegistryLogin
-from tests.fakes.runtime import KILLED, FakeContainer, FakePodman, FakeRuntime, Flavour, Program
+from tests.fakes.podman import KILLED, FakeContainer, FakePodman, Program
+from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.sim.loop import NOBODY
 from workers import labels
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError, RuntimeEvent, SpecDict

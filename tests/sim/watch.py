@@ -14,7 +14,7 @@ from ipc.messages import PodChanged, SyncDone, SyncPod, WorkType
 from ipc.probe_results import ProbeResult, ProbeType
 from ipc.restart_policy import is_restartable_init
 from ipc.runtime import RuntimePodStatus
-from tests.fakes.runtime import FakeContainer
+from tests.fakes.podman import FakeContainer
 from tests.sim.children import Child
 from tests.sim.runtime import Caller, SimPodman, uid_of
 from tests.sim.trace import Trace

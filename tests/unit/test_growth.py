@@ -16,7 +16,7 @@ import pytest
 from ipc.clock import SystemClock
 from supervisor.dialogue import HousekeepingTick, SyncTick
 from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec
-from tests.fakes.runtime import FakePodman
+from tests.fakes.podman import FakePodman
 from tests.unit.supervisor.dialogue import Talk, absent, pod, running
 from tests.unit.work import work_of
 from workers.observer import Observer

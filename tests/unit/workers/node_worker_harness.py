@@ -20,7 +20,8 @@ from ipc.clock import Clock
 from ipc.messages import NodeWorkerCommand, NodeWorkerReport, Observation, Observe, Observed, Relisted, Shutdown
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.clock import SimClock
-from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
 from workers import labels
 from workers.node_worker import run_node_worker
 from workers.runtime import Runtime

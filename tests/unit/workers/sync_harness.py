@@ -16,8 +16,9 @@ from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
 from ipc.runtime import ContainerState, RuntimePodStatus
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.dialer import FakeDialer
+from tests.fakes.podman import FakeContainer, FakePodman
 from tests.fakes.pulls import LocalPulls
-from tests.fakes.runtime import FakeContainer, FakePodman, FakeRuntime
+from tests.fakes.runtime import FakeRuntime
 from tests.unit.workers.pods import IMAGE
 from workers import labels
 from workers.decision import ContainerStart

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from tests.fakes.clock import SimClock, simulate
-from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime, Flavour
 from workers import labels
 from workers.garbage import Garbage
 

@@ -21,7 +21,8 @@ from ipc.api import (
     TCPSocketAction,
 )
 from ipc.messages import SyncDone, SyncPod, WorkType
-from tests.fakes.runtime import FakeContainer, Flavour, Program
+from tests.fakes.podman import FakeContainer, Program
+from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost, on_host
 from workers import labels

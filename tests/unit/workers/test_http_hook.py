@@ -12,7 +12,8 @@ import pytest
 from ipc.api import Container, ContainerPort, HTTPGetAction, HTTPHeader, Lifecycle, LifecycleHandler
 from ipc.clock import SystemClock
 from ipc.messages import SyncPod, WorkType
-from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
 from tests.servers.local_servers import (
     LOOPBACK,
     DeadDialer,

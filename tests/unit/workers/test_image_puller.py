@@ -6,7 +6,8 @@ from pathlib import Path
 from ipc.messages import PullEnded, PullProgress
 from ipc.registry_login import Pull, RegistryLogin
 from tests.fakes.clock import SimClock, simulate
-from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime, Flavour
 from workers.image_puller import MAX_PULLS, PROGRESS_PERIOD_S, ImagePuller
 from workers.image_rights import ImageRights
 

@@ -10,8 +10,9 @@ from ipc.api.container import PullPolicy
 from ipc.registry_login import RegistryLogin
 from supervisor.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
+from tests.fakes.podman import FakePodman
 from tests.fakes.pulls import SERIAL, LocalPulls
-from tests.fakes.runtime import FakePodman, FakeRuntime, Flavour
+from tests.fakes.runtime import FakeRuntime, Flavour
 from workers.image_rights import ImageRights
 from workers.images import SEEN_FOR_S, ImageError, ImageManager, ImageReason
 from workers.pull_backoff import PullBackoff

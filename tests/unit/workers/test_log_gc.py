@@ -11,7 +11,8 @@ import pytest
 
 from ipc.clock import SystemClock, wall
 from ipc.messages import CollectLogs, EventReport, Track
-from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
 from tests.podman_service import wait_until
 from tests.unit.workers.node_worker_harness import node_worker
 from workers import pod_logs

@@ -42,7 +42,8 @@ from ipc.messages import (
 from ipc.probe_results import ProbeResult, ProbeType
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.dialer import FakeDialer
-from tests.fakes.runtime import FakePodman, FakeRuntime
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers.observe import pod_status
 from workers.pod_worker import run_pod_worker

@@ -1,0 +1,497 @@
+"""One user's Podman in memory: its pods, containers, images and volumes, with what Podman does to them.
+
+`tests.fakes.runtime` has the verbs over it. Time comes from the clock that is given in and from the loop's timers, so
+that on a SimLoop every run is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import os
+import re
+import signal
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import msgspec
+
+from ipc.clock import Clock
+from ipc.registry_login import RegistryLogin
+from workers import labels
+from workers.runtime import (
+    ErrorKind,
+    ImageInfo,
+    InspectedContainer,
+    Leftovers,
+    RecordedEnd,
+    RuntimeCallError,
+    RuntimeEvent,
+    SpecDict,
+    VolumeInfo,
+)
+from workers.signal_names import signal_name
+
+PAUSE_IMAGE = "localhost/podman-pause:fake"
+NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+FIRST_PID = 10_000
+KILLED = 128 + signal.SIGKILL
+TICKS_PER_S = 100
+RUNNING = frozenset({"running", "paused", "stopping"})
+"""States in which Podman waits for a monitor's word of the end."""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """What a container's command does."""
+
+    runs_s: float = math.inf
+    exit_code: int = 0
+    term_exit_code: int | None = None
+    """How it ends on ``term_signal``; None ignores it, as a process 1 without a handler does."""
+    term_signal: str = "TERM"
+    output: bytes = b""
+    """Of a command that is run beside the container's own."""
+    ends_container: bool = False
+    """Such a command's end is the end of the container's own too."""
+
+
+def program_of(command: Sequence[str]) -> Program | None:
+    """A little of busybox: ``sleep N``, ``true``, ``false``, ``sh -c`` with sleep, exit and trap. None: not found."""
+    match list(command):
+        case ["sleep", seconds]:
+            return Program(runs_s=float(seconds))
+        case ["true"]:
+            return Program(runs_s=0.0)
+        case ["false"]:
+            return Program(runs_s=0.0, exit_code=1)
+        case ["sh", "-c", script]:
+            return _script(script)
+        case _:
+            return None
+
+
+def _script(script: str) -> Program:
+    trap = re.search(r"""trap ['"]exit (\d+)['"] (\w+)""", script)
+    rest = script.replace(trap[0], "") if trap else script
+    sleep, end = re.search(r"sleep (\d+(?:\.\d+)?)", rest), re.search(r"exit (\d+)", rest)
+    said = re.search(r"echo (\w+)", rest)
+    return Program(
+        runs_s=float(sleep[1]) if sleep else 0.0,
+        exit_code=int(end[1]) if end else 0,
+        term_exit_code=int(trap[1]) if trap else None,
+        term_signal=trap[2] if trap else "TERM",
+        output=f"{said[1]}\n".encode() if said else b"",
+    )
+
+
+@dataclass
+class FakePod:
+    id: str
+    name: str
+    labels: dict[str, str]
+    created_at: float
+    infra_id: str = ""
+
+
+@dataclass
+class FakeContainer:
+    id: str
+    name: str
+    pod_id: str
+    image: str
+    image_id: str
+    labels: dict[str, str]
+    program: Program | None
+    created_at: float
+    is_infra: bool = False
+    state: str = "created"
+    pid: int = 0
+    exit_code: int = 0
+    oom_killed: bool = False
+    error: str = ""
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    stop_signal: str = "SIGTERM"
+    signals: list[str] = field(default_factory=list)
+    """Those that it was sent."""
+    end: asyncio.TimerHandle | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    is_leftover: bool = False
+    """The OCI runtime has a process of it, and Podman does not know."""
+    monitored: bool = True
+    """Its conmon lives; without it Podman does not notice the end of the process."""
+    is_dead: bool = False
+    """Its process has ended, and Podman says that it runs."""
+    pipes: list[int] = field(default_factory=list)
+    """Ends of pipes that are closed when the process ends: its pidfds."""
+
+
+class Executed(msgspec.Struct, frozen=True):
+    """A command that was begun in a container."""
+
+    container: str
+    """Its name within the pod."""
+    command: tuple[str, ...]
+    at: float
+    """Monotonic seconds."""
+
+
+class FakePodman:
+    """One user's Podman: what all runtimes on it share. Its public methods are what happens behind the agent's back."""
+
+    def __init__(self, clock: Clock, *, images: Iterable[str] = (), registry: Iterable[str] = ()) -> None:
+        """``images`` are there, ``registry`` can be pulled."""
+        self.clock = clock
+        self.pods: dict[str, FakePod] = {}
+        self.containers: dict[str, FakeContainer] = {}
+        self.images = {reference: _image(reference) for reference in images}
+        self.registry = set(registry)
+        self.volumes: dict[str, VolumeInfo] = {}
+        self.logins: dict[str, set[RegistryLogin]] = {}
+        """Images of the registry that are not for everybody, with the logins that get them."""
+        self.pull_s = 0.0
+        """How long a pull takes, in seconds; every PROGRESS_PERIOD_S it says something."""
+        self.broken_off: list[str] = []
+        """Images whose pull was cancelled."""
+        self.listeners: list[asyncio.Queue[RuntimeEvent | None]] = []
+        self.layers: set[str] = set()
+        """Names of containers whose creation was cut short: nothing is found under them, and they are in use."""
+        self.cannot_start: set[str] = set()
+        """Names of containers that the OCI runtime fails to start."""
+        self.without_layer: set[str] = set()
+        """Ids of containers of which nothing but their entry is left."""
+        self.unreadable: set[str] = set()
+        """Ids of pods and containers that are listed, and of which no inspect ever succeeds."""
+        self.lost: dict[str, str] = {}
+        """Processes of containers that were removed without it: names, and the instances that they are of."""
+        self.commands: dict[tuple[str, ...], Program] = {}
+        """What commands do that `program_of` does not know."""
+        self.execs: deque[Executed] = deque(maxlen=10_000)
+        """Commands run in containers, newest last."""
+        self.mute = False
+        """Events are lost."""
+        self._ids = 0
+        self._pids = FIRST_PID
+
+    def exit(self, id: str, exit_code: int = 0, *, oom_killed: bool = False) -> None:
+        """A container's process ends by itself."""
+        container = self.container(id)
+        if container.state not in RUNNING or container.is_dead:
+            return
+        if container.end is not None:
+            container.end.cancel()
+        container.ended.set()
+        self._close_pipes(container)
+        if not container.monitored:
+            container.is_dead = True
+            return
+        container.state, container.pid = "exited", 0
+        container.exit_code, container.oom_killed = exit_code, oom_killed
+        container.finished_at = self.clock.now().wall
+        self._tell("died", container)
+
+    def kill_monitor(self, id: str) -> None:
+        """kill -9 of a container's conmon; its process lives on."""
+        self.container(id).monitored = False
+
+    def forget(self, id: str) -> None:
+        """Podman loses a container; its process lives on."""
+        container = self.containers.pop(self.container(id).id)
+        self.lost[container.name] = container.labels.get(labels.INSTANCE, "")
+
+    def abandon(self, id: str, state: str) -> None:
+        """Somebody's `podman stop` (state stopping) or `podman rm` (removing, after a stop) is killed over it."""
+        if state == "removing":
+            self.exit(id, KILLED)
+        self.container(id).state = state
+
+    def reboot(self) -> None:
+        """All processes are gone, and Podman has noticed that when it started (libpod, resetState)."""
+        for container in self.containers.values():
+            if container.end is not None:
+                container.end.cancel()
+            container.ended.set()
+            self._close_pipes(container)
+            container.state = "exited" if container.state == "exited" else "created"
+            container.pid, container.is_dead = 0, False
+
+    def break_events(self) -> None:
+        """Every event stream ends."""
+        for listener in self.listeners:
+            listener.put_nowait(None)
+
+    def close(self) -> None:
+        """Give back file descriptors."""
+        for container in self.containers.values():
+            self._close_pipes(container)
+
+    # --- what the verbs do ---
+
+    def pod(self, id: str) -> FakePod:
+        found = next((pod for pod in self.pods.values() if id in (pod.id, pod.name)), None)
+        return found or refuse(ErrorKind.NOT_FOUND, f"no such pod {id}")
+
+    def container(self, id: str) -> FakeContainer:
+        found = next((c for c in self.containers.values() if id in (c.id, c.name)), None)
+        return found or refuse(ErrorKind.NOT_FOUND, f"no such container {id}")
+
+    def image(self, reference: str) -> ImageInfo | None:
+        by_id = {image.id: image for image in self.images.values()}
+        return self.images.get(reference) or by_id.get(reference)
+
+    def members(self, pod: FakePod) -> list[FakeContainer]:
+        return [c for c in self.containers.values() if c.pod_id == pod.id]
+
+    def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        if name in self.volumes:
+            refuse(ErrorKind.NAME_IN_USE, f"volume with name {name} already exists: volume already exists")
+        self.volumes[name] = VolumeInfo(
+            name=name, mount_point=f"/volumes/{name}/_data", labels=dict(labels), options=dict(options)
+        )
+        return self.volumes[name]
+
+    def create_pod(self, spec: SpecDict) -> str:
+        name, now = spec["name"], self.clock.now().wall
+        self._refuse_name(name)
+        pod = FakePod(id=self._new_id(), name=name, labels=dict(spec.get("labels", {})), created_at=now)
+        self.pods[pod.id] = pod
+        if not spec.get("no_infra"):
+            infra = self._add(
+                pod,
+                spec.get("infra_name") or f"{pod.id[:12]}-infra",
+                PAUSE_IMAGE,
+                pod.labels,
+                Program(term_exit_code=0),
+            )
+            infra.is_infra, pod.infra_id = True, infra.id
+        return pod.id
+
+    def cut_create_pod(self, spec: SpecDict) -> None:
+        """Podman is killed between noting the pod and noting its infra container."""
+        pod = self.pods[self.create_pod(spec)]
+        infra = self.containers.pop(pod.infra_id)
+        self.layers.add(infra.name)
+        pod.infra_id = ""
+
+    def create_container(self, spec: SpecDict) -> str:
+        pod = self.pod(spec["pod"]) if spec.get("pod") else None
+        image, name = spec["image"], spec["name"]
+        if image not in self.images:
+            refuse(ErrorKind.IMAGE_UNKNOWN, f"{image}: image not known")
+        self._refuse_name(name)
+        container = self._add(pod, name, image, spec.get("labels", {}), self._program(spec.get("command", ())))
+        container.stop_signal = signal_name(spec.get("stop_signal", self.images[image].stop_signal)) or "SIGTERM"
+        return container.id
+
+    def cut_create_container(self, spec: SpecDict) -> None:
+        """Podman is killed between making the container's layer and noting the container."""
+        self._refuse_name(spec["name"])
+        self.layers.add(spec["name"])
+
+    def cut_start_container(self, id: str) -> None:
+        """Podman is killed between letting the OCI runtime make the process and noting that."""
+        container = self.container(id)
+        container.is_leftover = container.state != "running"
+
+    def end_leftovers(self, instance: str) -> Leftovers:
+        ended = tuple(name for name, of in self.lost.items() if of == instance)
+        for name in ended:
+            del self.lost[name]
+        known = self.containers.values()
+        return Leftovers(ended=ended, unsettled=any(c.is_leftover or c.state == "created" for c in known))
+
+    def start_container(self, id: str) -> None:
+        container = self.container(id)
+        if container.state == "running":
+            return
+        if container.is_leftover or container.name in self.cannot_start:
+            refuse(ErrorKind.LEFTOVER, f"container {id} already exists: OCI runtime error")
+        pod = self.pods.get(container.pod_id)
+        if pod is not None and pod.infra_id and not container.is_infra:
+            self.start_container(pod.infra_id)
+        if container.program is None:
+            refuse(ErrorKind.COMMAND, "OCI runtime attempted to invoke a command that was not found")
+        self._run(container, container.program)
+
+    def kill_container(self, id: str, name: str) -> None:
+        word = name.removeprefix("SIG")
+        if re.split("[+-]", word)[0] not in {s.name.removeprefix("SIG") for s in signal.Signals}:
+            refuse(ErrorKind.INVALID, f"invalid signal: {name}")
+        container = self.containers.get(id)
+        if container is None or container.state not in RUNNING or container.is_dead or container.program is None:
+            return
+        container.signals.append(name)
+        if word == "KILL":
+            self.exit(id, KILLED)
+        elif word == container.program.term_signal and container.program.term_exit_code is not None:
+            self.exit(id, container.program.term_exit_code)
+
+    def begin_exec(self, id: str, command: Sequence[str]) -> tuple[FakeContainer, Program]:
+        """What that command will do in that container."""
+        container, program = self.container(id), self._program(command)
+        if container.state != "running":
+            refuse(ErrorKind.WRONG_STATE, "can only create exec sessions on running containers")
+        if program is None:
+            refuse(ErrorKind.COMMAND, f"executable file `{command[0]}` not found in $PATH")
+        name = container.labels.get(labels.CONTAINER_NAME, container.name)
+        self.execs.append(Executed(name, tuple(command), self.clock.now().mono))
+        return container, program
+
+    def _program(self, command: Sequence[str]) -> Program | None:
+        return self.commands.get(tuple(command)) or program_of(command)
+
+    def remove_container(self, id: str) -> None:
+        container = next((c for c in self.containers.values() if id in (c.id, c.name)), None)
+        if container is None:
+            self.layers.discard(id)
+            return
+        if container.is_infra:
+            refuse(ErrorKind.INTERNAL, "an infra container cannot be removed without removing the pod")
+        self._remove(container)
+
+    def cut_remove_container(self, id: str) -> None:
+        """Podman is killed between removing the container's layer and forgetting the container."""
+        self.exit(id)
+        self.container(id).state = "removing"
+        self.without_layer.add(id)
+
+    def inspected(self, id: str) -> InspectedContainer:
+        container = self.container(id)
+        if container.id in self.unreadable:
+            refuse(ErrorKind.INTERNAL, f"inspecting container {id}: input/output error")
+        if container.id in self.without_layer:
+            refuse(ErrorKind.INTERNAL, f'getting container from store "{id}": container not known')
+        return _inspected(container)
+
+    def remove_pod(self, id: str) -> None:
+        pod = self.pods.get(id)
+        if pod is None:
+            return
+        for container in sorted(self.members(pod), key=lambda c: c.is_infra):
+            self._remove(container)
+        del self.pods[id]
+
+    def open_process(self, shown: InspectedContainer) -> int | None:
+        container = self.containers.get(shown.id)
+        if container is None or not shown.pid or container.pid != shown.pid or container.is_dead:
+            return None
+        reader, writer = os.pipe()
+        container.pipes.append(writer)
+        return reader
+
+    def has_monitor(self, shown: InspectedContainer) -> bool:
+        container = self.containers.get(shown.id)
+        return container is not None and container.state in RUNNING and container.monitored
+
+    def recorded_end(self, shown: InspectedContainer) -> RecordedEnd | None:
+        container = self.containers.get(shown.id)
+        if container is None or container.state != "exited" or container.started_at != shown.started_at:
+            return None
+        return RecordedEnd(
+            exit_code=container.exit_code, finished_at=container.finished_at, oom_killed=container.oom_killed
+        )
+
+    def _close_pipes(self, container: FakeContainer) -> None:
+        for pipe in container.pipes:
+            os.close(pipe)
+        container.pipes.clear()
+
+    def pull_image(self, reference: str, login: RegistryLogin | None = None) -> str:
+        if reference in self.logins and login not in self.logins[reference]:
+            refuse(ErrorKind.PULL, f"reading manifest of {reference}: unauthorized: authentication required")
+        if reference not in self.registry:
+            refuse(ErrorKind.PULL, f"reading manifest of {reference}: manifest unknown")
+        self.images[reference] = _image(reference)
+        return self.images[reference].id
+
+    def _add(
+        self, pod: FakePod | None, name: str, image: str, own: Mapping[str, str], program: Program | None
+    ) -> FakeContainer:
+        container = FakeContainer(
+            id=self._new_id(),
+            name=name,
+            pod_id=pod.id if pod else "",
+            image=image,
+            image_id=_image(image).id,
+            labels=dict(own),
+            program=program,
+            created_at=self.clock.now().wall,
+        )
+        self.containers[container.id] = container
+        self._tell("create", container)
+        return container
+
+    def _run(self, container: FakeContainer, program: Program) -> None:
+        self._pids += 1
+        container.state, container.pid = "running", self._pids
+        container.monitored, container.is_dead = True, False
+        container.started_at = self.clock.now().wall
+        container.ended.clear()
+        self._tell("start", container)
+        if program.runs_s < math.inf:
+            loop = asyncio.get_running_loop()
+            container.end = loop.call_later(program.runs_s, self.exit, container.id, program.exit_code)
+
+    def _remove(self, container: FakeContainer) -> None:
+        self.exit(container.id, KILLED)
+        if container.is_leftover:
+            self.lost[container.name] = container.labels.get(labels.INSTANCE, "")
+        del self.containers[container.id]
+        self._tell("remove", container)
+
+    def _refuse_name(self, name: str) -> None:
+        if not NAME.fullmatch(name):
+            refuse(ErrorKind.INVALID, f"names must match {NAME.pattern}: invalid argument")
+        # Podman's BoltDB has one set of names, its SQLite two: the stricter one.
+        taken = {pod.name for pod in self.pods.values()} | {c.name for c in self.containers.values()} | self.layers
+        if name in taken:
+            refuse(ErrorKind.NAME_IN_USE, f"name {name} is in use")
+
+    def _new_id(self) -> str:
+        self._ids += 1
+        return hashlib.sha256(str(self._ids).encode()).hexdigest()
+
+    def _tell(self, action: str, container: FakeContainer) -> None:
+        event = RuntimeEvent(
+            action=action, container_id=container.id, labels=dict(container.labels), time=self.clock.now().wall
+        )
+        for listener in () if self.mute else self.listeners:
+            listener.put_nowait(event)
+
+
+def _inspected(container: FakeContainer) -> InspectedContainer:
+    return InspectedContainer(
+        id=container.id,
+        name=container.name,
+        pod_id=container.pod_id,
+        is_infra=container.is_infra,
+        state=container.state,
+        pid=container.pid,
+        conmon_pid=container.pid,
+        exit_code=container.exit_code,
+        oom_killed=container.oom_killed,
+        error=container.error,
+        created_at=container.created_at,
+        started_at=container.started_at,
+        finished_at=container.finished_at,
+        image=container.image,
+        image_id=container.image_id,
+        labels=dict(container.labels),
+        ips=(),
+        log_path="",
+        stop_signal=container.stop_signal,
+        image_digest=f"sha256:{container.image_id}",
+        start_ticks=int(container.started_at * TICKS_PER_S) if container.pid else 0,
+    )
+
+
+def _image(reference: str) -> ImageInfo:
+    digest = hashlib.sha256(reference.encode()).hexdigest()
+    return ImageInfo(id=digest, digests=(f"{reference}@sha256:{digest}",), user="", stop_signal="")
+
+
+def refuse(kind: ErrorKind, message: str) -> NoReturn:
+    raise RuntimeCallError(kind, "fake", message)
