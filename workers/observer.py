@@ -105,9 +105,12 @@ class Observer:
 
     def with_records(self, status: RuntimePodStatus) -> RuntimePodStatus:
         """The newest view of a pod, and what the monitors of its containers have noted since. No newer than it was:
-        nobody has looked whether there is anything else."""
+        nobody has looked whether there is anything else.
+
+        Not where the sandbox's end is that of all containers, and shows itself a moment later: there only a look tells.
+        """
         noted = self._exits.noted & self._inspected.keys()
-        ids = [container.id for container in status.containers if container.id in noted] if noted else []
+        ids = [c.id for c in status.containers if c.id in noted and not c.leaves_processes] if noted else []
         if not ids:
             return status
         records = self._records(self._inspected[id] for id in ids)

@@ -21,6 +21,7 @@ from tests.unit.workers.node_worker_harness import (
     asked,
     node_worker,
 )
+from workers import labels
 from workers.exit_watch import SETTLE_S
 from workers.node_worker import HINTS, KNOWN_END_S
 from workers.relist_schedule import RETRY_MAX_S
@@ -70,6 +71,21 @@ async def test_an_end_that_nobody_has_noted_is_looked_at() -> None:
         seen = await master.observation("u1", is_over, before)
         assert ended_at < seen.observed_at < ended_at + 0.1
         assert master.status(seen).containers[0].exit_code == 3
+
+
+@simulated
+async def test_where_the_sandboxs_end_is_everybodys_an_end_is_looked_at() -> None:
+    host = Host()
+    container = host.running("u1")
+    host.podman.container(container).labels[labels.LEAVES_PROCESSES] = "true"
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        await asked(master, "u1")
+        host.podman.mute = True
+        before, ended_at = len(master.reports), host.now()
+        host.podman.exit(container, 3)
+        seen = await master.observation("u1", is_over, before)
+        assert ended_at < seen.observed_at < ended_at + SETTLE_S
 
 
 @simulated
