@@ -80,8 +80,13 @@ class ImagePuller:
 
     async def _pulled_by(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None) -> str:
         """Noted before anybody hears of it: from then on the image is there. Raises RuntimeCallError."""
-        id = await self._runtime.pull_image(reference, hear, login)
-        self._rights.grant(id, login)
+        self._rights.intend(reference, login)
+        try:
+            id = await self._runtime.pull_image(reference, hear, login)
+        except (RuntimeCallError, asyncio.CancelledError):
+            self._rights.withdraw(reference, login)
+            raise
+        self._rights.grant(reference, id, login)
         return id
 
     async def _report(self, pull: Pull, work: asyncio.Task[str], words: deque[str]) -> None:

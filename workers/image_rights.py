@@ -3,11 +3,13 @@
 Mirrors the image pull manager (pkg/kubelet/images/pullmanager) with its default policy, NeverVerifyPreloadedImages: an
 image without a record, pulled by somebody else or with the logins of the agent's user, is everybody's. One file per
 image below ``<stateDir>/pulled-images``, with fingerprints of logins, never with logins. A pod without one that is
-good has to pull, which asks the registry.
+good has to pull, which asks the registry. A pull that has begun and not ended leaves its intent in ``pulling``, as
+upstream's does: what it has brought is nobody else's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +22,7 @@ from workers.directories import make_private
 
 MAX_FINGERPRINTS: Final = 1_000
 """Logins that are remembered of one image; of more, the newest."""
+INTENTS: Final = "pulling"
 _IMAGE_ID: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
@@ -34,18 +37,36 @@ class ImageRights:
         """An empty ``directory``: nothing is recorded, and everybody may use everything."""
         self._directory = directory
 
-    def allows(self, image_id: str, logins: Iterable[RegistryLogin]) -> bool:
-        """Whether a pod with these logins may use that image without asking its registry."""
+    def allows(self, reference: str, image_id: str, logins: Iterable[RegistryLogin]) -> bool:
+        """Whether a pod with these logins may use that image, of that name, without asking its registry."""
+        mine = {login.fingerprint() for login in logins}
         record = self._read(image_id)
-        return record is None or any(login.fingerprint() in record.fingerprints for login in logins)
+        if record is not None:
+            return not mine.isdisjoint(record.fingerprints)
+        intents = self._intents(reference)
+        return not intents or not mine.isdisjoint(intents)
 
-    def grant(self, image_id: str, login: RegistryLogin | None) -> None:
+    def intend(self, reference: str, login: RegistryLogin | None) -> None:
+        """A pull with that login begins: whoever does it may die between its end and `grant`. Raises OSError."""
+        if login is not None and self._directory:
+            intent = self._intent(reference, login)
+            make_private(intent.parent)
+            intent.touch()
+
+    def withdraw(self, reference: str, login: RegistryLogin | None) -> None:
+        """That pull has brought nothing. Raises OSError."""
+        if login is not None and self._directory:
+            self._intent(reference, login).unlink(missing_ok=True)
+
+    def grant(self, reference: str, image_id: str, login: RegistryLogin | None) -> None:
         """The image was pulled with that login just now; without one it is everybody's. Raises OSError."""
         file = self._file(image_id)
         if file is None:
             return
         if login is None:
             file.unlink(missing_ok=True)
+            for intent in self._intents(reference).values():
+                intent.unlink(missing_ok=True)
             return
         known = self._read(image_id) or _Record()
         mine = login.fingerprint()
@@ -54,6 +75,21 @@ class ImageRights:
         new = file.with_suffix(".new")
         new.write_bytes(msgspec.json.encode(_Record(kept)))
         new.replace(file)
+        self.withdraw(reference, login)
+
+    def _intents(self, reference: str) -> dict[str, Path]:
+        """Pulls of that name that have begun, by the fingerprints of their logins."""
+        directory = self._intended(reference)
+        try:
+            return {entry.name: entry for entry in directory.iterdir()} if self._directory else {}
+        except FileNotFoundError:
+            return {}
+
+    def _intent(self, reference: str, login: RegistryLogin) -> Path:
+        return self._intended(reference) / login.fingerprint()
+
+    def _intended(self, reference: str) -> Path:
+        return Path(self._directory) / INTENTS / hashlib.sha256(reference.encode()).hexdigest()
 
     def _read(self, image_id: str) -> _Record | None:
         file = self._file(image_id)

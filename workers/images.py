@@ -94,7 +94,7 @@ class ImageManager:
         image = await self._parse(reference, tell)
         present = await self._inspect(reference, image, tell)
         logins = find_logins(image)
-        is_free = present is None or self._rights.allows(present.id, logins)
+        is_free = present is None or self._rights.allows(str(image), present.id, logins)
         if present is not None and is_free and not should_pull(image, policy):
             await _tell_present(reference, tell)
             return present

@@ -134,6 +134,6 @@ def test_each_login_is_tried_and_the_one_that_is_good_is_noted(tmp_path: Path) -
         await asyncio.sleep(121)
         assert {end.logins: end.error for end in kit.ends()} == {(wrong,): "Pull", (wrong, good): ""}
         rights, id = ImageRights(str(tmp_path)), kit.podman.images[REMOTE].id
-        assert [rights.allows(id, [login]) for login in (wrong, good)] == [False, True]
+        assert [rights.allows(REMOTE, id, [login]) for login in (wrong, good)] == [False, True]
 
     simulate(main)
