@@ -427,6 +427,8 @@ _KIND_BY_CAUSE: Final = (
 )
 # No sentinel error of libpod's stands behind these: the OCI runtime's words, and how libpod reports any failed command.
 _LEFTOVER: Final = re.compile(r"already exists: OCI runtime error|/[a-z]+ start [0-9a-f]{64}` failed: exit status")
+# Whoever ends Podman ends what it has just run as well: that says nothing about the container.
+_BROKEN_OFF: Final = re.compile(r"` failed: signal: (?:terminated|killed)")
 _KIND_BY_STATUS: Final = {400: ErrorKind.INVALID, 404: ErrorKind.NOT_FOUND, 409: ErrorKind.WRONG_STATE}
 
 
@@ -448,6 +450,8 @@ def _kind(status: int, failure: _Failure) -> ErrorKind:
     kind = _by_cause(failure.cause)
     if kind is None and _LEFTOVER.search(failure.message):
         kind = ErrorKind.LEFTOVER
+    if kind is None and _BROKEN_OFF.search(failure.message):
+        kind = ErrorKind.UNAVAILABLE
     return kind or _KIND_BY_STATUS.get(status, ErrorKind.INTERNAL)
 
 

@@ -61,7 +61,8 @@ def test_death_while_pods_start(running: Agent, role: str) -> None:
     uids = [shown[name]["metadata"]["uid"] for name in names]
     running.until(lambda: not running.eye.lost_monitors(uids), "containers that Podman has lost are ended")
     twice = [c.podman_name for c in running.eye.containers() if c.pod in names and c.attempt]
-    assert twice == [], "containers that were made twice"
+    ends = [shown[n]["status"]["containerStatuses"][0].get("lastState") for n in names if restart_count(shown[n])]
+    assert twice == [], f"containers that were made twice: {ends}\n{running.story()}"
     assert {restart_count(shown[name]) for name in names} == {0}
     running.remove(*names)
     running.until_gone(names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
@@ -312,3 +314,10 @@ def test_an_error_without_a_readable_body_goes_by_its_status(body: bytes) -> Non
 def test_endless_words_are_cut() -> None:
     error = libpod.call_error("ping", 500, msgspec.json.encode({"cause": "x", "message": "y" * 100_000}))
     assert len(error.message) < libpod.MAX_MESSAGE_CHARS + 50
+
+
+@pytest.mark.parametrize("signal", ["terminated", "killed"])
+def test_an_oci_runtime_that_was_ended_from_outside_says_nothing_about_its_container(signal: str) -> None:
+    words = f"`/usr/bin/crun start {'5' * 64}` failed: signal: {signal}"
+    body = json.dumps({"cause": f"signal: {signal}", "message": words, "response": 500}).encode()
+    assert libpod.call_error("start container", 500, body).kind is ErrorKind.UNAVAILABLE
