@@ -15,8 +15,8 @@ import msgspec
 
 from ipc.api import Pod, Support, unsupported_fields
 from ipc.node_resources import NodeResources
-from ipc.pod_requests import COMPUTE, EPHEMERAL_STORAGE, amount, pod_requests
 from supervisor.apparmor import APPARMOR, apparmor_problem
+from supervisor.resource_fit import resource_problem, unenforced
 from supervisor.settings import Settings
 from supervisor.sources.types import pod_key
 from supervisor.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
@@ -69,7 +69,7 @@ def admit(
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
-    return Admitted((*_warnings(pod), *_unenforced(pod, node)))
+    return Admitted((*_warnings(pod), *unenforced(pod, node)))
 
 
 def host_ports(pod: Pod) -> Iterator[HostPort]:
@@ -141,39 +141,8 @@ def _warnings(pod: Pod) -> tuple[str, ...]:
 
 
 def _resources(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
-    """noderesources.Fits, and InsufficientResourceError's words."""
-    capacity, wanted = allocatable(node), pod_requests(pod)
-    if not (capacity and wanted):
-        return None
-    taken = [pod_requests(other) for other in others]
-    for resource, asked in wanted.items():
-        used = sum(requests.get(resource, 0) for requests in taken)
-        room = capacity.get(resource, 0)
-        if used + asked > room:
-            numbers = f"requested: {asked}, used: {used}, capacity: {room}"
-            return Rejected(f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {numbers}")
-    return None
-
-
-def allocatable(node: NodeResources) -> dict[str, int]:
-    """In the units of `ipc.pod_requests`; empty for a node of which nothing is known."""
-    return {name: amount(node.allocatable, name) for name in COMPUTE} if node.allocatable else {}
-
-
-def _unenforced(pod: Pod, node: NodeResources) -> tuple[str, ...]:
-    """What is set for a controller that this user does not have: it has no effect."""
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
-    asked = [container.resources for container in containers]
-    asked += [pod.spec.resources] if pod.spec.resources is not None else []
-    named = {name for each in asked for name in each.limits} | {"cpu" for each in asked if "cpu" in each.requests}
-    idle = [name for name in ("cpu", "memory") if name in named - node.controllers and node.allocatable]
-    told = []
-    if idle:
-        what = " and ".join(idle)
-        told.append(f"resources: {what}: not enforced, no such cgroup controller is delegated to this user")
-    if EPHEMERAL_STORAGE in named:
-        told.append(f"resources: the limit of {EPHEMERAL_STORAGE} is not enforced: no pod is evicted for its files")
-    return tuple(told)
+    problem = resource_problem(pod, others, node)
+    return Rejected(*problem) if problem else None
 
 
 def _predicate_failed(predicate: str, why: str) -> Rejected:

@@ -14,11 +14,12 @@ from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import Relist
 from ipc.pod_requests import pod_requests
-from supervisor.admission import Admitted, Rejected, admit, allocatable, host_ports
+from supervisor.admission import Admitted, Rejected, admit, host_ports
 from supervisor.dialogue import HousekeepingTick, KillPod, PodsStopped, SourcesReady, StopPods, UpdateRefused
 from supervisor.loop_parts import LoopParts
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.removals import Removals
+from supervisor.resource_fit import allocatable
 from supervisor.sources.types import PodOperation, PodUpdate, created_at
 from supervisor.status import Failure
 

@@ -1,0 +1,45 @@
+"""Whether a node has enough left for a pod, and which of its limits nobody enforces. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ipc.api import Pod
+from ipc.node_resources import NodeResources
+from ipc.pod_requests import COMPUTE, EPHEMERAL_STORAGE, amount, pod_requests
+
+
+def allocatable(node: NodeResources) -> dict[str, int]:
+    """In the units of `ipc.pod_requests`; empty for a node of which nothing is known."""
+    return {name: amount(node.allocatable, name) for name in COMPUTE} if node.allocatable else {}
+
+
+def resource_problem(pod: Pod, others: Sequence[Pod], node: NodeResources) -> tuple[str, str] | None:
+    """Reason and message (noderesources.Fits, and InsufficientResourceError's words); None when there is room."""
+    capacity, wanted = allocatable(node), pod_requests(pod)
+    if not (capacity and wanted):
+        return None
+    taken = [pod_requests(other) for other in others]
+    for resource, asked in wanted.items():
+        used = sum(requests.get(resource, 0) for requests in taken)
+        room = capacity.get(resource, 0)
+        if used + asked > room:
+            numbers = f"requested: {asked}, used: {used}, capacity: {room}"
+            return f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {numbers}"
+    return None
+
+
+def unenforced(pod: Pod, node: NodeResources) -> tuple[str, ...]:
+    """What is set for a controller that this user does not have: it has no effect."""
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    asked = [container.resources for container in containers]
+    asked += [pod.spec.resources] if pod.spec.resources is not None else []
+    named = {name for each in asked for name in each.limits} | {"cpu" for each in asked if "cpu" in each.requests}
+    idle = [name for name in ("cpu", "memory") if name in named - node.controllers and node.allocatable]
+    told = []
+    if idle:
+        what = " and ".join(idle)
+        told.append(f"resources: {what}: not enforced, no such cgroup controller is delegated to this user")
+    if EPHEMERAL_STORAGE in named:
+        told.append(f"resources: the limit of {EPHEMERAL_STORAGE} is not enforced: no pod is evicted for its files")
+    return tuple(told)
