@@ -105,6 +105,13 @@ class VerdictsRestored(msgspec.Struct, frozen=True):
     """By container id."""
 
 
+class EvictionsRestored(msgspec.Struct, frozen=True):
+    """Who was evicted in an earlier life of the agent, and is not to run again."""
+
+    messages: dict[str, str]
+    """By UID."""
+
+
 class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
@@ -201,6 +208,7 @@ LoopEvent = (
     | HousekeepingTick
     | EventsRestored
     | VerdictsRestored
+    | EvictionsRestored
     | SettingsChanged
     | StopPods
     | KillPod

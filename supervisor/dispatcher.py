@@ -121,5 +121,6 @@ def _sync_pod(
         restarting_all=is_restarting_all(life.status),
         pull_failures=life.pull_failures,
         verdicts=dict(life.verdicts),
+        evicted=life.eviction.message if life.eviction is not None else "",
         objects=objects,
     )

@@ -30,6 +30,8 @@ class LoopParts:
         self.looks = Looks()
         self.cache = self.looks.cache
         self.queue = WorkQueue()
+        self.evicted: dict[str, str] = {}
+        """UID -> message, of pods that were evicted before this agent started and that no source has stated yet."""
         self.objects = ConfigObjectStore()
         self.pulls = ImagePulls(pull_limits(settings))
         self.probing = Probing()

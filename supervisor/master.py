@@ -19,6 +19,7 @@ from typing import Any
 from ipc.board import Board
 from ipc.boot import Role
 from ipc.clock import SystemClock
+from ipc.eviction_marks import evicted
 from ipc.messages import (
     AbandonPull,
     AgentChanged,
@@ -44,6 +45,7 @@ from supervisor.desired import Desired
 from supervisor.dialogue import (
     DeathExplained,
     EventsRestored,
+    EvictionsRestored,
     HousekeepingTick,
     Log,
     LoopEvent,
@@ -71,7 +73,7 @@ from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_health import PodmanHealth
 from supervisor.podman_service import PodmanService
 from supervisor.probe_memory import ProbeMemory
-from supervisor.settings import Settings, SettingsError, worker_settings
+from supervisor.settings import PODS_DIR, Settings, SettingsError, worker_settings
 from supervisor.settings_reload import diff_reload
 from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.sources.types import ManifestError
@@ -150,6 +152,7 @@ class Master:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._crew.start()
         self._feed(EventsRestored(self._event_keeper.restore()))
+        self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
         self._feed(VerdictsRestored(self._probe_memory.restore()))
         for update in self._desired.restore():
             self._feed(update)

@@ -21,6 +21,10 @@ from supervisor.status import Failure
 
 MINIMUM_GRACE_PERIOD_S = 1
 """PW-10: what is left when every source of a grace period says zero."""
+EVICTED = "Evicted"
+"""Reason of the pod's status and of the event (pkg/kubelet/eviction/helpers.go)."""
+EVICTION_GRACE_PERIOD_S = 1
+"""pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds."""
 
 
 class InFlight(msgspec.Struct, frozen=True):
@@ -92,6 +96,8 @@ class PodLifecycle:
         """When it was removed, in epoch seconds; 0.0 while it is wanted."""
         self.rejection: Failure | None = None
         """Why it was not admitted."""
+        self.eviction: Failure | None = None
+        """Why it may not run any more."""
         self.successor: Pod | None = None
         """Wanted again under the same UID while it is still going down (PW-08)."""
         self.status: PodStatus | None = None
@@ -144,6 +150,11 @@ class PodLifecycle:
         self.phase = WorkType.TERMINATING
         self.pending = self.pending or first or shortened
         return self.in_flight is not None and (first or shortened)
+
+    def evict(self, message: str) -> None:
+        """It takes more than it may: it fails and goes down at once (evictPod)."""
+        self.eviction = Failure(reason=EVICTED, message=message)
+        self.terminate(EVICTION_GRACE_PERIOD_S)
 
     def _effective_grace_period(self, override_s: int | None) -> int | None:
         """An orphan has what its labels say until somebody asks for less."""

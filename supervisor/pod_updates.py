@@ -87,6 +87,8 @@ class PodUpdates:
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
         verdict = self._admit(pod)
         life = self._track(pod.metadata.uid, pod, source, 0.0)
+        if life.uid in self._parts.evicted:
+            life.evict(self._parts.evicted.pop(life.uid))
         if isinstance(verdict, Rejected):
             life.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
             life.terminate()

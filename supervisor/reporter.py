@@ -90,6 +90,7 @@ class Reporter:
             terminating=life.phase is not WorkType.SYNC,
             terminated=life.phase is WorkType.TERMINATED,
             rejection=life.rejection,
+            eviction=life.eviction,
             steady_wall=life.steady_wall(now),
         )
         life.status = generate_pod_status(given, now)

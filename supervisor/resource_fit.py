@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ipc.api import Pod
 from ipc.node_resources import NodeResources
-from ipc.pod_requests import COMPUTE, EPHEMERAL_STORAGE, amount, pod_requests
+from ipc.pod_requests import COMPUTE, amount, pod_requests
 
 
 def allocatable(node: NodeResources) -> dict[str, int]:
@@ -36,10 +36,6 @@ def unenforced(pod: Pod, node: NodeResources) -> tuple[str, ...]:
     asked += [pod.spec.resources] if pod.spec.resources is not None else []
     named = {name for each in asked for name in each.limits} | {"cpu" for each in asked if "cpu" in each.requests}
     idle = [name for name in ("cpu", "memory") if name in named - node.controllers and node.allocatable]
-    told = []
-    if idle:
-        what = " and ".join(idle)
-        told.append(f"resources: {what}: not enforced, no such cgroup controller is delegated to this user")
-    if EPHEMERAL_STORAGE in named:
-        told.append(f"resources: the limit of {EPHEMERAL_STORAGE} is not enforced: no pod is evicted for its files")
-    return tuple(told)
+    if not idle:
+        return ()
+    return (f"resources: {' and '.join(idle)}: not enforced, no such cgroup controller is delegated to this user",)

@@ -32,6 +32,7 @@ from supervisor import requeue
 from supervisor.admission import UNKNOWN_NODE
 from supervisor.dialogue import (
     EventsRestored,
+    EvictionsRestored,
     HousekeepingTick,
     KillPod,
     LoopCommand,
@@ -53,6 +54,7 @@ from supervisor.garbage import NodeGarbage, collect_logs, dead_beyond_maximum, r
 from supervisor.image_pulls import PullEvent
 from supervisor.loop_parts import LoopParts
 from supervisor.object_updates import ObjectUpdates
+from supervisor.pod_lifecycle import EVICTED
 from supervisor.pod_updates import PodUpdates
 from supervisor.probing import needs_sync, take_verdict
 from supervisor.reporter import pod_event
@@ -108,6 +110,7 @@ class SyncLoop:
             SyncTick: self._on_sync_tick,
             EventsRestored: self._on_events_restored,
             VerdictsRestored: self._on_verdicts_restored,
+            EvictionsRestored: self._on_evictions_restored,
             SettingsChanged: self._on_settings_changed,
         }
 
@@ -141,6 +144,7 @@ class SyncLoop:
     def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
         self._updates.on_sources_ready(ready, now)
         self._objects.on_sources_ready()
+        self._parts.evicted.clear()
 
     # --- what was observed ---------------------------------------------------------------------------------------
 
@@ -197,6 +201,9 @@ class SyncLoop:
             self._announcer.event(report, now)
         if done.changed:
             self._looks.ask(life.uid)
+        if done.evicted and life.phase is WorkType.SYNC:
+            life.evict(done.evicted)
+            self._announcer.pod_event(life, "Warning", EVICTED, done.evicted, now)
         due = requeue.due_in(done, now.wall, self._parts.settings, self._rng)
         if due > 0.0:
             self._parts.queue.enqueue(life.uid, now.mono + due)
@@ -228,6 +235,9 @@ class SyncLoop:
 
     def _on_verdicts_restored(self, restored: VerdictsRestored, now: Instant) -> None:
         self._parts.probing.restore(restored.verdicts)
+
+    def _on_evictions_restored(self, restored: EvictionsRestored, now: Instant) -> None:
+        self._parts.evicted = dict(restored.messages)
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         if change.settings.workers.count != self._parts.settings.workers.count:

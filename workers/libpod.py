@@ -114,6 +114,10 @@ class _NetworkSettings(_Network, frozen=True):
     networks: dict[str, _Network] | None = None
 
 
+class _GraphDriver(_Wire, frozen=True):
+    data: dict[str, str] | None = None
+
+
 class _InspectContainer(_Wire, frozen=True):
     id: str
     state: _State
@@ -129,6 +133,7 @@ class _InspectContainer(_Wire, frozen=True):
     network_settings: _NetworkSettings | None = None
     resolv_conf_path: str = ""
     oci_config_path: str = msgspec.field(default="", name="OCIConfigPath")
+    graph_driver: _GraphDriver | None = None
 
 
 class _InspectPodMember(_Wire, frozen=True):
@@ -264,6 +269,7 @@ def decode_container(body: bytes) -> InspectedContainer:
         resolv_conf=wire.resolv_conf_path,
         stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
         config_path=wire.oci_config_path,
+        layer=((wire.graph_driver.data if wire.graph_driver else None) or {}).get("UpperDir", ""),
     )
 
 

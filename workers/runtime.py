@@ -124,6 +124,8 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """The file in which the OCI runtime was told of it; empty before its first start."""
     user: LinuxContainerUser | None = None
     """As whom its first process was begun, when that can be read."""
+    layer: str = ""
+    """The directory of what it has written into its root, when the storage driver has one."""
 
 
 class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):

@@ -116,6 +116,12 @@ class SyncRun:
         self._found = ""
         self._did: list[str] = []
         self._changed = False
+        self._evicted = ""
+
+    @property
+    def changed(self) -> bool:
+        """It has done something, or tried to."""
+        return self._changed
 
     @property
     def runtime(self) -> Runtime:
@@ -193,6 +199,11 @@ class SyncRun:
         """On the board, while it lasts."""
         self.context.step(f"{self.pod.namespace}/{self.pod.name}: {words}")
 
+    def evicted(self, message: str) -> None:
+        """It cannot go on: the message is its status'."""
+        self._evicted = message
+        self._did.append("to be evicted")
+
     def succeeded(self, action: SyncAction, target: str) -> None:
         self._results.append(SyncResult(action=action, target=target))
 
@@ -228,6 +239,7 @@ class SyncRun:
             changed=self._changed,
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(self.context.clock.now().wall),
+            evicted=self._evicted,
         )
 
     def _sentence(self) -> str:

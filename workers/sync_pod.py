@@ -21,6 +21,7 @@ from workers.decision import ContainerStart, ContainerWait, PodActions
 from workers.etc_files import EtcFileError, refresh_etc_files
 from workers.event_texts import crash_loop_event, crash_loop_message
 from workers.kills import ContainerKill, kill_all
+from workers.local_storage import evict_if_beyond_limits
 from workers.pod_actions import compute_pod_actions
 from workers.removing import REMOVE_ERROR, remove_container, remove_sandbox
 from workers.sandbox_network import seen_network
@@ -65,6 +66,9 @@ async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
         await _back_off(run, pod, wait)
     # 9. Remove what nothing needs any more.
     await _remove(run, actions)
+    # 10. When nothing was to do: end it if it takes more of the disk than it may.
+    if not run.changed:
+        await evict_if_beyond_limits(run, pod, status)
 
 
 def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:

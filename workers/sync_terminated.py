@@ -1,5 +1,7 @@
 """A pod is down. When nobody wants it any more, nothing of it stays; else its containers stay for their logs.
 
+Of one that was evicted its containers go, with what they have written, and their logs stay.
+
 Mirrors SyncTerminatedPod (pkg/kubelet/kubelet.go) and, for a removed pod, what the kubelet's garbage collection does
 to it (pkg/kubelet/kuberuntime/kuberuntime_gc.go).
 """
@@ -10,6 +12,7 @@ import asyncio
 
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
+from workers.local_storage import keep_evicted
 from workers.pod_dirs import remove_pod_directory
 from workers.removing import REMOVE_ERROR, remove_container, remove_garbage, remove_sandbox
 from workers.sync_context import SyncEnded, SyncRun
@@ -21,6 +24,9 @@ async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
     run.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
     stuck = await tear_down_volumes(run)
     if run.request.remove:
+        await _remove_containers(run, status)
+    elif run.request.evicted:
+        await keep_evicted(run, run.request.evicted)
         await _remove_containers(run, status)
     else:
         await remove_garbage(run, status)

@@ -57,6 +57,7 @@ _DELEGATED: Final = (
     "pod names those that are not enforced"
 )
 _COUNTED: Final = "counted at admission; of cpu the weight too, where that controller is delegated"
+_LIMITED: Final = f"ephemeral-storage: a pod with more on the disk is evicted; {_DELEGATED}"
 _RESOURCES: Final = (
     "e2e/test_resources.py::test_a_pod_for_which_there_is_no_room_is_rejected",
     "e2e/test_resources.py::test_limits_hold_or_are_said_not_to",
@@ -433,7 +434,12 @@ CONTAINER_ROWS: Final = (
         _NEXT_LIFE,
         tests=("e2e/test_termination_messages.py::test_what_it_said",),
     ),
-    FieldSupport("spec.containers[*].resources.limits", _NOTE, _DELEGATED, tests=_RESOURCES),
+    FieldSupport(
+        "spec.containers[*].resources.limits",
+        _NOTE,
+        _LIMITED,
+        tests=(*_RESOURCES, "e2e/test_evictions.py::test_a_container_beyond_its_limit_ends_its_pod"),
+    ),
     FieldSupport("spec.containers[*].resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
@@ -526,10 +532,11 @@ VOLUME_ROWS: Final = (
         "spec.volumes[*].emptyDir",
         _NOTE,
         "what a volume without a source is, too; medium HugePages is refused: a rootless user has none to give; "
-        "sizeLimit is where a tmpfs ends, and on the disk nothing holds the pod to it",
+        "sizeLimit is where a tmpfs ends; a pod with more on the disk is evicted",
         tests=(
             "e2e/test_volumes.py::test_an_empty_dir_outlives_its_containers_and_not_its_pod",
             "e2e/test_volumes.py::test_memory_is_limited_and_shared",
+            "e2e/test_evictions.py::test_an_empty_dir_beyond_its_size_ends_its_pod_for_good",
         ),
     ),
     FieldSupport(

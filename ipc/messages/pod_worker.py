@@ -83,6 +83,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
     verdicts: dict[str, ProbeVerdicts] = msgspec.field(default_factory=dict)
     """What its probes say, by container id; one that is not in it has not been probed."""
+    evicted: str = ""
+    """TERMINATED: why it was, if it was: its containers go too, and this is kept."""
     objects: ConfigObjects = ConfigObjects()
     """Those that it refers to and that are there."""
 
@@ -112,6 +114,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     cancelled: bool = False
     pull_failures: tuple[PullFailure, ...] = ()
     """All that is to be remembered for the next sync of this pod."""
+    evicted: str = ""
+    """SYNC: it takes more than its limits allow, in the words of its status; it is to end."""
 
 
 class PullImage(OfPull, frozen=True, kw_only=True):

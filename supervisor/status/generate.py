@@ -53,6 +53,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """Its containers are down for good."""
     rejection: Failure | None = None
     """It was not admitted."""
+    eviction: Failure | None = None
+    """It may not run any more."""
     steady_wall: float = math.inf
     """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 
@@ -143,6 +145,8 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
     )
     if previous.phase in TERMINAL_PHASES:
         phase = previous.phase
+    elif given.eviction is not None:
+        return _failed(status, given.eviction.reason, given.eviction.message)
     elif given.looked_at and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
         return _failed(status, DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE)
     kept = (previous.reason, previous.message) if phase == previous.phase else ("", "")

@@ -24,6 +24,7 @@ from typing import Any, Final
 if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
+from workers.disk_usage import used_bytes
 from workers.tree_removal import remove_tree
 from workers.volumes import beneath
 
@@ -273,7 +274,7 @@ def _unescaped(word: str) -> str:
 # --- the program -------------------------------------------------------------------------------------------------
 
 STEPS: Final[Mapping[str, Callable[..., Any]]] = {
-    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, remove)
+    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, remove, used_bytes)
 }
 
 

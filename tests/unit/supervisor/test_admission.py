@@ -218,9 +218,6 @@ def test_limits_that_nobody_enforces_are_told_of_once() -> None:
     limited = asking("web", limits={"cpu": "1", "memory": "1Mi", "ephemeral-storage": "1G"})
     none = NodeResources(allocatable=NODE.allocatable, controllers=frozenset({"memory"}))
     assert admit(limited, [], SETTINGS, none) == Admitted(
-        (
-            "resources: cpu: not enforced, no such cgroup controller is delegated to this user",
-            "resources: the limit of ephemeral-storage is not enforced: no pod is evicted for its files",
-        )
+        ("resources: cpu: not enforced, no such cgroup controller is delegated to this user",)
     )
     assert admit(asking("web", limits={"memory": "1Mi"}), [], SETTINGS, NODE) == Admitted()

@@ -1,0 +1,40 @@
+"""Who was evicted, and why: a file in the pod's own directory, which goes with it.
+
+Upstream has it in the pod's status, in the API. The worker that finds a pod beyond its limits writes the mark before it
+says so; the master reads all of them once, when it starts, lest an evicted pod runs again.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+MARK: Final = "evicted"
+MAX_MESSAGE_BYTES: Final = 4096
+"""Longest message that is read back."""
+
+
+def mark_evicted(directory: Path, message: str) -> None:
+    """Replaces the mark of that pod directory, which is there, as a whole. Blocks. Raises OSError."""
+    new = directory / f"{MARK}.new"
+    new.write_text(message)
+    os.replace(new, directory / MARK)
+
+
+def evicted(pods_dir: Path) -> dict[str, str]:
+    """UID -> message. What cannot be read is no mark. Blocks. Raises OSError when the directory cannot be read."""
+    try:
+        names = os.listdir(pods_dir)
+    except FileNotFoundError:
+        return {}
+    found = {name: _read(pods_dir / name / MARK) for name in names}
+    return {uid: message for uid, message in found.items() if message}
+
+
+def _read(mark: Path) -> str:
+    try:
+        with mark.open("rb") as file:
+            return file.read(MAX_MESSAGE_BYTES).decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,96 @@
+"""Limits of what a pod may take of the disk: who takes more is ended, and stays ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.agent import Agent, Json
+from tests.e2e.conftest import NewAgent
+from tests.e2e.manifests import STAY, container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+
+@pytest.fixture(scope="module")
+def agent(new_shared_agent: NewAgent) -> Agent:
+    """One that comes round to every pod each second or two."""
+    agent = new_shared_agent(syncFrequency="1s")
+    agent.start()
+    return agent
+
+
+def fills(path: str, mib: int, **fields: Any) -> Json:
+    """Writes once, then stays."""
+    return container(script=f"dd if=/dev/zero of={path} bs=1M count={mib} 2>/dev/null; echo wrote; {STAY}", **fields)
+
+
+def limited(limit: str) -> Json:
+    return {"limits": {"ephemeral-storage": limit}}
+
+
+def until_evicted(agent: Agent, name: str, message: str) -> Json:
+    def status_now() -> Json:
+        found: Json = agent.pods().get(name, {}).get("status", {})
+        return found
+
+    agent.until(lambda: status_now().get("phase") == "Failed", f"{name} has failed", 60)
+    status = status_now()
+    assert (status["reason"], status["message"]) == ("Evicted", message)
+    return status
+
+
+def test_an_empty_dir_beyond_its_size_ends_its_pod_for_good(agent: Agent) -> None:
+    volumes = [{"name": "cache", "emptyDir": {"sizeLimit": "3Mi"}}]
+    mounts = [{"name": "cache", "mountPath": "/cache"}]
+    agent.write(pod("greedy", fills("/cache/file", 5, volumeMounts=mounts), volumes=volumes))
+    agent.run(pod("modest", fills("/cache/file", 2, volumeMounts=mounts), volumes=volumes))
+    message = 'Usage of EmptyDir volume "cache" exceeds the limit "3Mi". '
+    until_evicted(agent, "greedy", message)
+    [event] = [event for event in agent.events("greedy") if event["reason"] == "Evicted"]
+    assert (event["type"], event["message"], event["count"]) == ("Warning", message, 1)
+    agent.until(lambda: not agent.eye.containers("greedy"), "its containers are gone, with what they wrote")
+    [directory] = [path for path in (agent.state / "pods").iterdir() if (path / "evicted").exists()]
+    agent.until(lambda: not list(directory.glob("volumes/**/file")), "its volume is gone")
+    agent.restart()
+    until_evicted(agent, "greedy", message)
+    agent.until_running(["modest"])
+    assert agent.output("modest") == "wrote\n"
+    assert not agent.eye.containers("greedy")
+    agent.remove("greedy", "modest")
+    agent.until_gone(["greedy", "modest"])
+    assert not directory.exists()
+    agent.run(pod("greedy"))
+    agent.remove("greedy")
+
+
+def test_files_that_only_the_containers_user_may_see_count_too(agent: Agent) -> None:
+    script = f"mkdir -m 700 /cache/own; dd if=/dev/zero of=/cache/own/file bs=1M count=5 2>/dev/null; {STAY}"
+    mine = container(
+        script=script,
+        volumeMounts=[{"name": "cache", "mountPath": "/cache"}],
+        securityContext={"runAsUser": 1234},
+    )
+    agent.write(pod("hidden", mine, volumes=[{"name": "cache", "emptyDir": {"sizeLimit": "3Mi"}}]))
+    until_evicted(agent, "hidden", 'Usage of EmptyDir volume "cache" exceeds the limit "3Mi". ')
+    agent.remove("hidden")
+
+
+@pytest.mark.parametrize("what", ["layer", "log"])
+def test_a_container_beyond_its_limit_ends_its_pod(agent: Agent, what: str) -> None:
+    name = f"large-{what}"
+    main = fills("/file", 5, resources=limited("3Mi"))
+    if what == "log":
+        main = container(script=f"head -c 4000000 /dev/zero | tr '\\0' x; {STAY}", resources=limited("3Mi"))
+    agent.write(pod(name, main, container("other", resources=limited("100Mi"))))
+    until_evicted(agent, name, 'Container main exceeded its local ephemeral storage limit "3Mi". ')
+    agent.remove(name)
+
+
+def test_what_a_pod_takes_in_all_counts_for_its_containers_together(agent: Agent) -> None:
+    mounts = [{"name": "scratch", "mountPath": "/scratch"}]
+    main = fills("/scratch/file", 5, volumeMounts=mounts, resources=limited("2Mi"))
+    agent.write(pod("together", main, container("other", resources=limited("2Mi")), volumes=[{"name": "scratch"}]))
+    until_evicted(agent, "together", "Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. ")
+    agent.remove("together")

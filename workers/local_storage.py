@@ -1,0 +1,89 @@
+"""Measure what a pod takes of the disk, and mark one that takes more than it may for its end.
+
+Upstream measures volumes every minute and judges every ten seconds (pkg/kubelet/eviction/eviction_manager.go,
+synchronize). Here a pod with such limits is measured by each of its syncs that has nothing else to do, so at least as
+often as they come round. A pod without costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from ipc.api import Pod
+from ipc.eviction_marks import mark_evicted
+from ipc.runtime import RuntimePodStatus
+from workers.directories import made_below, private_root
+from workers.disk_usage import used_bytes
+from workers.pod_dirs import pod_directory
+from workers.storage_limits import StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
+from workers.sync_context import WARNING, SyncRun
+from workers.unshare import Unshare, UnshareError
+from workers.volumes.mounted import why
+from workers.volumes.places import VolumePlace
+
+FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
+"""Event reason. Upstream only logs it."""
+
+log = logging.getLogger(__name__)
+
+
+async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
+    """Leaves its mark and a message in the sync's answer. What cannot be measured is told, and ends nothing."""
+    volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
+    if not volumes and not containers:
+        return
+    run.step("measuring what it takes of the disk")
+    try:
+        usage = StorageUsage(
+            volumes={name: await _disk_usage(run, [_volume(run, name)]) for name in volumes},
+            containers={name: await _disk_usage(run, await _of_container(run, status, name)) for name in containers},
+        )
+    except (OSError, UnshareError) as error:
+        words = why(error) if isinstance(error, OSError) else str(error)
+        await run.event(WARNING, FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
+        return
+    message = exceeded_limit(pod, usage)
+    if message:
+        await keep_evicted(run, message)
+        run.evicted(message)
+
+
+async def keep_evicted(run: SyncRun, message: str) -> None:
+    """The mark. A disk that is full may not take it before the pod's volumes have gone."""
+    try:
+        await asyncio.to_thread(_mark, run.context.pods_dir, run.pod.uid, message)
+    except OSError as error:
+        log.warning("pod %s: that it was evicted is not kept on disk: %s", run.pod.uid, why(error))
+
+
+def _mark(pods_dir: str, uid: str, message: str) -> None:
+    with private_root(pods_dir) as root, made_below(root, uid):
+        mark_evicted(pod_directory(pods_dir, uid), message)
+
+
+def _volume(run: SyncRun, name: str) -> str:
+    return str(VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", name).path)
+
+
+async def _of_container(run: SyncRun, status: RuntimePodStatus, name: str) -> list[str]:
+    """Its logs, and the layer of its newest attempt, if Podman's storage has one for itself alone (vfs has not)."""
+    newest = status.newest(name)
+    found = await run.find(run.runtime.inspect_container, newest.id) if newest is not None else None
+    return [str(run.logs / name), *([found.layer] if found is not None and found.layer else [])]
+
+
+async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int:
+    """Raises OSError, UnshareError."""
+    return sum([await asyncio.to_thread(_measure, path, run.context.unshare) for path in paths])
+
+
+def _measure(path: str, unshare: Unshare) -> int:
+    """From inside where users of the container have closed a directory to all others, which takes 0.1 s."""
+    try:
+        return used_bytes(path)
+    except PermissionError:
+        [used] = unshare.run([(used_bytes.__name__, {"path": path})])
+        return int(used)

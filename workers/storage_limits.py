@@ -1,0 +1,82 @@
+"""How much of the disk a pod may take, and what is said of one that takes more. Pure.
+
+Mirrors localStorageEviction (pkg/kubelet/eviction/eviction_manager.go) and its texts (helpers.go). A limit of zero is
+none for a volume, as upstream. Different on purpose: a container that has ended counts with what it has left, as long
+as it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api import Container, Pod, Volume
+from ipc.api.default_resources import aggregate_limits
+from ipc.api.quantity import Amount, parse_amount
+from ipc.pod_requests import EPHEMERAL_STORAGE
+from workers.go_text import quoted
+
+MEMORY: Final = "Memory"
+"""The medium of an emptyDir that takes nothing of the disk."""
+
+
+class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """In bytes, by name; what is not measured is not in it."""
+
+    volumes: Mapping[str, int]
+    containers: Mapping[str, int]
+    """Log and writable layer."""
+
+
+def disk_volumes(pod: Pod) -> tuple[Volume, ...]:
+    """Its emptyDirs on the disk."""
+    return tuple(v for v in pod.spec.volumes if v.empty_dir is not None and v.empty_dir.medium != MEMORY)
+
+
+def volumes_to_measure(pod: Pod) -> tuple[str, ...]:
+    """All of them count for the pod's own limit."""
+    is_all = _pod_limit(pod) is not None
+    return tuple(volume.name for volume in disk_volumes(pod) if is_all or _size_limit(volume) is not None)
+
+
+def containers_to_measure(pod: Pod) -> tuple[str, ...]:
+    """All or none."""
+    spec = pod.spec
+    return tuple(c.name for c in (*spec.init_containers, *spec.containers)) if _pod_limit(pod) is not None else ()
+
+
+def exceeded_limit(pod: Pod, usage: StorageUsage) -> str:
+    """The message of its eviction; empty while it is within all its limits."""
+    return next(_exceeded(pod, usage), "")
+
+
+def _exceeded(pod: Pod, usage: StorageUsage) -> Iterator[str]:
+    for volume in disk_volumes(pod):
+        limit = _size_limit(volume)
+        if limit is not None and usage.volumes.get(volume.name, 0) > limit.value:
+            yield f"Usage of EmptyDir volume {quoted(volume.name)} exceeds the limit {quoted(str(limit))}. "
+    of_pod = _pod_limit(pod)
+    if of_pod is not None and sum((*usage.volumes.values(), *usage.containers.values())) > of_pod.value:
+        yield f"Pod ephemeral local storage usage exceeds the total limit of containers {of_pod}. "
+    for container in pod.spec.containers:
+        limit = _container_limit(container)
+        if limit is not None and usage.containers.get(container.name, 0) > limit.value:
+            yield f"Container {container.name} exceeded its local ephemeral storage limit {quoted(str(limit))}. "
+
+
+def _size_limit(volume: Volume) -> Amount | None:
+    given = volume.empty_dir.size_limit if volume.empty_dir is not None else None
+    limit = parse_amount(given) if given is not None else None
+    return limit if limit is not None and limit.value > 0 else None
+
+
+def _container_limit(container: Container) -> Amount | None:
+    given = container.resources.limits.get(EPHEMERAL_STORAGE)
+    return parse_amount(given) if given is not None else None
+
+
+def _pod_limit(pod: Pod) -> Amount | None:
+    """Those of its containers together (PodLimits, component-helpers resource/helpers.go)."""
+    return aggregate_limits(pod.spec).get(EPHEMERAL_STORAGE)
