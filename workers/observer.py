@@ -7,7 +7,7 @@ costs 0.5 ms per container and as many inspects (measured on 4.3.1 with 200 cont
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -308,6 +308,18 @@ class Observer:
             self._stopping.pop(id, None)
             self._exits.forget(id)
 
+    def _exiting_infra(self, ours: Sequence[InspectedContainer]) -> list[InspectedContainer]:
+        """It is the first process of the pod's PID namespace: when it ends, all others end first, and are seen to."""
+        if not any(labels.LEAVES_PROCESSES in container.labels for container in ours):
+            return []
+        return [
+            container
+            for container in ours
+            if container.is_infra
+            and container_state(container.state) is ContainerState.RUNNING
+            and self._runtime.is_exiting(container)
+        ]
+
     def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
         """By id: of those whose end Podman has not told yet."""
         return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
@@ -317,6 +329,7 @@ class Observer:
         found = [self._inspected[id] for id in ids if id in self._inspected]
         ours = [container for container in found if is_of(container.labels, self._instance, uid)]
         ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
+        ends |= {c.id: self._clock.now().wall for c in self._exiting_infra(ours)}
         status = with_recorded_ends(pod_status(uid, pods, ours, started_at), self._records(ours))
         status = with_unseen_ends(status, ends)
         status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])

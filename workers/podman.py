@@ -282,6 +282,9 @@ class PodmanRuntime:
     def has_monitor(self, container: InspectedContainer) -> bool:
         return processes.has_monitor(container)
 
+    def is_exiting(self, container: InspectedContainer) -> bool:
+        return processes.is_exiting(container)
+
     def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
         return processes.recorded_end(container)
 

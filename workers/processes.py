@@ -23,8 +23,11 @@ MAX_STAT_BYTES: Final = 4096
 """More than the fifty numbers of /proc/PID/stat can be."""
 START_SLACK_S: Final = 2.0
 """The time of boot in /proc/stat is in whole seconds."""
-_STATE, _PPID, _SESSION, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 22 - 3
+_STATE, _PPID, _SESSION, _FLAGS, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 9 - 3, 22 - 3
 """Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
+
+_PF_EXITING: Final = 0x4
+"""Of the flags: the kernel is taking the process down (linux/sched.h)."""
 
 
 def open_process(container: InspectedContainer) -> int | None:
@@ -83,6 +86,16 @@ def monitor_option(words: Sequence[str], name: str) -> str:
 def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
     return container.id in monitor_words(container.conmon_pid)
+
+
+def is_exiting(container: InspectedContainer) -> bool:
+    """Whether the kernel takes the container's first process down, which has one thread, or has done so.
+
+    The first process of a PID namespace ends after all others in it, which it takes along: until they are gone neither
+    a pidfd nor its state tells of its end (zap_pid_ns_processes in kernel/pid_namespace.c).
+    """
+    fields = _stat(container.pid)
+    return len(fields) <= _FLAGS or bool(int(fields[_FLAGS]) & _PF_EXITING)
 
 
 def recorded_end(container: InspectedContainer) -> RecordedEnd | None:

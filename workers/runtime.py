@@ -270,6 +270,9 @@ class Runtime(Protocol):
     def has_monitor(self, container: InspectedContainer) -> bool:
         """Whether anybody waits for that container's end: without its monitor Podman never notices it."""
 
+    def is_exiting(self, container: InspectedContainer) -> bool:
+        """Whether that container's process is being taken down by the kernel, or has been. Reads one file."""
+
     def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
         """How the process of that run has ended, without asking Podman; None while nobody has noted it, and after
         Podman's clean-up."""

@@ -87,13 +87,12 @@ def test_a_container_restarts_beside_others_in_one_namespace(agent: Agent) -> No
 
 
 def test_the_sandboxes_end_is_everybodys(agent: Agent) -> None:
-    """Podman itself may start the infra container again, when a container is started before its end was seen."""
     agent.run(pod("infra-dies", container(), container("other"), shareProcessNamespace=True))
     before = agent.eye.running("infra-dies")
     os.kill(before["infra-dies", INFRA].pid, 9)
     agent.until(
         lambda: (
-            {c.life for c in agent.eye.running("infra-dies").values()}.isdisjoint(c.life for c in before.values())
+            {c.id for c in agent.eye.running("infra-dies").values()}.isdisjoint(c.id for c in before.values())
             and len(agent.eye.running("infra-dies")) == 3
         ),
         "all of it was made anew",

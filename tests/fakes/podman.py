@@ -125,6 +125,8 @@ class FakeContainer:
     """Its conmon lives; without it Podman does not notice the end of the process."""
     is_dead: bool = False
     """Its process has ended, and Podman says that it runs."""
+    is_exiting: bool = False
+    """The kernel is taking its process down, and waits for others of its PID namespace."""
     pipes: list[int] = field(default_factory=list)
     """Ends of pipes that are closed when the process ends: its pidfds."""
 
@@ -386,6 +388,10 @@ class FakePodman:
         container = self.containers.get(shown.id)
         return container is not None and container.state in RUNNING and container.monitored
 
+    def is_exiting(self, shown: InspectedContainer) -> bool:
+        container = self.containers.get(shown.id)
+        return container is None or container.pid != shown.pid or container.is_dead or container.is_exiting
+
     def recorded_end(self, shown: InspectedContainer) -> RecordedEnd | None:
         container = self.containers.get(shown.id)
         if container is None or container.state != "exited" or container.started_at != shown.started_at:
@@ -427,7 +433,7 @@ class FakePodman:
     def _run(self, container: FakeContainer, program: Program) -> None:
         self._pids += 1
         container.state, container.pid = "running", self._pids
-        container.monitored, container.is_dead = True, False
+        container.monitored, container.is_dead, container.is_exiting = True, False, False
         container.started_at = self.clock.now().wall
         container.ended.clear()
         self._tell("start", container)

@@ -188,6 +188,9 @@ class FakeRuntime:
     def has_monitor(self, container: InspectedContainer) -> bool:
         return self.podman.has_monitor(container)
 
+    def is_exiting(self, container: InspectedContainer) -> bool:
+        return self.podman.is_exiting(container)
+
     def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
         return self.podman.recorded_end(container)
 

@@ -60,6 +60,16 @@ def test_a_process_that_is_gone_was_never_started() -> None:
     assert processes.start_ticks_of(inspected(ID, pid=0)) == 0
 
 
+def test_whose_end_is_under_way(sleeper: subprocess.Popen[bytes]) -> None:
+    shown = inspected(ID, pid=sleeper.pid)
+    assert not processes.is_exiting(shown)
+    sleeper.kill()
+    os.waitid(os.P_PID, sleeper.pid, os.WEXITED | os.WNOWAIT)
+    assert processes.is_exiting(shown), "nobody has waited for it yet"
+    sleeper.wait()
+    assert processes.is_exiting(shown), "nothing of it is left"
+
+
 def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> None:
     conmon, pid = monitored
     other = inspected(ID.replace("5", "6"), pid=pid, conmon_pid=conmon, started_at=wall() - 10_000)
