@@ -26,7 +26,7 @@ from workers.runtime import RuntimeCallError
 pytestmark = pytest.mark.podman
 
 SEEDS = (1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)))
-KILLS = 5
+KILLS = 3
 """Of Podman, for each seed."""
 PODS = 6
 LATEST_KILL_S = 0.9

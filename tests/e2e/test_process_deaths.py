@@ -13,7 +13,8 @@ from tests.e2e.manifests import pod, pods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
-PODS = 20
+PODS = 12
+"""That run, and as many that start."""
 STARTED_BEFORE_THE_KILL = 2
 ROLES = ("master", "zygote", "pods-0", "pods-1", "node", "api", "dialer", "podman")
 HANGING = ("pods-0", "pods-1", "node", "api", "dialer")
@@ -22,7 +23,7 @@ HEARTBEAT_TIMEOUT_S = 4
 
 @pytest.fixture(scope="module")
 def running(agent: Agent) -> Agent:
-    """An agent with twenty pods that run."""
+    """An agent with pods that run."""
     agent.run(*pods("run", PODS).values())
     return agent
 

@@ -20,7 +20,7 @@ LOOKS = 5
 @pytest.fixture
 def running(new_agent: NewAgent) -> Agent:
     """An agent whose pods run."""
-    agent = new_agent()
+    agent = new_agent(relistPeriod="1s", quietRelistPeriod="2s")
     agent.start()
     agent.run(*(pod(name, container(), container("other")) for name in ALL))
     return agent
