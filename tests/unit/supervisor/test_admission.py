@@ -214,6 +214,11 @@ def test_a_pod_that_just_fits_is_admitted() -> None:
     assert admit(asking("large", cpu="100"), others, SETTINGS) == Admitted(), "nothing is known of the node"
 
 
+def test_an_extended_resource_that_the_node_lacks_is_not_counted() -> None:
+    given = {"example.com/gpu": "1"}
+    assert admit(asking("web", limits=given, **given), [], SETTINGS, NODE) == Admitted()
+
+
 def test_limits_that_nobody_enforces_are_told_of_once() -> None:
     limited = asking("web", limits={"cpu": "1", "memory": "1Mi", "ephemeral-storage": "1G"})
     none = NodeResources(allocatable=NODE.allocatable, controllers=frozenset({"memory"}))
