@@ -1,0 +1,99 @@
+"""Measuring what a pod takes of the disk, at the end of a sync that has nothing else to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ipc.api import EmptyDirVolumeSource, Pod, ResourceRequirements, Volume, VolumeMount
+from ipc.eviction_marks import evicted
+from ipc.messages import WorkType
+from tests.unit.workers.pods import UID, container, pod
+from tests.unit.workers.sync_harness import FakeHost, on_host
+from workers import disk_usage
+
+KIB = 1024
+MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "64Ki". '
+
+
+def limited() -> Pod:
+    main = container("main", volume_mounts=(VolumeMount(name="v", mount_path="/v"),))
+    return pod(main, volumes=(Volume(name="v", empty_dir=EmptyDirVolumeSource(size_limit="64Ki")),))
+
+
+def volume_directory(host: FakeHost) -> Path:
+    return host.pods_dir / UID / "volumes" / "kubernetes.io~empty-dir" / "v"
+
+
+def fill(directory: Path, kib: int) -> None:
+    (directory / "file").write_bytes(b"x" * kib * KIB)
+
+
+def test_who_is_beyond_the_limit_is_told_of_and_marked(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        fill(volume_directory(host), 32)
+        assert (await host.sync(limited())).evicted == ""
+        fill(volume_directory(host), 128)
+        done = await host.sync(limited())
+        assert (done.evicted, done.changed) == (MESSAGE, False)
+        assert done.sentence == "found 1 of 1 containers as they should be; to be evicted"
+        assert evicted(host.pods_dir) == {UID: MESSAGE}
+        assert host.running().keys() == {"main"}, "that it goes down is the master's decision"
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_a_sync_that_has_something_to_do_does_not_measure(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        fill(volume_directory(host), 128)
+        host.podman.exit(host.running()["main"])
+        done = await host.sync(limited())
+        assert (done.evicted, done.changed) == ("", True)
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_logs_count_for_their_container(tmp_path: Path) -> None:
+    resources = ResourceRequirements(limits={"ephemeral-storage": "64Ki"})
+    of = pod(container("main", resources=resources))
+
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(of)
+        [log] = host.logs_dir.glob("*/main/0.log")
+        log.write_bytes(b"x" * 128 * KIB)
+        assert (await host.sync(of)).evicted.startswith("Pod ephemeral local storage usage exceeds")
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_what_cannot_be_measured_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        deep = volume_directory(host).joinpath(*["d"] * disk_usage.MAX_DEPTH)
+        deep.mkdir(parents=True)
+        fill(deep, 128)
+        host.reasons()
+        assert (await host.sync(limited())).evicted == ""
+        [event] = host.events
+        assert event.reason == "FailedStorageMeasure"
+        assert event.message == (
+            "limits of local storage are not enforced: more than 100 directories lie within one another"
+        )
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_the_end_of_an_evicted_pod_frees_what_it_took_and_keeps_its_mark_and_logs(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        fill(volume_directory(host), 128)
+        await host.sync(limited(), WorkType.TERMINATING, grace_period_s=1)
+        done = await host.sync(limited(), WorkType.TERMINATED, evicted=MESSAGE)
+        assert done.error == ""
+        assert (await host.observe(UID)).containers == ()
+        assert not volume_directory(host).exists()
+        assert evicted(host.pods_dir) == {UID: MESSAGE}, "also when the full disk had not taken it before"
+        assert list(host.logs_dir.glob("*/main/0.log"))
+
+    on_host(tmp_path / "logs", scenario)
