@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NoReturn, ParamSpec, TypeVar
+from typing import Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple
 
 import msgspec
 
@@ -17,6 +17,7 @@ from ipc.node_resources import NodeResources
 from ipc.pod_containers import field_path
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
+from workers.file_work import FileWork
 from workers.images import ImageManager
 from workers.pod_files import PodFile
 from workers.pod_network import Dialer
@@ -33,6 +34,7 @@ from workers.volumes.mounted import MountedVolume
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
@@ -68,6 +70,8 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     report: Callable[[EventReport], Awaitable[None]]
     step: Callable[[str], None]
     """Shows what is being done, for people."""
+    files: FileWork = msgspec.field(default_factory=FileWork)
+    """Where what a pod's volumes lie on may hang."""
     pre_stops: PreStops = msgspec.field(default_factory=PreStops)
     gc: GcPolicy = GcPolicy()
     """How many dead containers a pod keeps."""
@@ -171,6 +175,11 @@ class SyncRun:
         finally:
             cancel.cancel()
             work.cancel()
+
+    async def in_files(self, subject: str, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Work in file systems, which may hang, in a thread; of one subject of the pod one at a time. Raises what the
+        function does, and TimeoutError, an OSError."""
+        return await self.context.files.run((self.pod.uid, subject), function, *args)
 
     def checkpoint(self) -> None:
         """Between two steps. Raises SyncEnded when the sync was cancelled."""

@@ -29,9 +29,9 @@ def fs_group(pod: Pod) -> int | None:
 async def give_volume_to_group(
     run: SyncRun, volume: str, path: Path, group: int, *, read_only: bool = False, only_on_root_mismatch: bool = False
 ) -> None:
-    """Path and all below it, whatever it takes. Raises VolumeError."""
+    """Path and all below it, whatever it takes. Raises VolumeError, OSError, SyncEnded."""
     arguments = {
-        "path": await asyncio.to_thread(os.path.realpath, path),
+        "path": await run.unless_cancelled(run.in_files, volume, _real, path),
         "gid": group,
         "read_only": read_only,
         "only_on_root_mismatch": only_on_root_mismatch,
@@ -40,6 +40,10 @@ async def give_volume_to_group(
         await asyncio.to_thread(run.context.unshare.run, [(inside.give_to_group.__name__, arguments)])
     except UnshareError as error:
         raise VolumeError(volume, f"applyFSGroup failed for vol {volume}: {error}") from error
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
 
 
 class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from workers.sync_context import SyncRun
 from workers.unshare import Step, UnshareError
 from workers.volumes import host_path, inside
 from workers.volumes.claim import is_directory
-from workers.volumes.mounted import MountedVolume
+from workers.volumes.mounted import MountedVolume, why
 from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
 from workers.volumes.ownership import fs_group
 from workers.volumes.places import held_path
@@ -58,7 +58,11 @@ async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environme
     """Raises ConfigError, SyncEnded."""
     held = [found async for found in _to_be_held(run, pod, container, environment)]
     mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
-    steps = await asyncio.to_thread(_steps, run, pod, container, held)
+    subject = f"mounts of {container.name}"
+    try:
+        steps = await run.unless_cancelled(run.in_files, subject, _steps, run, pod, container, held)
+    except OSError as error:
+        raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
     if not steps:
         return mounts
     await _run(run, container, steps, held)
@@ -98,8 +102,8 @@ async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -
     except RuntimeCallError as error:
         raise ConfigError(error.message) from error
     if found is None or not is_directory(found):
-        why = "is gone" if found is None else "has a driver or options of its own: Podman mounts it as a whole"
-        raise ConfigError(f'volumeMount "{mount.name}": Podman volume {volume.claim} {why}')
+        what = "is gone" if found is None else "has a driver or options of its own: Podman mounts it as a whole"
+        raise ConfigError(f'volumeMount "{mount.name}": Podman volume {volume.claim} {what}')
     return Path(found.mount_point)
 
 
