@@ -17,9 +17,9 @@ from ipc.api import Pod
 from workers.directories import make_private
 from workers.sync_context import SyncRun
 from workers.unshare import Unshare, UnshareError
-from workers.volumes import inside
 from workers.volumes.mounted import VolumeError
 from workers.volumes.places import VolumePlace
+from workers.volumes.steps.group import give_to_group
 
 
 def fs_group(pod: Pod) -> int | None:
@@ -37,7 +37,7 @@ async def give_volume_to_group(
         "only_on_root_mismatch": only_on_root_mismatch,
     }
     try:
-        await asyncio.to_thread(run.context.unshare.run, [(inside.give_to_group.__name__, arguments)])
+        await asyncio.to_thread(run.context.unshare.run, [(give_to_group.__name__, arguments)])
     except UnshareError as error:
         raise VolumeError(volume, f"applyFSGroup failed for vol {volume}: {error}") from error
 
@@ -69,7 +69,7 @@ class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
             return
         arguments = {"path": os.path.realpath(self.place.path), "gid": self.group, "read_only": True}
         try:
-            self.unshare.run([(inside.give_to_group.__name__, arguments)])
+            self.unshare.run([(give_to_group.__name__, arguments)])
         except UnshareError as error:
             raise OSError(errno.EPERM, f"applyFSGroup failed for vol {self.place.name}: {error}") from error
         note_group(self.place.ready_file, self.group)

@@ -4,7 +4,7 @@ Podman takes a mount's source as a path and looks it up a second time, long afte
 container starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a
 symbolic link there in between and would be given any file of the user's. So whatever somebody else can lead elsewhere
 is opened once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent
-can write to, inside Podman's mount namespace (`workers.volumes.inside.bind`): that is what Podman gets. Upstream does
+can write to, inside Podman's mount namespace (`workers.volumes.steps.mounts`): that is what Podman gets. Upstream does
 the same for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
 
 All that one container needs takes one run of `podman unshare`; most containers need none.
@@ -23,12 +23,14 @@ from workers.config_error import ConfigError
 from workers.runtime import RuntimeCallError
 from workers.sync_context import SyncRun
 from workers.unshare import Step, UnshareError
-from workers.volumes import host_path, inside
+from workers.volumes import host_path
 from workers.volumes.claim import is_directory
 from workers.volumes.mounted import MountedVolume, why
 from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
 from workers.volumes.ownership import fs_group
 from workers.volumes.places import held_path
+from workers.volumes.steps.group import give_to_group
+from workers.volumes.steps.mounts import bind, mount_tmpfs
 from workers.volumes.sub_path import sub_path_of
 
 IMAGE_SUB_PATH_VERSION: Final = (5, 4)
@@ -45,7 +47,7 @@ class _Held(NamedTuple):
     file_types: tuple[int, ...] = ()
 
     def step(self) -> Step:
-        return inside.bind.__name__, {
+        return bind.__name__, {
             "root": os.path.realpath(self.root),
             "sub_path": self.sub_path,
             "target": str(self.place),
@@ -126,9 +128,9 @@ def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]
         if volume.memory_bytes is None:
             continue
         path = os.path.realpath(volume.path or "")
-        yield inside.mount_tmpfs.__name__, {"target": path, "size_bytes": volume.memory_bytes}
+        yield mount_tmpfs.__name__, {"target": path, "size_bytes": volume.memory_bytes}
         if group is not None:
-            yield inside.give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
+            yield give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
 
 
 async def _run(run: SyncRun, container: Container, steps: list[Step], held: list[_Held]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.unshare import KILL_WAIT_S, Unshare, UnshareError
+from workers.unshare import KILL_WAIT_S, Step, Unshare, UnshareError
 
 UNREACHABLE = f"""#!{sys.executable}
 import os, pathlib, time
@@ -21,11 +21,32 @@ time.sleep(60)
 """
 
 
+HERE = """#!/bin/sh
+shift
+exec "$@"
+"""
+"""The user's own namespaces instead of Podman's."""
+
+
 def a_podman(directory: Path, program: str) -> str:
     file = directory / "podman"
     file.write_text(program)
     file.chmod(stat.S_IRWXU)
     return str(file)
+
+
+def test_the_program_needs_no_site_packages_and_stops_at_the_first_step_that_fails(tmp_path: Path) -> None:
+    for name in ("first", "last"):
+        (tmp_path / name).mkdir()
+    steps: list[Step] = [
+        ("remove", {"path": str(tmp_path / "first")}),
+        ("bind", {"root": str(tmp_path / "gone"), "target": str(tmp_path / "place")}),
+        ("remove", {"path": str(tmp_path / "last")}),
+    ]
+    with pytest.raises(UnshareError, match="gone: No such file or directory") as raised:
+        Unshare(podman=a_podman(tmp_path, HERE)).run(steps)
+    assert raised.value.done == 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["last", "podman"]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what was given up is not reaped yet
