@@ -1,8 +1,8 @@
 """What can only be done inside Podman's user and mount namespace: a program of its own, run by `podman unshare`.
 
-There this user is root, over the ids that are mapped: it may give files to a group of a container's, remove what other
-users of a container have made, and mount. A mount made there is what containers' mounts are made from, and nobody
-outside sees it; it goes when its mount point is removed, also from outside, and with the namespace.
+There this user is root, over the ids that are mapped: it may give files to a group of a container's, read or remove
+what other users of a container have made, and mount. A mount made there is what containers' mounts are made from, and
+nobody outside sees it; it goes when its mount point is removed, also from outside, and with the namespace.
 
 Reads ``[[step, {argument: value}], ...]`` as JSON from standard input, carries the steps out in order up to the first
 that fails, and writes ``{"done": [result, ...], "error": text}``. The interpreter is started without site packages,
@@ -22,11 +22,12 @@ if __name__ == "__main__":
 
 from workers.volumes.steps.group import give_to_group
 from workers.volumes.steps.mounts import bind, mount_tmpfs
+from workers.volumes.steps.reading import read_file
 from workers.volumes.steps.removal import remove
 from workers.volumes.steps.syscalls import Refused
 
 STEPS: Final[Mapping[str, Callable[..., Any]]] = {
-    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, remove)
+    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, read_file, remove)
 }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from workers.unshare import KILL_WAIT_S, Step, Unshare, UnshareError
+from workers.volumes.reading import read_volume_file
 
 UNREACHABLE = f"""#!{sys.executable}
 import os, pathlib, time
@@ -47,6 +48,18 @@ def test_the_program_needs_no_site_packages_and_stops_at_the_first_step_that_fai
         Unshare(podman=a_podman(tmp_path, HERE)).run(steps)
     assert raised.value.done == 1
     assert sorted(file.name for file in tmp_path.iterdir()) == ["last", "podman"]
+
+
+def test_a_file_is_read_where_it_shows(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("outside")
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "bytes").write_bytes(bytes(range(256)))
+    (tmp_path / "v" / "out").symlink_to("../outside")
+    here = Unshare(podman=a_podman(tmp_path, HERE))
+    assert read_volume_file(tmp_path / "v", "bytes", 255, here, in_memory=True) == bytes(range(255))
+    for path in ("out", "none", "."):
+        with pytest.raises(FileNotFoundError, match=path):
+            read_volume_file(tmp_path / "v", path, 255, here, in_memory=True)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # what was given up is not reaped yet
