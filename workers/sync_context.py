@@ -25,7 +25,7 @@ from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
 from workers.pull_secrets import KeyedLogin
 from workers.restart import BackoffLimits
-from workers.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
 from workers.sandbox_network import SandboxNetwork
 from workers.seccomp import SeccompSettings
 from workers.turns import Turns
@@ -113,6 +113,8 @@ class SyncRun:
         """What all containers of the pod see in /etc; None until they are needed."""
         self.pull_logins: tuple[KeyedLogin, ...] | None = None
         """Of the pod's imagePullSecrets; None until an image is looked for."""
+        self.images: dict[str, ImageInfo] = {}
+        """Those that this sync has looked at, by complete reference."""
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)
