@@ -28,6 +28,7 @@ from workers.restart import BackoffLimits
 from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
 from workers.sandbox_network import SandboxNetwork
 from workers.seccomp import SeccompSettings
+from workers.settled_ends import SettledEnds
 from workers.turns import Turns
 from workers.unshare import DEFAULT, Unshare
 from workers.volumes.mounted import MountedVolume
@@ -72,6 +73,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     """Shows what is being done, for people."""
     files: FileWork = msgspec.field(default_factory=FileWork)
     """Where what a pod's volumes lie on may hang."""
+    settled_ends: SettledEnds = msgspec.field(default_factory=SettledEnds)
     pre_stops: PreStops = msgspec.field(default_factory=PreStops)
     gc: GcPolicy = GcPolicy()
     """How many dead containers a pod keeps."""
