@@ -25,7 +25,7 @@ from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
 from workers.pull_secrets import KeyedLogin
 from workers.restart import BackoffLimits
-from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
+from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError, VolumeInfo
 from workers.sandbox_network import SandboxNetwork
 from workers.seccomp import SeccompSettings
 from workers.settled_ends import SettledEnds
@@ -117,6 +117,8 @@ class SyncRun:
         """Of the pod's imagePullSecrets; None until an image is looked for."""
         self.images: dict[str, ImageInfo] = {}
         """Those that this sync has looked at, by complete reference."""
+        self.claims: dict[str, VolumeInfo] = {}
+        """As `images`, by name: Podman's volumes."""
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)

@@ -56,17 +56,27 @@ def is_directory(volume: VolumeInfo) -> bool:
     return volume.driver == "local" and not _MOUNTED & volume.options.keys() and bool(volume.mount_point)
 
 
+async def find_claim(run: SyncRun, name: str) -> VolumeInfo | None:
+    """Podman's volume of that name, asked for once in a sync. Raises RuntimeCallError, SyncEnded."""
+    found = run.claims.get(name) or await run.read(run.runtime.inspect_volume, name)
+    if found is not None:
+        run.claims[name] = found
+    return found
+
+
 async def _ensure(run: SyncRun, name: str, options: Mapping[str, str]) -> VolumeInfo:
     """Raises RuntimeCallError, SyncEnded."""
-    found = await run.read(run.runtime.inspect_volume, name)
+    found = await find_claim(run, name)
     if found is not None:
         return found
+    ours = {labels.INSTANCE: run.context.instance}
     try:
-        return await run.act(run.runtime.create_volume, name, {labels.INSTANCE: run.context.instance}, options)
+        made = run.claims[name] = await run.act(run.runtime.create_volume, name, ours, options)
+        return made
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
-    found = await run.read(run.runtime.inspect_volume, name)  # somebody was quicker
+    found = await find_claim(run, name)  # somebody was quicker
     if found is None:
         raise RuntimeCallError(ErrorKind.NOT_FOUND, "inspect volume", f"volume {name} is gone again")
     return found

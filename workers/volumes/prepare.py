@@ -24,7 +24,7 @@ from workers.runtime import RuntimeCallError
 from workers.sync_context import SyncRun
 from workers.unshare import Step, UnshareError
 from workers.volumes import host_path
-from workers.volumes.claim import is_directory
+from workers.volumes.claim import find_claim, is_directory
 from workers.volumes.mounted import MountedVolume, why
 from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
 from workers.volumes.ownership import fs_group
@@ -100,7 +100,7 @@ def _file_types(pod: Pod, name: str) -> tuple[int, ...]:
 async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -> Path:
     """Raises ConfigError, SyncEnded."""
     try:
-        found = await run.read(run.runtime.inspect_volume, volume.claim)
+        found = await find_claim(run, volume.claim)
     except RuntimeCallError as error:
         raise ConfigError(error.message) from error
     if found is None or not is_directory(found):
