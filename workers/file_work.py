@@ -32,11 +32,13 @@ class FileWork:
         self._room = asyncio.Semaphore(max_threads)
         self._in_flight: dict[Hashable, asyncio.Future[Any]] = {}
 
-    async def run(self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts) -> T:
+    async def run(
+        self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
+    ) -> T:
         """What the function answers. Raises TimeoutError, an OSError, when nothing has come within the deadline: the
-        thread goes on."""
+        thread goes on. ``deadline_s`` is for what has its own and takes longer."""
         try:
-            async with asyncio.timeout(self._deadline_s) as deadline:
+            async with asyncio.timeout(deadline_s or self._deadline_s) as deadline:
                 while (earlier := self._in_flight.get(subject)) is not None:
                     await asyncio.wait({earlier})
                 await self._room.acquire()

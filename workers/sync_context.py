@@ -182,10 +182,12 @@ class SyncRun:
             cancel.cancel()
             work.cancel()
 
-    async def in_files(self, subject: str, function: Callable[[*Ts], T], *args: *Ts) -> T:
+    async def in_files(
+        self, subject: str, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
+    ) -> T:
         """Work in file systems, which may hang, in a thread; of one subject of the pod one at a time. Raises what the
         function does, and TimeoutError, an OSError."""
-        return await self.context.files.run((self.pod.uid, subject), function, *args)
+        return await self.context.files.run((self.pod.uid, subject), function, *args, deadline_s=deadline_s)
 
     def checkpoint(self) -> None:
         """Between two steps. Raises SyncEnded when the sync was cancelled."""

@@ -22,9 +22,8 @@ from workers.runtime import ErrorKind, RuntimeCallError, VolumeInfo
 from workers.sync_context import SyncRun
 from workers.volumes.in_use import is_in_use
 from workers.volumes.mounted import MountedVolume, VolumeError
-from workers.volumes.ownership import fs_group, give_volume_to_group
+from workers.volumes.ownership import ON_ROOT_MISMATCH, fs_group, give_volume_to_group
 
-ON_ROOT_MISMATCH: Final = "OnRootMismatch"
 _ROOTS: Final = {"o": "uid=0"}
 """Options of a volume that Podman does not give to its first user (libpod/options.go, WithVolumeNoChown)."""
 _MOUNTED: Final = frozenset({"type", "device"})

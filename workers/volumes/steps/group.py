@@ -67,7 +67,8 @@ def _give(file: int, gid: int, read_only: bool) -> None:
     if stat.S_ISLNK(mode):
         return
     wanted = (READ_ONLY if read_only else READ_WRITE) | (DIRECTORY if stat.S_ISDIR(mode) else 0)
-    os.chmod(f"/proc/self/fd/{file}", stat.S_IMODE(mode) | wanted)
+    if mode & wanted != wanted:
+        os.chmod(f"/proc/self/fd/{file}", stat.S_IMODE(mode) | wanted)
 
 
 def _chown(file: int, gid: int) -> None:
