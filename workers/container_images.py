@@ -10,6 +10,7 @@ from typing import Final
 
 from ipc.api import Container, Pod
 from ipc.api.container import PullPolicy
+from workers.image_reference import parse_image_reference
 from workers.images import FindLogins, ImageError
 from workers.pull_secrets import KeyedLogin, PullSecretError, logins_for, read_pull_secret
 from workers.sync_context import WARNING, SyncRun
@@ -50,10 +51,11 @@ async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, poli
     ensure = run.context.images.ensure_image
     find_logins = await _login_finder(run, pod)
     try:
-        await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
+        found = await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
     except ImageError as error:
         await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
         raise
+    run.images[str(parse_image_reference(image))] = found
 
 
 async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:

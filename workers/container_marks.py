@@ -15,13 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from workers import processes
-from workers.exec_marks import MARKED, locks_limit
+from workers.locks_limit import MARKED, locks_limit
 from workers.pidfd import kill_if
 
 MAX_ROUNDS: Final = 16
 """Looks at all processes of the host, at the most: one that was forked during a look is found by the next one."""
 _MAGIC: Final = 0x526F6F75
-_MAX_LIMITS_BYTES: Final = 8192
 
 
 class ContainerMark(msgspec.Struct, frozen=True):
@@ -58,7 +57,7 @@ def end_marked(marks: Collection[ContainerMark]) -> int:
 
 
 def _mark(pid: int) -> ContainerMark | None:
-    limit = locks_limit(processes.read_once(pid, "limits", _MAX_LIMITS_BYTES))
+    limit = locks_limit(pid)
     return ContainerMark(*limit) if limit is not None else None
 
 

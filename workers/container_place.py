@@ -11,7 +11,7 @@ from ipc.api import Container, EphemeralContainer, Pod
 from workers import pod_logs
 from workers.config_error import ConfigError
 from workers.decision import ContainerStart
-from workers.environment import make_environment
+from workers.environment import Environment, make_environment
 from workers.environment_sources import environment_sources
 from workers.etc_files import EtcFileError, make_etc_files
 from workers.hostnames import HostnameError, kernel_hostname
@@ -40,7 +40,7 @@ async def _make_place(
     run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
 ) -> ContainerPlace:
     target_pid = await _target_pid(run, container)
-    environment = make_environment(container, environment_sources(run, pod))
+    environment = await _environment(run, pod, container)
     mounts = await prepare_mounts(run, pod, container, environment)
     user = await find_user(run, pod, container)
     termination_log = _termination_log(run, container, start.attempt)
@@ -63,6 +63,15 @@ async def _make_place(
         termination_log=termination_log,
         target_pid=target_pid,
     )
+
+
+async def _environment(run: SyncRun, pod: Pod, container: Container) -> Environment:
+    """Raises ConfigError."""
+    subject = f"environment of {container.name}"
+    try:
+        return await run.in_files(subject, make_environment, container, environment_sources(run, pod))
+    except TimeoutError as error:
+        raise ConfigError(f"{subject}: {error.strerror}") from error
 
 
 def _termination_log(run: SyncRun, container: Container, attempt: int) -> Path | None:

@@ -6,12 +6,12 @@ Mirrors ParseEnv (pkg/kubelet/util/env/env_util.go). Different on purpose: a fil
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from workers.regular_file import open_scoped
+from workers.unshare import Unshare, UnshareError
+from workers.volumes.reading import read_volume_file
 
 MAX_ENV_FILE_BYTES: Final = 1 << 20
 """As large as a ConfigMap may be."""
@@ -22,16 +22,15 @@ class EnvFileError(Exception):
     """The file cannot be read as one of variables. The text is for people and has nothing of what is in the file."""
 
 
-def read_variable(volume: Path, path: str, key: str) -> str:
+def read_variable(volume: Path, path: str, key: str, unshare: Unshare, *, in_memory: bool = False) -> str:
     """The variable's value in that file below ``volume``; empty when the file has no such variable, or an empty one.
 
-    A symlink leads to what it would lead to with the volume as root. Raises EnvFileError, OSError.
+    Blocks. Raises EnvFileError, OSError.
     """
-    fd = open_scoped(volume, path)
     try:
-        data = os.read(fd, MAX_ENV_FILE_BYTES + 1)
-    finally:
-        os.close(fd)
+        data = read_volume_file(volume, path, MAX_ENV_FILE_BYTES + 1, unshare, in_memory=in_memory)
+    except UnshareError as error:
+        raise EnvFileError(str(error)) from error
     if len(data) > MAX_ENV_FILE_BYTES:
         raise EnvFileError(f"larger than {MAX_ENV_FILE_BYTES} bytes")
     try:

@@ -1,4 +1,4 @@
-"""The environment of a container. Pure, but for the files that variables are read from.
+"""The environment of a container. Pure, but for the files that variables are read from: with those it blocks.
 
 Mirrors makeEnvironmentVariables (pkg/kubelet/kubelet_pods.go). Different on purpose: there are no services to name; an
 optional variable of a file that is not there is left out, as the API has it, where the kubelet fails; and a value that
@@ -31,6 +31,7 @@ from workers.downward import Whereabouts, field_value, resource_value
 from workers.env_files import EnvFileError, read_variable
 from workers.expansion import expand
 from workers.go_text import quoted
+from workers.unshare import DEFAULT, Unshare
 from workers.volumes.mounted import MountedVolume
 
 V = TypeVar("V", str, bytes)
@@ -47,6 +48,8 @@ class EnvironmentSources(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeResources = NodeResources()
     volumes: Mapping[str, MountedVolume] = {}
     """By name; for variables that are read from files."""
+    unshare: Unshare = DEFAULT
+    """Into Podman's namespaces, for files that only its root may read."""
 
 
 class Environment(dict[str, str]):
@@ -175,7 +178,8 @@ def _file_key(selector: FileKeySelector, asking: _Asking) -> str | None:
         raise ConfigError(f"cannot find the volume {quoted(selector.volume_name)} referenced by FileKeyRef")
     file = volume.path / selector.path
     try:
-        value = read_variable(volume.path, selector.path, selector.key)
+        in_memory = volume.memory_bytes is not None
+        value = read_variable(volume.path, selector.path, selector.key, asking.sources.unshare, in_memory=in_memory)
     except FileNotFoundError as error:
         if selector.optional:
             return None

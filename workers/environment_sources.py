@@ -21,4 +21,5 @@ def environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
         where=Whereabouts(node_name=context.node_name, host_ips=host_ips, pod_ips=run.network.ips),
         node=context.node,
         volumes=run.volumes,
+        unshare=context.unshare,
     )

@@ -1,15 +1,10 @@
-"""Which processes a command in a container has started: by a mark that all of them inherit and none can take off.
+"""Which processes a command in a container has started: by a mark (`workers.locks_limit`) that all of them inherit.
 
-A container's process table does not tell: who forks twice and calls setsid has another parent, session and group. Nor
-do cgroups: rootless Podman without systemd gives a container none of its own. What every child has from its parent,
-over fork, exec and setsid, are its resource limits, and one of them, RLIMIT_LOCKS, has had no effect since Linux 2.4.25
-(getrlimit(2)). Its two numbers say here whose command a process belongs to and until when that may run; nobody can
-raise them again without being root on the host. They are read in /proc/PID/limits, which is open to everybody.
+Its two numbers say here whose command a process belongs to and until when that may run.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any, Final
@@ -17,19 +12,16 @@ from typing import Any, Final
 import msgspec
 
 from workers import processes
+from workers.locks_limit import MARKED, locks_limit
 from workers.pidfd import kill_if
 
 OVERDUE_S: Final = 60
 """So long after its deadline nobody is left who would end a command, in seconds."""
 RUNTIMES: Final = frozenset({"crun", "runc"})
 """OCI runtimes that are known to take ``exec --process``, by the name of their program."""
-MARKED: Final = "RLIMIT_LOCKS"
-"""OCI name of the limit that is a mark."""
 
 _MAGIC: Final = 0x526F6F74
 _LOW: Final = 0xFFFFFFFF
-_LIMIT: Final = re.compile(rb"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
-_MAX_LIMITS_BYTES: Final = 8192
 _MAX_NAME_BYTES: Final = 64
 
 
@@ -49,19 +41,12 @@ class Mark(msgspec.Struct, frozen=True):
         return {"type": MARKED, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
 
 
-def parse_limits(limits: bytes) -> Mark | None:
-    """The mark in a file /proc/PID/limits; None for a process that no command has started."""
-    found = locks_limit(limits)
-    if found is None:
+def parse_mark(limit: tuple[int, int] | None) -> Mark | None:
+    """The mark that a limit is; None for that of a process that no command has started."""
+    if limit is None:
         return None
-    soft, hard = found
+    soft, hard = limit
     return Mark(soft >> 32, soft & _LOW, hard & _LOW) if hard >> 32 == _MAGIC else None
-
-
-def locks_limit(limits: bytes) -> tuple[int, int] | None:
-    """Soft and hard limit that carry a mark, in a file /proc/PID/limits; None without limit."""
-    found = _LIMIT.search(limits)
-    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def kill(marks: Collection[Mark], spared: Collection[int], now: float) -> frozenset[Mark]:
@@ -84,7 +69,7 @@ def _marked() -> Iterator[tuple[int, Mark]]:
 
 
 def _mark(pid: int) -> Mark | None:
-    return parse_limits(processes.read_once(pid, "limits", _MAX_LIMITS_BYTES))
+    return parse_mark(locks_limit(pid))
 
 
 def _name(pid: int) -> str:

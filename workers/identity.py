@@ -36,7 +36,9 @@ async def find_user(run: SyncRun, pod: Pod, container: Container) -> str:
 
 async def _image_user(run: SyncRun, container: Container) -> ImageUser:
     """Raises ConfigError, RuntimeCallError, SyncEnded."""
-    info = await run.read(run.runtime.inspect_image, str(parse_image_reference(container.image)))
+    reference = str(parse_image_reference(container.image))
+    info = run.images.get(reference) or await run.read(run.runtime.inspect_image, reference)
     if info is None:
         raise ConfigError(f'image "{container.image}" not found')  # removed since somebody looked
+    run.images[reference] = info
     return parse_image_user(info.user)

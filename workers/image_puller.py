@@ -18,6 +18,9 @@ from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 
 PROGRESS_PERIOD_S: Final = 5.0
 """How often a pull reports at most how far it has got, in seconds."""
+PRUNED_PER_PULL: Final = 8
+"""Images that are looked for after each pull with a login, so that records of those that are gone do not pile up:
+those that nobody has looked for the longest."""
 MAX_PULLS: Final = 100
 """Pulls under way. Each has a connection and a thread of its own; how many there are is the master's decision."""
 
@@ -89,6 +92,17 @@ class ImagePuller:
         self._rights.grant(reference, id, login)
         return id
 
+    async def _prune_rights(self) -> None:
+        for image_id, at in self._rights.oldest(PRUNED_PER_PULL).items():
+            try:
+                if await self._runtime.inspect_image(image_id) is None:
+                    self._rights.forget(image_id, at)
+                else:
+                    self._rights.seen(image_id)
+            except (RuntimeCallError, OSError) as error:
+                log.warning("cannot look whether the image of record %s is there: %s", image_id, error)
+                return
+
     async def _report(self, pull: Pull, work: asyncio.Task[str], words: deque[str]) -> None:
         started_at = self._clock.now().mono
         while not (await asyncio.wait({work}, timeout=PROGRESS_PERIOD_S))[0]:
@@ -98,6 +112,8 @@ class ImagePuller:
         del self._flights[pull]
         took_s = self._clock.now().mono - started_at
         await self._send(_ended(pull, work, took_s))
+        if pull.logins:
+            await self._prune_rights()
 
 
 def _ended(pull: Pull, work: asyncio.Task[str], took_s: float) -> PullEnded:

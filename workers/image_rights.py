@@ -4,12 +4,14 @@ Mirrors the image pull manager (pkg/kubelet/images/pullmanager) with its default
 image without a record, pulled by somebody else or with the logins of the agent's user, is everybody's. One file per
 image below ``<stateDir>/pulled-images``, with fingerprints of logins, never with logins. A pod without one that is
 good has to pull, which asks the registry. A pull that has begun and not ended leaves its intent in ``pulling``, as
-upstream's does: what it has brought is nobody else's.
+upstream's does: what it has brought is nobody else's. Records of images that are gone go, some with each pull
+(upstream: PruneUnknownRecords, with each round of image garbage collection).
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -76,6 +78,31 @@ class ImageRights:
         new.write_bytes(msgspec.json.encode(_Record(kept)))
         new.replace(file)
         self.withdraw(reference, login)
+
+    def oldest(self, number: int) -> dict[str, int]:
+        """Images whose records were written, or `seen`, longest ago, and when, in the file system's nanoseconds."""
+        records = [(file.stat().st_mtime_ns, file.name) for file in self._records()]
+        return {image_id: at for at, image_id in sorted(records)[:number]}
+
+    def seen(self, image_id: str) -> None:
+        """That image is there. Raises OSError."""
+        file = self._file(image_id)
+        if file is not None:
+            os.utime(file)
+
+    def forget(self, image_id: str, at: int) -> None:
+        """That image is gone, and its record with it, unless that was written after `oldest` has told of it. Raises
+        OSError."""
+        file = self._file(image_id)
+        if file is not None and file.stat().st_mtime_ns == at:
+            file.unlink()
+
+    def _records(self) -> list[Path]:
+        try:
+            found = list(Path(self._directory).iterdir()) if self._directory else []
+        except FileNotFoundError:
+            return []
+        return [file for file in found if _IMAGE_ID.fullmatch(file.name)]
 
     def _intents(self, reference: str) -> dict[str, Path]:
         """Pulls of that name that have begun, by the fingerprints of their logins."""

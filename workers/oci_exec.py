@@ -18,7 +18,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from workers.exec_marks import MARKED, RUNTIMES, Mark
+from workers.exec_marks import RUNTIMES, Mark
+from workers.locks_limit import MARKED
 from workers.processes import PROC, monitor_option, monitor_words
 from workers.runtime import InspectedContainer
 

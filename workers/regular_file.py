@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from workers.directories import root_directory
 from workers.volumes import beneath
+
+if TYPE_CHECKING:
+    from pathlib import Path  # `workers.volumes.inside` needs this module and not that one
 
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -26,22 +29,26 @@ def open_regular(directory: Path, path: Path) -> int:
     return _regular(os.open(inside / path.name, _READ | os.O_NOFOLLOW), path)
 
 
-def open_scoped(root: Path, path: str) -> int:
-    """Open a regular file for reading as if ``root`` were the root directory, whatever its owner does meanwhile; a
-    descriptor. Raises OSError, e.g. EAGAIN when somebody moves directories at this moment. Neither ``..`` nor a symlink
-    leads out, and a FIFO cannot hold us up.
+def read_scoped(root: str, path: str, max_bytes: int) -> bytes:
+    """The first bytes of a regular file as if ``root`` were the root directory, whatever its owner does meanwhile.
+    Raises OSError, e.g. EAGAIN when somebody moves directories at this moment. Neither ``..`` nor a symlink leads out,
+    and a FIFO cannot hold us up.
 
     Upstream's SecureJoin is not safe from changes.
     """
-    with root_directory(str(root)) as top:
-        return _regular(beneath.open_beneath(top, path, _READ, beneath.IN_ROOT), path)
+    with root_directory(root) as top:
+        fd = _regular(beneath.open_beneath(top, path, _READ, beneath.IN_ROOT), path)
+    try:
+        return os.read(fd, max_bytes)
+    finally:
+        os.close(fd)
 
 
 def _regular(fd: int, path: str | Path) -> int:
     """Raises OSError, with the descriptor closed."""
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise FileNotFoundError(f"{path} is not a regular file")
+        raise FileNotFoundError(errno.ENOENT, "is not a regular file", str(path))
     return fd
 
 

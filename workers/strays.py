@@ -18,18 +18,24 @@ async def end_strays(
 ) -> None:
     """Of containers that have ended. Raises SyncEnded.
 
-    ``others`` keep what they have, also when somebody has made a copy of one of them, and that has ended.
+    All of /proc is read for that, but not again for an end after which nothing was found: what has a mark has it from
+    another that has. ``others`` keep what they have, also when somebody has made a copy of one of them, and that has
+    ended.
     """
-    marks = _marks(run.pod.uid, ended) - _marks(run.pod.uid, others)
-    if not marks:
+    uid = run.pod.uid
+    spared = {_mark(uid, container) for container in others}
+    leaving = [container for container in ended if container.leaves_processes and _mark(uid, container) not in spared]
+    if run.context.settled_ends.has(uid, leaving):
         return
     try:
-        number = await asyncio.to_thread(end_marked, marks)
+        number = await asyncio.to_thread(end_marked, {_mark(uid, container) for container in leaving})
     except OSError as error:
         raise SyncEnded(STRAYS_ERROR, f"processes of containers that have ended: {error}") from error
     if number:
         run.did(f"ended {number} processes that containers had left")
+    else:
+        run.context.settled_ends.add(uid, leaving)
 
 
-def _marks(uid: str, containers: Iterable[RuntimeContainerStatus]) -> set[ContainerMark]:
-    return {container_mark(uid, c.name, c.attempt) for c in containers if c.leaves_processes}
+def _mark(uid: str, container: RuntimeContainerStatus) -> ContainerMark:
+    return container_mark(uid, container.name, container.attempt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NoReturn, ParamSpec, TypeVar
+from typing import Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple
 
 import msgspec
 
@@ -17,6 +17,7 @@ from ipc.node_resources import NodeResources
 from ipc.pod_containers import field_path
 from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
+from workers.file_work import FileWork
 from workers.images import ImageManager
 from workers.pod_files import PodFile
 from workers.pod_network import Dialer
@@ -24,15 +25,17 @@ from workers.pre_stops import PreStops
 from workers.pull_backoff import PullBackoff
 from workers.pull_secrets import KeyedLogin
 from workers.restart import BackoffLimits
-from workers.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError, VolumeInfo
 from workers.sandbox_network import SandboxNetwork
 from workers.seccomp import SeccompSettings
+from workers.settled_ends import SettledEnds
 from workers.turns import Turns
 from workers.unshare import DEFAULT, Unshare
 from workers.volumes.mounted import MountedVolume
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
@@ -68,6 +71,9 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     report: Callable[[EventReport], Awaitable[None]]
     step: Callable[[str], None]
     """Shows what is being done, for people."""
+    files: FileWork = msgspec.field(default_factory=FileWork)
+    """Where what a pod's volumes lie on may hang."""
+    settled_ends: SettledEnds = msgspec.field(default_factory=SettledEnds)
     pre_stops: PreStops = msgspec.field(default_factory=PreStops)
     gc: GcPolicy = GcPolicy()
     """How many dead containers a pod keeps."""
@@ -109,6 +115,10 @@ class SyncRun:
         """What all containers of the pod see in /etc; None until they are needed."""
         self.pull_logins: tuple[KeyedLogin, ...] | None = None
         """Of the pod's imagePullSecrets; None until an image is looked for."""
+        self.images: dict[str, ImageInfo] = {}
+        """Those that this sync has looked at, by complete reference."""
+        self.claims: dict[str, VolumeInfo] = {}
+        """As `images`, by name: Podman's volumes."""
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         self._cancel = cancel
         self._order = next(context.order)
@@ -177,6 +187,13 @@ class SyncRun:
         finally:
             cancel.cancel()
             work.cancel()
+
+    async def in_files(
+        self, subject: str, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
+    ) -> T:
+        """Work in file systems, which may hang, in a thread; of one subject of the pod one at a time. Raises what the
+        function does, and TimeoutError, an OSError."""
+        return await self.context.files.run((self.pod.uid, subject), function, *args, deadline_s=deadline_s)
 
     def checkpoint(self) -> None:
         """Between two steps. Raises SyncEnded when the sync was cancelled."""

@@ -54,6 +54,6 @@ async def _remove_directories(run: SyncRun) -> None:
     try:
         await asyncio.to_thread(pod_logs.remove, run.logs)
         for root in (run.context.memory_dir, run.context.pods_dir):
-            await asyncio.to_thread(remove_pod_directory, root, run.pod.uid, run.context.unshare)
+            await run.in_files(root, remove_pod_directory, root, run.pod.uid, run.context.unshare)
     except OSError as error:
         raise SyncEnded(REMOVE_ERROR, f"directories: {error}") from error

@@ -21,6 +21,8 @@ import msgspec
 
 DEADLINE_S: Final = 60.0
 """For all steps of one run, in seconds: most are a mount or two, but a volume may have many files."""
+KILL_WAIT_S: Final = 2.0
+"""How long one that was killed is waited for, in seconds: where a file system hangs, even SIGKILL has to wait."""
 MAX_WORDS_CHARS: Final = 1024
 """Longest words kept of why it failed, in characters."""
 
@@ -83,11 +85,21 @@ def _run(argv: Sequence[str], data: bytes, deadline_s: float) -> tuple[bytes, st
         )
     except OSError as error:
         raise UnshareError(f"cannot run {argv[0]}: {error.strerror}") from error
-    with process:
-        try:
-            out, words = process.communicate(data, timeout=deadline_s)
-        except subprocess.TimeoutExpired as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            raise UnshareError(f"podman unshare: not done within {deadline_s:g} s") from error
+    try:
+        out, words = process.communicate(data, timeout=deadline_s)
+    except subprocess.TimeoutExpired as error:
+        _kill(process)
+        raise UnshareError(f"podman unshare: not done within {deadline_s:g} s") from error
     return out, words.decode(errors="replace"), process.returncode
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """It and all that it has started. One that does not end even so is left to the kernel, and reaped by a later run
+    (`subprocess` keeps those that were given up)."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(KILL_WAIT_S)

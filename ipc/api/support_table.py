@@ -372,8 +372,11 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         f"{_VALUE_FROM}.fileKeyRef",
         _NOTE,
-        "the agent's user has to be able to read the file: its owner is root of the container, or others may",
-        tests=("e2e/test_environment_objects.py::test_variables_of_a_file",),
+        "as the file is when the container starts",
+        tests=(
+            "e2e/test_environment_objects.py::test_variables_of_a_file",
+            "e2e/test_environment_objects.py::test_variables_of_a_file_that_only_another_user_may_read",
+        ),
     ),
     FieldSupport(
         "spec.containers[*].envFrom",

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.podman
 TRIES: Final = 2000
 RACE: Final = f"""
 import ctypes, errno, os, threading
-from workers.volumes import inside
+from workers.volumes.steps.mounts import bind
 volume, outside, place = {{volume!r}}, {{outside!r}}, {{place!r}}
 libc = ctypes.CDLL(None, use_errno=True)
 swap = (-100, volume.encode() + b"/x", -100, volume.encode() + b"/y", 2)  # RENAME_EXCHANGE
@@ -33,7 +33,7 @@ threading.Thread(target=flip, daemon=True).start()
 seen = dict(fine=0, refused=0)
 for _ in range({TRIES}):
     try:
-        inside.bind(root=volume, sub_path="x", target=place)
+        bind(root=volume, sub_path="x", target=place)
     except OSError as error:
         assert error.errno in (errno.EXDEV, errno.ELOOP, errno.EAGAIN), error
         seen["refused"] += 1

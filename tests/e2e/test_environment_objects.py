@@ -142,6 +142,22 @@ def test_variables_of_a_file(agent: Agent) -> None:
     assert own(told(agent, "of-file")) == {"TAKEN": "$(REF) # no comment", "REF": "<$(REF) # no comment>"}
 
 
+@pytest.mark.parametrize(("name", "empty_dir"), [("of-mapped", {}), ("of-memory", {"medium": "Memory"})])
+def test_variables_of_a_file_that_only_another_user_may_read(agent: Agent, name: str, empty_dir: Json) -> None:
+    writes = container(
+        "writes",
+        "umask 077; mkdir /left/sub; echo \"A='mine'\" > /left/sub/vars.env; ln -s /sub/none /left/link",
+        volumeMounts=[MOUNT],
+        securityContext={"runAsUser": 1000},
+    )
+    linked = value_from("LINKED", fileKeyRef={"volumeName": "left", "path": "link", "key": "A", "optional": True})
+    reads = container(script=TELL, env=[of_file("A", "A"), linked])
+    agent.run(pod(name, reads, initContainers=[writes], volumes=[{"name": "left", "emptyDir": empty_dir}]))
+    assert own(told(agent, name)) == {"A": "mine"}
+    agent.remove(name)
+    agent.until_gone([name])
+
+
 def test_a_file_without_the_variable_or_with_nonsense(agent: Agent) -> None:
     agent.write(with_file("no-variable", "B='b'", of_file("A", "A")), with_file("nonsense", "A=b", of_file("A", "A")))
     uid = ""

@@ -22,9 +22,8 @@ from workers.runtime import ErrorKind, RuntimeCallError, VolumeInfo
 from workers.sync_context import SyncRun
 from workers.volumes.in_use import is_in_use
 from workers.volumes.mounted import MountedVolume, VolumeError
-from workers.volumes.ownership import fs_group, give_volume_to_group
+from workers.volumes.ownership import ON_ROOT_MISMATCH, fs_group, give_volume_to_group
 
-ON_ROOT_MISMATCH: Final = "OnRootMismatch"
 _ROOTS: Final = {"o": "uid=0"}
 """Options of a volume that Podman does not give to its first user (libpod/options.go, WithVolumeNoChown)."""
 _MOUNTED: Final = frozenset({"type", "device"})
@@ -56,17 +55,27 @@ def is_directory(volume: VolumeInfo) -> bool:
     return volume.driver == "local" and not _MOUNTED & volume.options.keys() and bool(volume.mount_point)
 
 
+async def find_claim(run: SyncRun, name: str) -> VolumeInfo | None:
+    """Podman's volume of that name, asked for once in a sync. Raises RuntimeCallError, SyncEnded."""
+    found = run.claims.get(name) or await run.read(run.runtime.inspect_volume, name)
+    if found is not None:
+        run.claims[name] = found
+    return found
+
+
 async def _ensure(run: SyncRun, name: str, options: Mapping[str, str]) -> VolumeInfo:
     """Raises RuntimeCallError, SyncEnded."""
-    found = await run.read(run.runtime.inspect_volume, name)
+    found = await find_claim(run, name)
     if found is not None:
         return found
+    ours = {labels.INSTANCE: run.context.instance}
     try:
-        return await run.act(run.runtime.create_volume, name, {labels.INSTANCE: run.context.instance}, options)
+        made = run.claims[name] = await run.act(run.runtime.create_volume, name, ours, options)
+        return made
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
-    found = await run.read(run.runtime.inspect_volume, name)  # somebody was quicker
+    found = await find_claim(run, name)  # somebody was quicker
     if found is None:
         raise RuntimeCallError(ErrorKind.NOT_FOUND, "inspect volume", f"volume {name} is gone again")
     return found

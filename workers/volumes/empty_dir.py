@@ -29,20 +29,24 @@ async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVol
     """Raises VolumeError, OSError."""
     source = volume.empty_dir or EmptyDirVolumeSource()
     place = VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", volume.name)
-    directory, ready = place.path, place.ready_file
     if source.medium not in ("", MEMORY):
         raise VolumeError(volume.name, f'unknown storage medium "{source.medium}"')
-    if not (directory.is_dir() and ready.exists()):
-        with volume_directory(place, MODE):
-            note_group(ready, None)
+    await run.in_files(volume.name, _make, place)
     if source.medium == MEMORY:
         memory_bytes = memory_size_bytes(source, pod, run.context.node.allocatable)
-        return MountedVolume(name=volume.name, path=directory, memory_bytes=memory_bytes)
+        return MountedVolume(name=volume.name, path=place.path, memory_bytes=memory_bytes)
     group = fs_group(pod)
-    if group is not None and group_given(ready) != group:
-        await give_volume_to_group(run, volume.name, directory, group)
-        note_group(ready, group)
-    return MountedVolume(name=volume.name, path=directory)
+    if group is not None and await run.in_files(volume.name, group_given, place.ready_file) != group:
+        await give_volume_to_group(run, volume.name, place.path, group)
+        await run.in_files(volume.name, note_group, place.ready_file, group)
+    return MountedVolume(name=volume.name, path=place.path)
+
+
+def _make(place: VolumePlace) -> None:
+    """Unless it is complete. Blocks. Raises OSError."""
+    if not (place.path.is_dir() and place.ready_file.exists()):
+        with volume_directory(place, MODE):
+            note_group(place.ready_file, None)
 
 
 def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:

@@ -1,14 +1,12 @@
 """hostPath: a file or directory of the host, as the agent's user may use it.
 
 Mirrors pkg/volume/hostpath/host_path.go. Different on purpose: a path without a type that is not there becomes a
-directory, which upstream leaves to the container runtime (containerd and CRI-O make one, Podman refuses). And a path
-means what it leads to when it is checked: a container gets that very file (`workers.volumes.prepare`), also when
-somebody has led the path elsewhere meanwhile.
+directory, which upstream leaves to the container runtime (containerd and CRI-O make one, Podman refuses). And what
+a container gets is of that type, also when somebody leads the path elsewhere meanwhile (`workers.volumes.prepare`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import stat
@@ -55,13 +53,12 @@ _TYPES: Final[Mapping[int, str]] = {
 
 
 async def set_up_host_path(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
-    """Raises VolumeError, OSError."""
+    """Raises VolumeError, OSError, SyncEnded."""
     source = volume.host_path
     assert source is not None, "a hostPath volume"
     if not is_in_use(pod, volume.name, run.view):
-        await asyncio.to_thread(check, volume.name, source)
-    real = await asyncio.to_thread(os.path.realpath, source.path)
-    return MountedVolume(name=volume.name, path=Path(real), is_foreign=True)
+        await run.unless_cancelled(run.in_files, volume.name, check, volume.name, source)
+    return MountedVolume(name=volume.name, path=Path(source.path), is_foreign=True)
 
 
 def file_types(source: HostPathVolumeSource) -> tuple[int, ...]:

@@ -10,7 +10,6 @@ Different on purpose: the directory is private to the agent's user down to the v
 
 from __future__ import annotations
 
-import asyncio
 import errno
 from typing import Final
 
@@ -51,11 +50,11 @@ async def set_up_object_volume(run: SyncRun, pod: Pod, volume: Volume) -> Mounte
     try:
         payload = make_payload(volume, PayloadSources(pod=pod, objects=run.request.objects, node=run.context.node))
         owner = WrittenOwner(place=place, group=fs_group(pod), unshare=run.context.unshare)
-        if await asyncio.to_thread(_write, place, payload, run.context.clock.now().wall, pod, volume, owner):
+        if await run.in_files(volume.name, _write, place, payload, run.context.clock.now().wall, pod, volume, owner):
             run.did(f"wrote volume {volume.name}")
     except (PayloadError, OSError) as error:
         failure = VolumeError(volume.name, why(error) if isinstance(error, OSError) else str(error))
-        if not (_has_mounted(run.view) and await asyncio.to_thread(_is_written, place)):
+        if not (_has_mounted(run.view) and await run.in_files(volume.name, _is_written, place)):
             raise failure from error
         await run.event(WARNING, FAILED_MOUNT, str(failure))
     return MountedVolume(name=volume.name, path=place.path, read_only=True)

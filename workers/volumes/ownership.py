@@ -9,17 +9,32 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
 from ipc.api import Pod
 from workers.directories import make_private
-from workers.sync_context import SyncRun
-from workers.unshare import Unshare, UnshareError
-from workers.volumes import inside
+from workers.sync_context import WARNING, SyncRun
+from workers.unshare import Step, Unshare, UnshareError
 from workers.volumes.mounted import VolumeError
 from workers.volumes.places import VolumePlace
+from workers.volumes.steps.group import give_to_group
+
+ON_ROOT_MISMATCH: Final = "OnRootMismatch"
+DEADLINE_S: Final = 600.0
+"""For all files of a volume, in seconds. What is done by then is done: the next sync has less to do."""
+FIRST_NEWS_S: Final = 30.0
+NEWS_PERIOD_S: Final = 60.0
+"""When it is told that this takes long, in seconds, and how often again."""
+IN_PROGRESS: Final = "VolumePermissionChangeInProgress"
+"""Event reason (pkg/kubelet/events/event.go)."""
+_HELP: Final = (
+    "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/"
+    "#configure-volume-permission-and-ownership-change-policy-for-pods"
+)
 
 
 def fs_group(pod: Pod) -> int | None:
@@ -29,17 +44,40 @@ def fs_group(pod: Pod) -> int | None:
 async def give_volume_to_group(
     run: SyncRun, volume: str, path: Path, group: int, *, read_only: bool = False, only_on_root_mismatch: bool = False
 ) -> None:
-    """Path and all below it, whatever it takes. Raises VolumeError."""
+    """Path and all below it, which takes as long as there are files; events say so. Raises VolumeError, OSError,
+    SyncEnded."""
     arguments = {
-        "path": await asyncio.to_thread(os.path.realpath, path),
+        "path": await run.unless_cancelled(run.in_files, volume, _real, path),
         "gid": group,
         "read_only": read_only,
         "only_on_root_mismatch": only_on_root_mismatch,
     }
     try:
-        await asyncio.to_thread(run.context.unshare.run, [(inside.give_to_group.__name__, arguments)])
+        await run.unless_cancelled(_give, run, volume, arguments)
     except UnshareError as error:
         raise VolumeError(volume, f"applyFSGroup failed for vol {volume}: {error}") from error
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+async def _give(run: SyncRun, volume: str, arguments: Mapping[str, Any]) -> None:
+    """Mirrors VolumeOwnership.monitorProgress; how many files it has been is not told. Raises UnshareError, OSError."""
+    unshare = msgspec.structs.replace(run.context.unshare, deadline_s=DEADLINE_S)
+    steps: list[Step] = [(give_to_group.__name__, arguments)]
+    # Longer than it takes itself: an earlier one, of a sync that was cancelled, may have to end first.
+    work = asyncio.ensure_future(run.in_files(volume, unshare.run, steps, deadline_s=2 * DEADLINE_S))
+    slow = f"Setting volume ownership for {arguments['path']} is taking longer than expected"
+    words = f"{slow}, consider using {ON_ROOT_MISMATCH} - {_HELP}"
+    news_in_s = FIRST_NEWS_S
+    try:
+        while not (await asyncio.wait({work}, timeout=news_in_s))[0]:
+            await run.event(WARNING, IN_PROGRESS, words)
+            news_in_s = NEWS_PERIOD_S
+        await work
+    finally:
+        work.cancel()
 
 
 class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +103,7 @@ class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
             return
         arguments = {"path": os.path.realpath(self.place.path), "gid": self.group, "read_only": True}
         try:
-            self.unshare.run([(inside.give_to_group.__name__, arguments)])
+            self.unshare.run([(give_to_group.__name__, arguments)])
         except UnshareError as error:
             raise OSError(errno.EPERM, f"applyFSGroup failed for vol {self.place.name}: {error}") from error
         note_group(self.place.ready_file, self.group)

@@ -4,7 +4,7 @@ Podman takes a mount's source as a path and looks it up a second time, long afte
 container starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a
 symbolic link there in between and would be given any file of the user's. So whatever somebody else can lead elsewhere
 is opened once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent
-can write to, inside Podman's mount namespace (`workers.volumes.inside.bind`): that is what Podman gets. Upstream does
+can write to, inside Podman's mount namespace (`workers.volumes.steps.mounts`): that is what Podman gets. Upstream does
 the same for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
 
 All that one container needs takes one run of `podman unshare`; most containers need none.
@@ -23,12 +23,14 @@ from workers.config_error import ConfigError
 from workers.runtime import RuntimeCallError
 from workers.sync_context import SyncRun
 from workers.unshare import Step, UnshareError
-from workers.volumes import host_path, inside
-from workers.volumes.claim import is_directory
-from workers.volumes.mounted import MountedVolume
+from workers.volumes import host_path
+from workers.volumes.claim import find_claim, is_directory
+from workers.volumes.mounted import MountedVolume, why
 from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
 from workers.volumes.ownership import fs_group
 from workers.volumes.places import held_path
+from workers.volumes.steps.group import give_to_group
+from workers.volumes.steps.mounts import bind, mount_tmpfs
 from workers.volumes.sub_path import sub_path_of
 
 IMAGE_SUB_PATH_VERSION: Final = (5, 4)
@@ -45,7 +47,7 @@ class _Held(NamedTuple):
     file_types: tuple[int, ...] = ()
 
     def step(self) -> Step:
-        return inside.bind.__name__, {
+        return bind.__name__, {
             "root": os.path.realpath(self.root),
             "sub_path": self.sub_path,
             "target": str(self.place),
@@ -58,7 +60,11 @@ async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environme
     """Raises ConfigError, SyncEnded."""
     held = [found async for found in _to_be_held(run, pod, container, environment)]
     mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
-    steps = await asyncio.to_thread(_steps, run, pod, container, held)
+    subject = f"mounts of {container.name}"
+    try:
+        steps = await run.unless_cancelled(run.in_files, subject, _steps, run, pod, container, held)
+    except OSError as error:
+        raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
     if not steps:
         return mounts
     await _run(run, container, steps, held)
@@ -94,12 +100,12 @@ def _file_types(pod: Pod, name: str) -> tuple[int, ...]:
 async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -> Path:
     """Raises ConfigError, SyncEnded."""
     try:
-        found = await run.read(run.runtime.inspect_volume, volume.claim)
+        found = await find_claim(run, volume.claim)
     except RuntimeCallError as error:
         raise ConfigError(error.message) from error
     if found is None or not is_directory(found):
-        why = "is gone" if found is None else "has a driver or options of its own: Podman mounts it as a whole"
-        raise ConfigError(f'volumeMount "{mount.name}": Podman volume {volume.claim} {why}')
+        what = "is gone" if found is None else "has a driver or options of its own: Podman mounts it as a whole"
+        raise ConfigError(f'volumeMount "{mount.name}": Podman volume {volume.claim} {what}')
     return Path(found.mount_point)
 
 
@@ -122,9 +128,9 @@ def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]
         if volume.memory_bytes is None:
             continue
         path = os.path.realpath(volume.path or "")
-        yield inside.mount_tmpfs.__name__, {"target": path, "size_bytes": volume.memory_bytes}
+        yield mount_tmpfs.__name__, {"target": path, "size_bytes": volume.memory_bytes}
         if group is not None:
-            yield inside.give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
+            yield give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
 
 
 async def _run(run: SyncRun, container: Container, steps: list[Step], held: list[_Held]) -> None:

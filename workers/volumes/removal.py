@@ -15,7 +15,7 @@ from typing import Final
 from workers.directories import directory_below, root_directory
 from workers.tree_removal import Stuck, remove_tree
 from workers.unshare import Unshare, UnshareError
-from workers.volumes import inside
+from workers.volumes.steps.removal import remove
 
 _DENIED: Final = frozenset({errno.EACCES, errno.EPERM})
 
@@ -33,7 +33,7 @@ def remove_below(root: str, *names: str, unshare: Unshare) -> tuple[Stuck, ...]:
     if not any(one.errno in _DENIED for one in stuck):
         return stuck
     try:
-        unshare.run([(inside.remove.__name__, {"path": os.path.join(os.path.realpath(root), *names)})])
+        unshare.run([(remove.__name__, {"path": os.path.join(os.path.realpath(root), *names)})])
     except UnshareError as error:
         return tuple(one._replace(why=f"{one.why}; {error}") for one in stuck)
     return ()

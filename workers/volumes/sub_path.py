@@ -1,7 +1,7 @@
 """subPath and subPathExpr: which part of a volume is mounted. Pure.
 
 Mirrors makeMounts (pkg/kubelet/kubelet_pods.go) and ExpandContainerVolumeMounts (pkg/kubelet/container/helpers.go).
-What keeps such a path in its volume is not here but where it is opened (`workers.volumes.inside.bind`).
+What keeps such a path in its volume is not here but where it is opened (`workers.volumes.steps.mounts`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ Different on purpose: it does not read what was set up, but removes all that is 
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from workers.directories import is_name
@@ -25,22 +24,25 @@ FAILED_UNMOUNT: Final = "FailedUnMount"
 async def tear_down_volumes(run: SyncRun) -> tuple[Stuck, ...]:
     """Of a pod whose containers are gone. Everything that can go goes; what stays is told by events and returned."""
     roots = (run.context.memory_dir, run.context.pods_dir)
-    unshare = run.context.unshare
-    stuck = [one for root in roots for one in await asyncio.to_thread(remove_volumes, root, run.pod.uid, unshare)]
+    stuck = [one for root in roots for one in await _remove(run, root)]
     for one in stuck:
         await run.event(WARNING, FAILED_UNMOUNT, f"UnmountVolume.TearDown failed: cannot remove {one}")
     return tuple(stuck)
 
 
+async def _remove(run: SyncRun, root: str) -> tuple[Stuck, ...]:
+    try:
+        return await run.in_files(root, remove_volumes, root, run.pod.uid, run.context.unshare)
+    except OSError as error:
+        return (Stuck(run.pod.uid, why(error)),)
+
+
 def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stuck, ...]:
-    """All volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks.
+    """All volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks. Raises OSError.
 
     The uid of an orphan is what somebody wrote on a label: one that cannot be a name has no volumes.
     """
     if not root or not is_name(uid):
         return ()
-    try:
-        # First what leads to files of others; last what says that the volumes are complete.
-        return tuple(one for name in _PARTS for one in remove_below(root, uid, name, unshare=unshare))
-    except OSError as error:
-        return (Stuck(uid, why(error)),)
+    # First what leads to files of others; last what says that the volumes are complete.
+    return tuple(one for name in _PARTS for one in remove_below(root, uid, name, unshare=unshare))

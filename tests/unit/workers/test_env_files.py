@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from tests.podman_service import wait_until
 from workers.env_files import MAX_ENV_FILE_BYTES, EnvFileError, find_variable, read_variable
+from workers.unshare import Unshare
+
+NOBODY = Unshare(podman="/nonexistent/podman")
 
 
 @pytest.mark.parametrize(
@@ -90,8 +93,8 @@ def test_any_text_has_a_value_or_is_wrong(text: str) -> None:
 def test_a_file_in_a_volume(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.env").write_text("K='v'\n")
-    assert read_variable(tmp_path, "a/b.env", "K") == "v"
-    assert read_variable(tmp_path, "./a//b.env", "K") == "v"
+    assert read_variable(tmp_path, "a/b.env", "K", NOBODY) == "v"
+    assert read_variable(tmp_path, "./a//b.env", "K", NOBODY) == "v"
 
 
 def test_a_file_that_is_too_large_or_no_text(tmp_path: Path) -> None:
@@ -99,7 +102,7 @@ def test_a_file_that_is_too_large_or_no_text(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"K='\xff'\n")
     for name, what in (("large", "larger than 1048576 bytes"), ("binary", "not UTF-8")):
         with pytest.raises(EnvFileError, match=what):
-            read_variable(tmp_path, name, "K")
+            read_variable(tmp_path, name, "K", NOBODY)
 
 
 @pytest.mark.parametrize("name", ["none", "a/none", "fifo", "directory", "loop", "file/below", ".", ".."])
@@ -109,7 +112,7 @@ def test_what_is_no_file(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(OSError, match=r"."):
-        read_variable(tmp_path, name, "K")
+        read_variable(tmp_path, name, "K", NOBODY)
 
 
 def test_no_symlink_leads_out_of_the_volume(tmp_path: Path) -> None:
@@ -124,9 +127,9 @@ def test_no_symlink_leads_out_of_the_volume(tmp_path: Path) -> None:
     (volume / "way").symlink_to("deep/er")
     (volume / "elsewhere").symlink_to(tmp_path)
     for name in ("absolute", "climbing", "deep/er/back", "way/back", "../outside.env", "deep/../../outside.env"):
-        assert read_variable(volume, name, "K") == "inside", name
+        assert read_variable(volume, name, "K", NOBODY) == "inside", name
     with pytest.raises(FileNotFoundError):
-        read_variable(volume, "elsewhere/outside.env", "K")
+        read_variable(volume, "elsewhere/outside.env", "K", NOBODY)
 
 
 def test_renames_elsewhere_do_not_keep_a_path_from_being_opened(tmp_path: Path) -> None:
@@ -139,7 +142,7 @@ def test_renames_elsewhere_do_not_keep_a_path_from_being_opened(tmp_path: Path) 
     try:
         wait_until((tmp_path / "y").exists, 10.0)
         for _ in range(2000):
-            assert read_variable(tmp_path / "volume", "a/../a/../file.env", "K") == "v"
+            assert read_variable(tmp_path / "volume", "a/../a/../file.env", "K", NOBODY) == "v"
     finally:
         renaming.kill()
         renaming.wait()

@@ -12,7 +12,8 @@ from time import sleep
 import pytest
 
 from ipc.clock import monotonic, wall
-from workers.exec_marks import OVERDUE_S, Mark, kill, parse_limits
+from workers.exec_marks import OVERDUE_S, Mark, kill, parse_mark
+from workers.locks_limit import locks_limit, parse_locks_limit
 
 LOCKS = 10
 """RLIMIT_LOCKS; the resource module has no name for it."""
@@ -36,7 +37,7 @@ def mark() -> Iterator[Mark]:
 
 def test_a_mark_is_read_as_it_was_written(mark: Mark) -> None:
     child = begin(mark)
-    assert parse_limits(Path(f"/proc/{child.pid}/limits").read_bytes()) == mark
+    assert parse_mark(locks_limit(child.pid)) == mark
     child.kill()
     child.wait()
 
@@ -51,7 +52,7 @@ def test_a_mark_is_read_as_it_was_written(mark: Mark) -> None:
     ],
 )
 def test_others_have_none(row: str) -> None:
-    assert parse_limits(f"Limit\n{row}Max pending signals 1 1 signals\n".encode()) is None
+    assert parse_mark(parse_locks_limit(f"Limit\n{row}Max pending signals 1 1 signals\n".encode())) is None
 
 
 def test_marks_fit_into_limits() -> None:

@@ -8,7 +8,7 @@ from ipc.registry_login import Pull, RegistryLogin
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
-from workers.image_puller import MAX_PULLS, PROGRESS_PERIOD_S, ImagePuller
+from workers.image_puller import MAX_PULLS, PROGRESS_PERIOD_S, PRUNED_PER_PULL, ImagePuller
 from workers.image_rights import ImageRights
 
 REMOTE = "quay.io/a/remote:1"
@@ -135,5 +135,36 @@ def test_each_login_is_tried_and_the_one_that_is_good_is_noted(tmp_path: Path) -
         assert {end.logins: end.error for end in kit.ends()} == {(wrong,): "Pull", (wrong, good): ""}
         rights, id = ImageRights(str(tmp_path)), kit.podman.images[REMOTE].id
         assert [rights.allows(REMOTE, id, [login]) for login in (wrong, good)] == [False, True]
+
+    simulate(main)
+
+
+def test_records_of_images_that_are_gone_go_with_later_pulls(tmp_path: Path) -> None:
+    async def main() -> None:
+        kit = Kit(str(tmp_path))
+        rights, login = ImageRights(str(tmp_path)), RegistryLogin(username="a", password="1")
+        there = kit.podman.images
+        for n in range(2 * PRUNED_PER_PULL):
+            rights.grant(f"quay.io/a/{n}:1", f"{n:064x}", login)
+        for _ in range(3):
+            await kit.puller.start(Pull(reference=REMOTE, logins=(login,)))
+            await asyncio.sleep(61)
+        assert list(rights.oldest(99)) == [there[REMOTE].id]
+        assert rights.allows(REMOTE, there[REMOTE].id, [login])
+        assert not rights.allows(REMOTE, there[REMOTE].id, [])
+
+    simulate(main)
+
+
+def test_a_record_is_kept_while_podman_does_not_say_that_its_image_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        kit = Kit(str(tmp_path))
+        login = RegistryLogin(username="a", password="1")
+        ImageRights(str(tmp_path)).grant(OTHER, f"{1:064x}", login)
+        kit.runtime.fail(1, Flavour.TIMED_OUT, "inspect_image")
+        await kit.puller.start(Pull(reference=REMOTE, logins=(login,)))
+        await asyncio.sleep(61)
+        assert [end.error for end in kit.ends()] == [""]
+        assert f"{1:064x}" in ImageRights(str(tmp_path)).oldest(99)
 
     simulate(main)

@@ -65,3 +65,12 @@ def test_no_password_is_written(rights: ImageRights, tmp_path: Path) -> None:
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"nobody-reads-this" in path.read_bytes()]
+
+
+def test_a_record_that_was_written_again_meanwhile_is_not_forgotten(rights: ImageRights) -> None:
+    rights.grant(NAME, ID, ONE)
+    ((image_id, at),) = rights.oldest(5).items()
+    rights.forget(image_id, at - 1)
+    assert allowed(rights) == [True, False, False]
+    rights.forget(image_id, at)
+    assert (allowed(rights), rights.oldest(5)) == ([True, True, True], {})

@@ -12,7 +12,8 @@ import pytest
 from tests.podman_service import wait_until
 from tests.unit.workers.runtime_values import inspected
 from workers.exec_child import last_error
-from workers.exec_marks import MARKED, Mark
+from workers.exec_marks import Mark
+from workers.locks_limit import MARKED
 from workers.oci_exec import (
     NotDirect,
     Rlimit,

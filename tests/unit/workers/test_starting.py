@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ipc.api import (
@@ -18,11 +19,14 @@ from ipc.api import (
     LifecycleHandler,
     LocalObjectReference,
     ObjectMeta,
+    PersistentVolumeClaimVolumeSource,
     Pod,
     Secret,
     SecurityContext,
+    Volume,
+    VolumeMount,
 )
-from ipc.api.security import Capabilities
+from ipc.api.security import Capabilities, PodSecurityContext
 from ipc.config_objects import ConfigObjects
 from ipc.registry_login import RegistryLogin
 from ipc.runtime import ContainerState
@@ -354,7 +358,7 @@ def test_an_identity_that_cannot_be_given_is_told(tmp_path: Path, of: Pod, words
     on_host(tmp_path, scenario)
 
 
-def test_podman_is_asked_about_ids_and_images_only_when_they_matter(tmp_path: Path) -> None:
+def test_podman_is_asked_about_ids_only_when_they_matter(tmp_path: Path) -> None:
     root, group = SecurityContext(run_as_user=0), SecurityContext(run_as_group=7)
     contexts = {"first": root, "root": root, "group": group}
     of = pod(*(container(name, security_context=context) for name, context in contexts.items()))
@@ -365,7 +369,7 @@ def test_podman_is_asked_about_ids_and_images_only_when_they_matter(tmp_path: Pa
         for name in contexts:
             await host.start(of, name)
             calls.append(host.runtime.counts().calls)
-        assert calls[3] - calls[2] == calls[2] - calls[1] + 2, "the image, and which ids there are"
+        assert calls[3] - calls[2] == calls[2] - calls[1] + 1, "which ids there are; the image has been looked at"
         assert [spec.get("user") for spec in made] == ["0", "0", "0:7"]
 
     on_host(tmp_path, scenario)
@@ -378,5 +382,30 @@ def test_an_image_that_is_gone_by_then_is_told(tmp_path: Path) -> None:
         started, done = await host.start(guarded(run_as_non_root=True), "main", attempt=1)
         assert not started
         assert f'image "{IMAGE}" not found' in [result.message for result in done.results]
+
+    on_host(tmp_path, scenario)
+
+
+def test_an_image_is_looked_at_once_for_all_containers_that_must_not_run_as_root(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        host.podman.images[IMAGE] = msgspec.structs.replace(host.podman.images[IMAGE], user="1000")
+        context = PodSecurityContext(run_as_non_root=True)
+        await host.sync(pod("a", "b", "c", security_context=context))
+        assert host.running().keys() == {"a", "b", "c"}
+        assert host.runtime.calls.count("inspect_image") == 1
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_claims_volume_is_asked_for_once_for_all_that_mount_a_part_of_it(tmp_path: Path) -> None:
+    claim = Volume(name="v", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="data"))
+    parts = [container(n, volume_mounts=(VolumeMount(name="v", mount_path="/v", sub_path=n),)) for n in ("a", "b")]
+
+    async def scenario(host: FakeHost) -> None:
+        for _ in range(2):
+            before = host.runtime.calls.count("inspect_volume")
+            done = await host.sync(pod(*parts, volumes=(claim,)))
+            assert [result.target for result in done.results if result.action == "StartContainer"] == ["a", "b"]
+            assert host.runtime.calls.count("inspect_volume") - before == 1
 
     on_host(tmp_path, scenario)

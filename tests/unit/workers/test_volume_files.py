@@ -15,12 +15,14 @@ from tests.podman_service import wait_until
 from tests.unit.workers.pods import container, pod
 from workers.tree_removal import MAX_DEPTH
 from workers.unshare import Unshare, UnshareError
-from workers.volumes import host_path, inside
+from workers.volumes import host_path
 from workers.volumes.empty_dir import memory_size_bytes
 from workers.volumes.mounted import VolumeError
 from workers.volumes.ownership import WrittenOwner, group_given, note_group
 from workers.volumes.places import VolumePlace
 from workers.volumes.removal import remove_below
+from workers.volumes.steps import mounts, removal
+from workers.volumes.steps.syscalls import Refused
 
 NOBODY = Unshare(podman="/nonexistent/podman")
 MIB = 2**20
@@ -37,7 +39,7 @@ def test_a_tree_goes_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
     (tree / "link").symlink_to(outside)
     (tree / "a" / "dangling").symlink_to("nowhere")
     os.mkfifo(tree / "pipe")
-    inside.remove(str(tree))
+    removal.remove(str(tree))
     assert not tree.exists()
     assert (outside / "kept").is_dir()
 
@@ -45,13 +47,13 @@ def test_a_tree_goes_and_what_its_links_lead_to_stays(tmp_path: Path) -> None:
 def test_a_link_instead_of_a_tree_goes_itself(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "tree").symlink_to("outside")
-    inside.remove(str(tmp_path / "tree"))
+    removal.remove(str(tmp_path / "tree"))
     assert os.listdir(tmp_path) == ["outside"]
 
 
 @pytest.mark.parametrize("missing", ["tree", "no/tree"])
 def test_what_is_gone_is_no_error(tmp_path: Path, missing: str) -> None:
-    inside.remove(str(tmp_path / missing))
+    removal.remove(str(tmp_path / missing))
 
 
 def test_a_tree_may_be_deeper_than_descriptors_or_paths_are_long(tmp_path: Path) -> None:
@@ -63,7 +65,7 @@ def test_a_tree_may_be_deeper_than_descriptors_or_paths_are_long(tmp_path: Path)
         os.close(directory)
         directory = below
     os.close(directory)
-    inside.remove(str(tmp_path / "tree"))
+    removal.remove(str(tmp_path / "tree"))
     assert os.listdir(tmp_path) == []
 
 
@@ -78,8 +80,8 @@ def test_all_that_can_go_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "tree" / "closed" / "file").mkdir(parents=True)
     (tmp_path / "tree" / "open").mkdir()
     monkeypatch.setattr("workers.tree_removal.os.rmdir", refuse)
-    with pytest.raises(inside.Refused, match=r"cannot remove 'tree/closed': Permission denied"):
-        inside.remove(str(tmp_path / "tree"))
+    with pytest.raises(Refused, match=r"cannot remove 'tree/closed': Permission denied"):
+        removal.remove(str(tmp_path / "tree"))
     assert os.listdir(tmp_path / "tree") == ["closed"]
 
 
@@ -157,7 +159,7 @@ def volume(tmp_path: Path) -> Path:
 def enter(root: Path, sub_path: str) -> os.stat_result:
     fd = os.open(root, os.O_PATH)
     try:
-        with inside._within(fd, sub_path) as found:
+        with mounts._within(fd, sub_path) as found:
             return os.fstat(found)
     finally:
         os.close(fd)

@@ -1,0 +1,62 @@
+"""Calls into file systems that may never answer, each in a thread and with a deadline.
+
+A call into a network file system whose server is gone waits for as long as the server is, and nothing ends the thread
+that made it. So these have threads of their own, of which each subject has one at the most: who waits for a subject's
+thread and asks again, waits for that one first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+DEADLINE_S: Final = 90.0
+"""For one call, in seconds: longer than a run of `podman unshare`, so that a step in there fails with its own words.
+(Upstream gives all volumes of a pod 123 s: podAttachAndMountTimeout, pkg/kubelet/volumemanager/volume_manager.go.)"""
+MAX_THREADS: Final = 64
+"""Calls at once. When so many hang, others find no thread within their deadline."""
+
+
+class FileWork:
+    """The threads of one worker."""
+
+    def __init__(self, deadline_s: float = DEADLINE_S, max_threads: int = MAX_THREADS) -> None:
+        self._deadline_s = deadline_s
+        self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="files")
+        self._room = asyncio.Semaphore(max_threads)
+        self._in_flight: dict[Hashable, asyncio.Future[Any]] = {}
+
+    async def run(
+        self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
+    ) -> T:
+        """What the function answers. Raises TimeoutError, an OSError, when nothing has come within the deadline: the
+        thread goes on. ``deadline_s`` is for what has its own and takes longer."""
+        try:
+            async with asyncio.timeout(deadline_s or self._deadline_s) as deadline:
+                while (earlier := self._in_flight.get(subject)) is not None:
+                    await asyncio.wait({earlier})
+                await self._room.acquire()
+                return await asyncio.shield(self._begun(subject, function, *args))
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise  # what the file system has said
+            raise TimeoutError(errno.ETIMEDOUT, "timed out waiting for the file system") from error
+
+    def _begun(self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        work = asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+        self._in_flight[subject] = work
+        work.add_done_callback(lambda _: self._ended(subject, work))
+        return work
+
+    def _ended(self, subject: Hashable, work: asyncio.Future[Any]) -> None:
+        self._room.release()
+        if self._in_flight.get(subject) is work:
+            del self._in_flight[subject]
+        if not work.cancelled():
+            work.exception()  # may be nobody's any more
