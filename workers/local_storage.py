@@ -7,7 +7,6 @@ often as they come round. A pod without costs nothing.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Final
@@ -31,7 +30,8 @@ log = logging.getLogger(__name__)
 
 
 async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
-    """Leaves its mark and a message in the sync's answer. What cannot be measured is told, and ends nothing."""
+    """Leaves its mark and a message in the sync's answer. What cannot be measured is told, and ends nothing. Raises
+    SyncEnded."""
     volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
     if not volumes and not containers:
         return
@@ -54,7 +54,7 @@ async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatu
 async def keep_evicted(run: SyncRun, message: str) -> None:
     """The mark. A disk that is full may not take it before the pod's volumes have gone."""
     try:
-        await asyncio.to_thread(_mark, run.context.pods_dir, run.pod.uid, message)
+        await run.in_files("mark", _mark, run.context.pods_dir, run.pod.uid, message)
     except OSError as error:
         log.warning("pod %s: that it was evicted is not kept on disk: %s", run.pod.uid, why(error))
 
@@ -76,8 +76,9 @@ async def _of_container(run: SyncRun, status: RuntimePodStatus, name: str) -> li
 
 
 async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int:
-    """Raises OSError, UnshareError."""
-    return sum([await asyncio.to_thread(_measure, path, run.context.unshare) for path in paths])
+    """Raises OSError, UnshareError, SyncEnded."""
+    unshare = run.context.unshare
+    return sum([await run.unless_cancelled(run.in_files, path, _measure, path, unshare) for path in paths])
 
 
 def _measure(path: str, unshare: Unshare) -> int:
