@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from supervisor.durations import parse_duration
+from ipc.durations import parse_duration
 from supervisor.socket_path import admin_socket_path
 
 if TYPE_CHECKING:
