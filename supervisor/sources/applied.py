@@ -20,7 +20,8 @@ import msgspec
 from ipc.api import Pod, Secret
 from ipc.config_objects import ConfigObject, ObjectKey, ObjectKind
 from ipc.memory_directory import NotMemory, make_memory_directory
-from supervisor.atomic_file import ensure_private_directory, remove_durably, write_atomically
+from ipc.private_directories import make_private
+from supervisor.atomic_file import remove_durably, write_atomically
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
 from supervisor.sources.identity import CONFIG_HASH, Origin
@@ -75,7 +76,7 @@ class AppliedStore:
     def read(self) -> SourceSnapshot:
         """Everything that is applied. Never raises: a store that cannot be read gives an incomplete snapshot."""
         try:
-            ensure_private_directory(self._directory)
+            make_private(self._directory)
         except OSError as error:
             return self._unreadable(self._directory, error)
         kept = self._reader.read(list_manifests(self._directory))

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ipc.api import Pod
-from workers.directories import make_private
+from ipc.private_directories import make_private
 from workers.sync_context import SyncRun
 from workers.unshare import Unshare, UnshareError
 from workers.volumes import inside
