@@ -87,6 +87,9 @@ class Failure(Exception):
         self.exit_code = exit_code
 
 
+container_option: Final = click.option(
+    "-c", "--container", default="", help="Which container of the pod, of whatever kind."
+)
 namespace_option: Final = click.option(
     "-n", "--namespace", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the pods."
 )
