@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
 from ipc.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
-
-PRIVATE_MODE: Final = 0o700
+from ipc.private_directories import PRIVATE_MODE, make_private
 
 
 class NotMemory(Exception):
@@ -19,11 +17,11 @@ class NotMemory(Exception):
 
 
 def make_memory_directory(directory: Path) -> None:
-    """Make the directory (0700) and what is missing above it, and be sure that it is in memory and ours alone.
+    """Make the directory and what is missing above it, all 0700, and be sure that it is in memory and ours alone.
 
     Raises NotMemory, and OSError when it cannot be made or looked at.
     """
-    directory.mkdir(mode=PRIVATE_MODE, parents=True, exist_ok=True)
+    make_private(directory)
     fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         found, kind = os.fstat(fd), file_system_type(fd)

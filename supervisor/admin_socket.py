@@ -7,6 +7,8 @@ import os
 import socket
 from pathlib import Path
 
+from ipc.private_directories import make_private
+
 BACKLOG = 128
 MAX_PATH_BYTES = 107
 """sockaddr_un's limit, less the closing zero."""
@@ -21,7 +23,7 @@ def listen(path: Path, kind: socket.SocketKind = socket.SOCK_STREAM) -> socket.s
     """
     if len(os.fsencode(path)) > MAX_PATH_BYTES:
         raise OSError(f"{path}: longer than the {MAX_PATH_BYTES} bytes that a Unix socket's path may have")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     path.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX, kind)
     old_umask = os.umask(0o177)

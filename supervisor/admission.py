@@ -8,7 +8,7 @@ the manifest was refused when it was decoded (see `sources.decode`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -16,6 +16,8 @@ import msgspec
 from ipc.api import Pod, Support, unsupported_fields
 from ipc.node_resources import NodeResources
 from supervisor.apparmor import APPARMOR, apparmor_problem
+from supervisor.host_ports import host_ports
+from supervisor.node_usage import NodeUsage
 from supervisor.resource_fit import resource_problem, unenforced
 from supervisor.settings import Settings
 from supervisor.sources.types import pod_key
@@ -24,7 +26,6 @@ from supervisor.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 UNKNOWN_NODE: Final = NodeResources()
 HOST_OS: Final = "linux"
 OS_LABEL: Final = "kubernetes.io/os"
-ANY_ADDRESS: Final = "0.0.0.0"
 HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
 """Reason of our own: the kubelet may publish every port."""
 
@@ -42,78 +43,49 @@ class Rejected(msgspec.Struct, frozen=True):
     message: str
 
 
-class HostPort(msgspec.Struct, frozen=True):
-    """A port of the host that a pod takes."""
-
-    ip: str
-    protocol: str
-    port: int
-
-    def conflicts_with(self, other: HostPort) -> bool:
-        """Upstream: HostPortInfo.CheckConflict. Any address takes the port on all of them."""
-        same_ip = ANY_ADDRESS in (self.ip, other.ip) or self.ip == other.ip
-        return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
-
-    def __str__(self) -> str:
-        return f"{self.ip}:{self.port}/{self.protocol}"
+Check = Callable[[Pod, NodeUsage, Settings, NodeResources], Rejected | None]
 
 
-Check = Callable[[Pod, Sequence[Pod], Settings, NodeResources], Rejected | None]
-
-
-def admit(
-    pod: Pod, active_pods: Iterable[Pod], settings: Settings, node: NodeResources = UNKNOWN_NODE
-) -> Admitted | Rejected:
-    """Decide on one pod, given the other active pods (admitted and not terminated; the pod itself is passed over)."""
-    others = [other for other in active_pods if other.metadata.uid != pod.metadata.uid]
+def admit(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources = UNKNOWN_NODE) -> Admitted | Rejected:
+    """Decide on one pod, given what the other active ones (admitted and not terminated) have."""
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
     return Admitted((*_warnings(pod), *unenforced(pod, node)))
 
 
-def host_ports(pod: Pod) -> Iterator[HostPort]:
-    """The host ports of the containers that keep running: regular ones and sidecars (nodeports, getContainerPorts)."""
-    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
-    for container in (*pod.spec.containers, *sidecars):
-        for port in container.ports:
-            if port.host_port > 0:
-                yield HostPort(port.host_ip or ANY_ADDRESS, port.protocol or "TCP", port.host_port)
-
-
-def _os_label(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     if pod.metadata.labels.get(OS_LABEL, HOST_OS) == HOST_OS:
         return None
     message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
     return Rejected("PodOSSelectorNodeLabelDoesNotMatch", message)
 
 
-def _number_of_pods(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+def _number_of_pods(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     if len(others) < settings.max_pods:
         return None
     numbers = f"requested: 1, used: {len(others)}, capacity: {settings.max_pods}"
     return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
 
 
-def _node_name(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+def _node_name(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     if pod.spec.node_name in ("", settings.node_name):
         return None
     what = f"this is {settings.node_name}, spec.nodeName is {pod.spec.node_name}"
     return _predicate_failed("NodeName", f"node(s) didn't match the requested node name ({what})")
 
 
-def _ports(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
-    wanted = tuple(host_ports(pod))
-    taken = ((other, port) for other in others for port in host_ports(other)) if wanted else ()
-    for other, port in taken:
-        if any(port.conflicts_with(mine) for mine in wanted):
-            holder = "/".join(pod_key(other))
-            what = f"node(s) didn't have free ports for the requested pod ports ({port} is held by {holder})"
-            return _predicate_failed("NodePorts", what)
+def _ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    for wanted in host_ports(pod):
+        if found := others.holder(wanted):
+            holder, port = found
+            where = f"{port} is held by {'/'.join(pod_key(holder))}"
+            why = f"node(s) didn't have free ports for the requested pod ports ({where})"
+            return _predicate_failed("NodePorts", why)
     return None
 
 
-def _forbidden_ports(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+def _forbidden_ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     """What no rootless Podman can publish. In the host's network a container that listens there fails as well."""
     lowest_port = node.unprivileged_port_start
     for port in host_ports(pod):
@@ -125,12 +97,12 @@ def _forbidden_ports(pod: Pod, others: Sequence[Pod], settings: Settings, node: 
     return None
 
 
-def _sysctls(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+def _sysctls(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     message = forbidden_sysctl(pod, settings.allowed_unsafe_sysctls)
     return Rejected(SYSCTL_FORBIDDEN, message) if message else None
 
 
-def _apparmor(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+def _apparmor(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     message = apparmor_problem(pod)
     return Rejected(APPARMOR, message) if message else None
 
@@ -140,7 +112,7 @@ def _warnings(pod: Pod) -> tuple[str, ...]:
     return tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
 
 
-def _resources(pod: Pod, others: Sequence[Pod], settings: Settings, node: NodeResources) -> Rejected | None:
+def _resources(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     problem = resource_problem(pod, others, node)
     return Rejected(*problem) if problem else None
 

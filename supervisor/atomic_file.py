@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import Final
 
 PRIVATE_FILE_MODE: Final = 0o600
-PRIVATE_DIRECTORY_MODE: Final = 0o700
 
 
 class UntrustedFile(Exception):
     """Why a file's content is not believed."""
-
-
-def ensure_private_directory(directory: Path) -> None:
-    """Make the directory (0700) and what is missing above it. Raises OSError."""
-    directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -15,7 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api import FieldErrors, decode_pod, encode_pod
-from supervisor.atomic_file import UntrustedFile, ensure_private_directory, move_aside, read_bounded, write_atomically
+from ipc.private_directories import make_private
+from supervisor.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from supervisor.sources.types import DesiredPod
 
 VERSION: Final = 1
@@ -49,7 +50,7 @@ def save(path: Path, desired: Iterable[DesiredPod]) -> None:
     entries = [_Entry(item.source, item.file, item.document, msgspec.Raw(encode_pod(item.pod))) for item in desired]
     payload = msgspec.json.encode(entries)
     envelope = _Envelope(VERSION, _checksum(payload), msgspec.Raw(payload))
-    ensure_private_directory(path.parent)
+    make_private(path.parent)
     write_atomically(path, msgspec.json.encode(envelope))
 
 

@@ -20,7 +20,8 @@ from ipc.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectRef
 from supervisor.sources.types import ObjectUpdate
 
 MAX_POD_BYTES: Final = 6 << 20
-"""Most that all objects of one pod may take in its SyncPod, in bytes; the rest of the frame is for the pod itself."""
+"""Most that all objects of one pod, and the names of those that it has not, may take in its SyncPod, in bytes; the rest
+of the frame is for the pod itself (`supervisor.sources.kinds.MAX_ENCODED_POD_BYTES`) and what was observed of it."""
 
 
 class PodObjects(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class PodObjects(msgspec.Struct, frozen=True, kw_only=True):
 
     objects: ConfigObjects = ConfigObjects()
     size_bytes: int = 0
-    """Of all these objects in a message."""
+    """Of all these objects, and of the names of all that it refers to, in a message."""
     unread: bool = False
     """Something is unknown because not every source, or not the file where it stood, was read yet."""
     too_large: tuple[ObjectRef, ...] = ()
@@ -72,8 +73,9 @@ class ConfigObjectStore:
         found: list[ConfigObject] = []
         absent: list[ObjectRef] = []
         too_large: list[ObjectRef] = []
-        size_bytes = 0
-        for ref in sorted(references):
+        wanted = sorted(references)
+        size_bytes = len(msgspec.msgpack.encode(wanted)) if wanted else 0
+        for ref in wanted:
             stored = self._stored.get(_key(namespace, ref))
             if stored is None:
                 absent.append(ref)

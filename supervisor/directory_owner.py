@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from supervisor.atomic_file import PRIVATE_FILE_MODE, ensure_private_directory
+from ipc.private_directories import make_private
+from supervisor.atomic_file import PRIVATE_FILE_MODE
 
 OWNER_FILE: Final = ".rootlet-instance"
 """Holds the name of the instance that the directory belongs to."""
@@ -33,7 +34,7 @@ def claim(directory: Path, instance: str) -> None:
 
     Raises DirectoryTaken, and OSError when it cannot be made or marked.
     """
-    ensure_private_directory(directory)
+    make_private(directory)
     mark = directory / OWNER_FILE
     descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
     try:

@@ -18,7 +18,8 @@ import msgspec
 
 from ipc.api import Event
 from ipc.clock import parse_rfc3339
-from supervisor.atomic_file import UntrustedFile, ensure_private_directory, move_aside, read_bounded, write_atomically
+from ipc.private_directories import make_private
+from supervisor.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 
 VERSION: Final = 1
 """Of the format. Another version is not trusted, whatever it says."""
@@ -92,7 +93,7 @@ class EventLog:
     def _rewrite(self, events: Sequence[Event]) -> None:
         self._room = 0
         data = _encode(events)
-        ensure_private_directory(self._path.parent)
+        make_private(self._path.parent)
         write_atomically(self._path, data)
         self._size = len(data)
         self._room = max(len(data), MIN_ROOM_BYTES)

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from supervisor.atomic_file import UntrustedFile, ensure_private_directory, read_bounded, write_atomically
+from ipc.private_directories import make_private
+from supervisor.atomic_file import UntrustedFile, read_bounded, write_atomically
 from supervisor.sources.types import ExpectedObject
 
 MAX_NAMES_BYTES: Final = 16 << 20
@@ -25,7 +26,7 @@ class NamesUnusable(Exception):
 
 def save_names(path: Path, objects: Iterable[ExpectedObject]) -> None:
     """Replace the file: 0600, atomic, durable. Raises OSError."""
-    ensure_private_directory(path.parent)
+    make_private(path.parent)
     write_atomically(path, msgspec.json.encode(list(objects)))
 
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from ipc import clock
+from ipc.private_directories import make_private
 
 LEAVING_WINDOW_S = 15.0
 """How long to wait for the children of a master that is dead already."""
@@ -28,7 +29,7 @@ def acquire(path: Path) -> int:
         InstanceBusy: a living agent holds it, or the children of a dead one do not leave; the text names the pid.
         OSError: the file cannot be made.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     deadline = clock.monotonic() + LEAVING_WINDOW_S
     while not _try_lock(fd):

@@ -84,9 +84,9 @@ class Lives:
         """Slots that are wanted no more and have no pods left; each is named once."""
         return self._shards.vacated()
 
-    def active_pods(self) -> list[Pod]:
-        """Those that count when another one asks for admission."""
-        return [life.pod for life in self if life.active and life.pod is not None]
+    def inactive(self) -> set[str]:
+        """UIDs of those that do not count when another one asks for admission."""
+        return {life.uid for life in self if not life.active}
 
     def named(self, namespace: str, name: str) -> list[PodLifecycle]:
         """More than one while an older pod of that name goes down."""

@@ -13,13 +13,11 @@ from collections.abc import Callable
 from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import Relist
-from ipc.pod_requests import pod_requests
-from supervisor.admission import Admitted, Rejected, admit, host_ports
+from supervisor.admission import Admitted, Rejected, admit
 from supervisor.dialogue import HousekeepingTick, KillPod, PodsStopped, SourcesReady, StopPods, UpdateRefused
 from supervisor.loop_parts import LoopParts
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.removals import Removals
-from supervisor.resource_fit import allocatable
 from supervisor.sources.types import PodOperation, PodUpdate, created_at
 from supervisor.status import Failure
 
@@ -94,7 +92,7 @@ class PodUpdates:
             life.terminate()
             self._announcer.pod_event(life, "Warning", verdict.reason, verdict.message, now)
         else:
-            self._parts.usage.put(life.uid, pod_requests(pod))
+            self._parts.usage.put(pod)
             self._warn(life, verdict.warnings, now)
         self._announcer.report(life, now)
 
@@ -116,7 +114,7 @@ class PodUpdates:
             life.remove(None, now.wall)
         else:
             life.update(pod)
-            self._parts.usage.put(life.uid, pod_requests(pod))
+            self._parts.usage.put(pod)
             self._parts.probing.recall(life, self._parts.cache.get(life.uid))
         self._parts.suspects.absolve(life.uid)
         self._lives.touch((life.uid,))
@@ -136,13 +134,13 @@ class PodUpdates:
         self.carry_out_removals(now)
 
     def _admit(self, pod: Pod) -> Admitted | Rejected:
-        """The others are looked at only when they can make a difference: with every pod that comes, all of them would
-        be work that grows with the square of their number."""
-        parts, requests = self._parts, pod_requests(pod)
-        is_room = len(self._lives) < parts.settings.max_pods
-        fits = parts.usage.surely_fits(pod.metadata.uid, requests, allocatable(parts.node))
-        alone = is_room and (fits or not parts.node.allocatable) and not any(host_ports(pod))
-        return admit(pod, [] if alone else self._lives.active_pods(), parts.settings, parts.node)
+        """First beside everything of which something is left. Only who is rejected then has those looked for that go
+        down: with every pod that comes, that would be work that grows with the square of their number."""
+        parts, own = self._parts, {pod.metadata.uid}
+        verdict = admit(pod, parts.usage.without(own), parts.settings, parts.node)
+        if isinstance(verdict, Admitted):
+            return verdict
+        return admit(pod, parts.usage.without(own | self._lives.inactive()), parts.settings, parts.node)
 
     def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:

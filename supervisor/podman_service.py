@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from supervisor.atomic_file import ensure_private_directory, write_atomically
+from ipc.private_directories import make_private
+from supervisor.atomic_file import write_atomically
 from supervisor.settings import Settings
 
 EXIT_COMMAND_DELAY_S = 10
@@ -67,7 +68,7 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
 def _write_if_other(file: Path, data: bytes) -> None:
     """An agent that is started again on a full disk finds what it needs there. Raises OSError."""
     if not file.is_file() or file.read_bytes() != data:
-        ensure_private_directory(file.parent)
+        make_private(file.parent)
         write_atomically(file, data)
 
 

@@ -20,8 +20,9 @@ from typing import Final
 import msgspec
 
 from ipc.clock import Clock
+from ipc.private_directories import make_private
 from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
-from supervisor.atomic_file import UntrustedFile, ensure_private_directory, move_aside, read_bounded, write_atomically
+from supervisor.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 
 VERSION: Final = 1
 """Of the format. Another version is not trusted, whatever it says."""
@@ -55,7 +56,7 @@ def _success(result: ProbeResult) -> ProbeResult:
 
 def save(path: Path, verdicts: Mapping[str, ProbeVerdicts]) -> None:
     """Raises OSError; what was there before is whole then."""
-    ensure_private_directory(path.parent)
+    make_private(path.parent)
     write_atomically(path, msgspec.json.encode(_File(VERSION, dict(verdicts))))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ipc.api import Pod
 from ipc.node_resources import NodeResources
 from ipc.pod_requests import COMPUTE, amount, pod_requests
+from supervisor.node_usage import NodeUsage
 
 
 def allocatable(node: NodeResources) -> dict[str, int]:
@@ -14,14 +13,13 @@ def allocatable(node: NodeResources) -> dict[str, int]:
     return {name: amount(node.allocatable, name) for name in COMPUTE} if node.allocatable else {}
 
 
-def resource_problem(pod: Pod, others: Sequence[Pod], node: NodeResources) -> tuple[str, str] | None:
+def resource_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> tuple[str, str] | None:
     """Reason and message (noderesources.Fits, and InsufficientResourceError's words); None when there is room."""
     capacity, wanted = allocatable(node), pod_requests(pod)
     if not (capacity and wanted):
         return None
-    taken = [pod_requests(other) for other in others]
     for resource, asked in wanted.items():
-        used = sum(requests.get(resource, 0) for requests in taken)
+        used = others.requested(resource)
         room = capacity.get(resource, 0)
         if used + asked > room:
             numbers = f"requested: {asked}, used: {used}, capacity: {room}"

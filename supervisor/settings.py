@@ -15,9 +15,9 @@ import msgspec
 
 from ipc.boot import WorkerSettings
 from ipc.container_gc import GcPolicy
+from ipc.durations import format_duration, parse_duration
 from ipc.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.node_resources import NodeResources
-from supervisor.durations import format_duration, parse_duration
 from supervisor.sysctl_allowlist import pattern_problem
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"

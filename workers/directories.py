@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-PRIVATE_MODE: Final = 0o700
-"""Of directories that lead to what belongs to a pod."""
+from ipc.private_directories import PRIVATE_MODE, make_private
 
 MAX_NAME_BYTES: Final = 255
 """Of one name, on every file system of Linux."""
@@ -72,18 +71,6 @@ def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[i
         yield fd
     finally:
         os.close(fd)
-
-
-def make_private(path: str | os.PathLike[str]) -> None:
-    """A directory, with all above it: each that is missing is private, whereas `Path.mkdir` leaves those above to the
-    umask. Raises OSError."""
-    if os.path.exists(path):
-        return
-    above = os.path.dirname(path)
-    if above:
-        make_private(above)
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, PRIVATE_MODE)
 
 
 def is_name(text: str) -> bool:

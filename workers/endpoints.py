@@ -13,13 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api import Container
-from workers.go_text import join_host_port, quoted
+from ipc.ports import MAX_PORT, join_host_port
+from workers.go_text import quoted
 from workers.pod_network import Dialer, DialError, PodNetwork
 
 NODE: Final = PodNetwork()
 """The network that the agent itself is in."""
 LOOPBACK: Final = "127.0.0.1"
-MAX_PORT: Final = 65_535
 MAX_ADDRESSES: Final = 8
 """Addresses of one name that are tried."""
 

@@ -5,15 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 
-def duration(seconds: int) -> str:
-    """time.Duration.String for whole seconds: ``1s``, ``1m30s``, ``1h0m0s``."""
-    minutes, rest = divmod(seconds, 60)
-    if not minutes:
-        return f"{rest}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s"
-
-
 def quoted(text: str) -> str:
     """strconv.Quote: in quotation marks, on one line, nothing that does not print."""
     return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
@@ -43,8 +34,3 @@ def _printable(char: str) -> str:
 def head(text: bytes) -> str:
     """What was answered, as text."""
     return text.decode("utf-8", "replace")
-
-
-def join_host_port(host: str, port: int) -> str:
-    """net.JoinHostPort: IPv6 addresses get brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -11,8 +11,8 @@ from urllib.parse import quote, urldefrag, urljoin, urlsplit
 import msgspec
 
 from ipc.api import HTTPGetAction, HTTPHeader
+from ipc.ports import join_host_port
 from workers.endpoints import Endpoint
-from workers.go_text import join_host_port
 
 HTTP: Final = "http"
 HTTPS: Final = "https"

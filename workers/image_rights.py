@@ -19,8 +19,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.private_directories import make_private
 from ipc.registry_login import RegistryLogin
-from workers.directories import make_private
 
 MAX_FINGERPRINTS: Final = 1_000
 """Logins that are remembered of one image; of more, the newest."""

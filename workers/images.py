@@ -19,7 +19,7 @@ from ipc.api.container import PullPolicy
 from ipc.clock import Clock
 from ipc.messages import PullEnded
 from ipc.registry_login import Pull, RegistryLogin
-from workers.event_texts import go_duration_ms
+from workers.event_texts import duration_to_the_ms
 from workers.image_reference import ImageReference, parse_image_reference
 from workers.image_rights import ImageRights
 from workers.pull_backoff import PullBackoff
@@ -174,7 +174,7 @@ class ImageManager:
         backoff.succeeded(reference)
         now = self._clock.now().mono
         self._saw(pull.reference, pulled, now)
-        took, waited = go_duration_ms(ended.took_s), go_duration_ms(now - asked_at)
+        took, waited = duration_to_the_ms(ended.took_s), duration_to_the_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
         await tell("Normal", "Pulled", done)

@@ -19,8 +19,8 @@ import msgspec
 
 from ipc.api import Container, Pod
 from ipc.network_settings import NetworkSettings
+from ipc.private_directories import make_private
 from workers import dns
-from workers.directories import make_private
 from workers.hostnames import pod_names
 from workers.hosts_file import managed_hosts_file, node_hosts_file
 from workers.pod_dirs import pod_directory

@@ -18,9 +18,9 @@ from typing import Final
 
 import msgspec
 
+from ipc.private_directories import make_private
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from workers import labels, pod_dirs, pod_logs
-from workers.directories import make_private
 from workers.log_lines import LogRenderer
 from workers.regular_file import read_tail, regular_file
 from workers.runtime import InspectedContainer

@@ -6,7 +6,15 @@ import click
 
 from supervisor.cli.containers import default_container, find_container, require_not_completed
 from supervisor.cli.detach_keys import parse_detach_keys
-from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, namespace_option, split_pod_name
+from supervisor.cli.options import (
+    Failure,
+    agent,
+    agent_options,
+    chosen_socket,
+    container_option,
+    namespace_option,
+    split_pod_name,
+)
 from supervisor.cli.remote_command import Remote, run_remote, stream_query, usable_terminal
 from supervisor.client import pod_path
 
@@ -20,7 +28,7 @@ def _keys(ctx: click.Context, param: click.Parameter, value: str) -> bytes:
 
 @click.command()
 @click.argument("pod", metavar="POD")
-@click.option("-c", "--container", default="", help="Which container of the pod, of whatever kind.")
+@container_option
 @click.option("-i", "--stdin", is_flag=True, help="Pass standard input to the container, if it has `stdin: true`.")
 @click.option("-t", "--tty", is_flag=True, help="Standard input is a terminal, as the container's is (`tty: true`).")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what the container prints.")

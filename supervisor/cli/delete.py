@@ -7,6 +7,7 @@ from typing import Final
 
 import click
 
+from ipc.clock import monotonic
 from supervisor.cli.config_objects import OBJECT_ALIASES, SINGULAR
 from supervisor.cli.manifests import Target, files_option, objects_in, read_manifests
 from supervisor.cli.options import (
@@ -116,7 +117,8 @@ def _delete(
             uid for uid, found in objects.items() if pod_key(found) == (target.namespace, target.name)
         }
     if timeout_s:
-        problems += [problem for resource in there for problem in _wait(resource, there, going[resource], timeout_s)]
+        deadline = monotonic() + timeout_s
+        problems += [problem for resource in there for problem in _wait(resource, there, going[resource], deadline)]
     if problems:
         raise Failure("\n".join(problems), prefix="")
 
@@ -128,10 +130,11 @@ def _ask(client: AgentClient, target: Target, grace_period_s: int | None) -> Non
         client.delete_config_object(target.resource, target.namespace, target.name)
 
 
-def _wait(resource: str, there: Mapping[str, Reflector], going: set[str], timeout_s: float) -> list[str]:
-    """What is not gone in time."""
+def _wait(resource: str, there: Mapping[str, Reflector], going: set[str], deadline: float) -> list[str]:
+    """What is not gone in time. Looks afresh: others were waited for, perhaps for all the time there was."""
     found = there[resource]
-    if found.wait_until(lambda: going.isdisjoint(found.objects), timeout_s):
+    found.list()
+    if found.wait_until(lambda: going.isdisjoint(found.objects), deadline - monotonic()):
         return []
     left = sorted(found.objects[uid]["metadata"]["name"] for uid in going.intersection(found.objects))
     return [f"error: timed out waiting for the end of {resource}/{name}" for name in left]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 
 from supervisor.cli.containers import default_container, find_container, require_not_completed
-from supervisor.cli.options import Failure, agent, agent_options, chosen_socket, namespace_option, split_pod_name
+from supervisor.cli.options import (
+    Failure,
+    agent,
+    agent_options,
+    chosen_socket,
+    container_option,
+    namespace_option,
+    split_pod_name,
+)
 from supervisor.cli.remote_command import Remote, run_remote, stream_query, usable_terminal
 from supervisor.client import pod_path
 
@@ -13,7 +21,7 @@ from supervisor.client import pod_path
 @click.command()
 @click.argument("pod", metavar="POD")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
-@click.option("-c", "--container", default="", help="Which container of the pod, of whatever kind.")
+@container_option
 @click.option("-i", "--stdin", is_flag=True, help="Pass standard input to the command.")
 @click.option("-t", "--tty", is_flag=True, help="Standard input is a terminal, and so are the command's streams.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only what the command prints.")

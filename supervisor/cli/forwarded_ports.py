@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from ipc.ports import MAX_PORT
 from supervisor.cli.options import Failure
 
-MAX_PORT: Final = 65535
 LOCALHOST: Final = "localhost"
 
 Json = Mapping[str, Any]

@@ -9,7 +9,15 @@ import click
 
 from supervisor.cli.containers import container_names, default_container
 from supervisor.cli.log_streams import LogStream, print_streams
-from supervisor.cli.options import Failure, agent, agent_options, duration_s, namespace_option, split_pod_name
+from supervisor.cli.options import (
+    Failure,
+    agent,
+    agent_options,
+    container_option,
+    duration_s,
+    namespace_option,
+    split_pod_name,
+)
 from supervisor.client import Query, pod_path
 
 MAX_LOG_REQUESTS: Final = 5
@@ -21,7 +29,7 @@ _PRINTED: Final = ("initContainers", "containers", "ephemeralContainers")
 @click.command()
 @click.argument("pod", metavar="POD")
 @click.argument("container_argument", metavar="[CONTAINER]", default="")
-@click.option("-c", "--container", default="", help="Which container of the pod, of whatever kind.")
+@container_option
 @click.option("--all-containers", is_flag=True, help="All of them: init containers first, ephemeral ones last.")
 @click.option("--prefix", is_flag=True, help="Begin each line with pod and container.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the container ends.")

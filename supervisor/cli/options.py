@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from supervisor.durations import parse_duration
+from ipc.durations import parse_duration
 from supervisor.socket_path import admin_socket_path
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ class Failure(Exception):
         self.exit_code = exit_code
 
 
+container_option: Final = click.option(
+    "-c", "--container", default="", help="Which container of the pod, of whatever kind."
+)
 namespace_option: Final = click.option(
     "-n", "--namespace", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the pods."
 )

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from ipc.ports import join_host_port
 from supervisor.cli.containers import COMPLETED
 from supervisor.cli.forwarded_ports import (
     LOCALHOST,
@@ -80,11 +81,11 @@ def _listen(port: ForwardedPort, places: list[ListenAddress], stack: contextlib.
         try:
             sock = stack.enter_context(_bound(place, port.local))
         except OSError as error:
-            problems.append((place, f"{_shown(place.host, port.local)}: {error.strerror}"))
+            problems.append((place, f"{join_host_port(place.host, port.local)}: {error.strerror}"))
             continue
         port = ForwardedPort(sock.getsockname()[1], port.remote)
         made.append(Listener(sock, port))
-        click.echo(f"Forwarding from {_shown(place.host, port.local)} -> {port.remote}")
+        click.echo(f"Forwarding from {join_host_port(place.host, port.local)} -> {port.remote}")
     if any(not place.optional for place, _ in problems) or (problems and not made):
         words = ", ".join(text for _, text in problems)
         click.echo(f"Unable to listen on port {port.local}: {words}", err=True)
@@ -104,10 +105,6 @@ def _bound(place: ListenAddress, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _shown(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 # --- until when --------------------------------------------------------------------------------------------------

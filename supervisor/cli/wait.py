@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from supervisor.cli.options import (
+    POD_ALIASES,
     Failure,
     agent,
     agent_options,
@@ -78,7 +79,7 @@ def wait(
     rootlet wait --for=delete pod/web
     rootlet wait --for=condition=Ready --all
     """
-    if names[:1] in (("pod",), ("pods",), ("po",)):
+    if names and names[0] in POD_ALIASES:
         names = names[1:]
     if bool(names) == bool(everything or selector):
         raise click.UsageError("name the pods, or give --all or a selector")

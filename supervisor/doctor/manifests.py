@@ -8,9 +8,11 @@ from typing import Final
 from ipc.api import Pod, image_pull_policy
 from ipc.clock import Clock
 from ipc.pod_containers import every_container
-from supervisor.admission import Admitted, admit, host_ports
+from supervisor.admission import Admitted, admit
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
+from supervisor.host_ports import host_ports
+from supervisor.node_usage import NodeUsage
 from supervisor.settings import Settings
 from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.identity import Origin
@@ -42,12 +44,12 @@ def check_manifests(
 
 
 def _check_pods(pods: Iterable[Pod], facts: HostFacts, settings: Settings) -> Iterator[Finding]:
-    admitted: list[Pod] = []
+    admitted = NodeUsage()
     for pod in pods:
         subject = f"pod {'/'.join(pod_key(pod))}"
         verdict = admit(pod, admitted, settings, facts.node)
         if isinstance(verdict, Admitted):
-            admitted.append(pod)
+            admitted.put(pod)
             yield from (warning(subject, text) for text in verdict.warnings)
         else:
             yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")

@@ -17,10 +17,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import Pod, Secret, encode_pod
+from ipc.api import Pod, Secret
 from ipc.config_objects import ConfigObject, ObjectKey, ObjectKind
 from ipc.memory_directory import NotMemory, make_memory_directory
-from supervisor.atomic_file import ensure_private_directory, remove_durably, write_atomically
+from ipc.private_directories import make_private
+from supervisor.atomic_file import remove_durably, write_atomically
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
 from supervisor.sources.identity import CONFIG_HASH, Origin
@@ -32,6 +33,7 @@ from supervisor.sources.types import (
     ManifestPod,
     PodKey,
     SourceSnapshot,
+    error_about,
 )
 
 MAX_APPLIED_OBJECTS: Final = 1_000
@@ -74,7 +76,7 @@ class AppliedStore:
     def read(self) -> SourceSnapshot:
         """Everything that is applied. Never raises: a store that cannot be read gives an incomplete snapshot."""
         try:
-            ensure_private_directory(self._directory)
+            make_private(self._directory)
         except OSError as error:
             return self._unreadable(self._directory, error)
         kept = self._reader.read(list_manifests(self._directory))
@@ -144,14 +146,14 @@ class AppliedStore:
             make_memory_directory(self._secrets_directory)
         except (NotMemory, OSError) as error:
             why = f"Secrets are kept in memory only: {error}"
-            return tuple(_error(ManifestErrorKind.UNREADABLE, item, "", why) for item in secrets)
+            return tuple(error_about(item, ManifestErrorKind.UNREADABLE, "", why) for item in secrets)
         return ()
 
     def _store(self, item: Item, present: Item | None) -> str:
-        name = f"{_value(item).kind.lower()}/{_value(item).metadata.name}"
-        if present is not None and _same(_value(item), _value(present)):
+        name = f"{item.value.kind.lower()}/{item.value.metadata.name}"
+        if present is not None and _same(item.value, present.value):
             return f"{name} unchanged"
-        write_atomically(self._path(item.key), _encoded(item))
+        write_atomically(self._path(item.key), msgspec.json.encode(item.value))
         return f"{name} {'created' if present is None else 'configured'}"
 
     def _path(self, key: Key) -> Path:
@@ -170,14 +172,6 @@ def file_name(key: Key) -> str:
     return f"{prefix}{stem}.json"
 
 
-def _value(item: Item) -> Pod | ConfigObject:
-    return item.pod if isinstance(item, ManifestPod) else item.object
-
-
-def _encoded(item: Item) -> bytes:
-    return encode_pod(item.pod) if isinstance(item, ManifestPod) else msgspec.json.encode(item.object)
-
-
 def _same(one: Pod | ConfigObject, other: Pod | ConfigObject) -> bool:
     if not (isinstance(one, Pod) and isinstance(other, Pod)):
         return one == other
@@ -194,7 +188,7 @@ def _conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tu
     for item in items:
         if item.key in holders:
             why = f"{item.title} is stated by {holders[item.key]}"
-            errors.append(_error(ManifestErrorKind.CONFLICT, item, "metadata.name", why))
+            errors.append(error_about(item, ManifestErrorKind.CONFLICT, "metadata.name", why))
         holders.setdefault(item.key, f"document {item.document}")
     return tuple(errors)
 
@@ -202,23 +196,10 @@ def _conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tu
 def _unchangeable(items: Iterable[Item], present: Mapping[Key, Item]) -> tuple[ManifestError, ...]:
     """What would change of an object that may not change."""
     return tuple(
-        _error(ManifestErrorKind.IMMUTABLE, item, error.path, f"{item.title}: {error.message}")
+        error_about(item, ManifestErrorKind.IMMUTABLE, error.path, f"{item.title}: {error.message}")
         for item in items
         if isinstance(item, ManifestObject) and isinstance(existing := present.get(item.key), ManifestObject)
         for error in changes_refused(item.object, existing.object)
-    )
-
-
-def _error(kind: ManifestErrorKind, item: Item, field: str, message: str) -> ManifestError:
-    metadata = _value(item).metadata
-    return ManifestError(
-        kind=kind,
-        file=item.file,
-        document=item.document,
-        field=field,
-        message=message,
-        namespace=metadata.namespace,
-        name=metadata.name,
     )
 
 

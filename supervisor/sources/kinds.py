@@ -13,6 +13,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from ipc.api import (
     MAX_FIELD_ERRORS,
     ConfigMap,
@@ -40,6 +42,10 @@ _LIST: Final = "List"
 _LISTS: Final[Mapping[str, str]] = {"PodList": "Pod", "ConfigMapList": "ConfigMap", "SecretList": "Secret", _LIST: ""}
 """Kind of a list to that of its items, which then need not repeat it."""
 MAX_KIND_CHARS: Final = 64
+MAX_ENCODED_POD_BYTES: Final = 3 << 19
+"""Largest pod in a message to its worker, in bytes: what etcd takes of a request (its default --max-request-bytes). In
+a frame of that link it has place beside `supervisor.config_objects.MAX_POD_BYTES` of objects and what was observed; a
+pod that has none could be neither synced nor stopped."""
 
 
 def items_of(value: Any) -> Iterator[tuple[str, Any]]:
@@ -86,8 +92,18 @@ def decode_item(value: Any, origin: Origin) -> Stated:
 def _pod(value: Any, origin: Origin) -> Pod:
     """Without a field that is refused."""
     pod = identify(default_pod(decode_pod(value)), origin)
+    _raise_if(_too_large(pod))
     _raise_if((*validate_pod(pod), *_refused_fields(pod)))
     return pod
+
+
+def _too_large(pod: Pod) -> tuple[FieldError, ...]:
+    """Defaults and aliases count: a pod may be larger than the file that states it."""
+    size_bytes = len(msgspec.msgpack.encode(pod))
+    if size_bytes <= MAX_ENCODED_POD_BYTES:
+        return ()
+    why = f"takes {size_bytes} bytes, more than the {MAX_ENCODED_POD_BYTES} that a worker can be sent of a pod"
+    return (FieldError("", why),)
 
 
 def _refused_fields(pod: Pod) -> Iterator[FieldError]:

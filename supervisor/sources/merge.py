@@ -36,6 +36,7 @@ from supervisor.sources.types import (
     PodUpdate,
     SourceSnapshot,
     Update,
+    error_about,
     pod_key,
 )
 
@@ -226,18 +227,10 @@ def _meant(metadata: ObjectMeta) -> tuple[object, ...]:
 def _conflict(conflict: Conflict[DesiredPod]) -> ManifestError:
     """As upstream's event FailedValidation, with who came first (filterInvalidPods)."""
     item, holder = conflict.item, conflict.holder
-    namespace, name = item.key
     is_name = item.key == holder.key
-    claimed = f"pod {namespace}/{name}" if is_name else f"UID {item.pod.metadata.uid}"
-    return ManifestError(
-        kind=ManifestErrorKind.CONFLICT,
-        file=item.file,
-        document=item.document,
-        field="metadata.name" if is_name else "metadata.uid",
-        message=f"{claimed} is already stated by {place(holder)}, which keeps it",
-        namespace=namespace,
-        name=name,
-    )
+    claimed = item.title if is_name else f"UID {item.pod.metadata.uid}"
+    why = f"{claimed} is already stated by {place(holder)}, which keeps it"
+    return error_about(item, ManifestErrorKind.CONFLICT, "metadata.name" if is_name else "metadata.uid", why)
 
 
 def _update(op: PodOperation, source: str, pods: Iterable[Pod]) -> PodUpdate:

@@ -23,6 +23,7 @@ from supervisor.sources.types import (
     ManifestErrorKind,
     ObjectUpdate,
     SourceSnapshot,
+    error_about,
 )
 
 MAX_OBJECTS: Final = 5_000
@@ -57,7 +58,7 @@ def _within_maximum(
 ) -> tuple[tuple[DesiredObject, ...], tuple[ManifestError, ...]]:
     """Those that came first, and why not the others."""
     why = f"more than {MAX_OBJECTS} ConfigMaps and Secrets"
-    return claims[:room], tuple(_error(ManifestErrorKind.INVALID, claim, "", why) for claim in claims[room:])
+    return claims[:room], tuple(error_about(claim, ManifestErrorKind.INVALID, "", why) for claim in claims[room:])
 
 
 def object_updates(
@@ -92,21 +93,10 @@ def _known(claim: DesiredObject, existing: DesiredObject | None, now: Instant) -
 
 def _refusals(claim: DesiredObject, existing: ConfigObject) -> Iterator[ManifestError]:
     for error in changes_refused(claim.object, existing):
-        yield _error(ManifestErrorKind.IMMUTABLE, claim, error.path, f"{claim.key} stays as it was: {error.message}")
+        why = f"{claim.key} stays as it was: {error.message}"
+        yield error_about(claim, ManifestErrorKind.IMMUTABLE, error.path, why)
 
 
 def _conflict(conflict: Conflict[DesiredObject]) -> ManifestError:
     why = f"{conflict.item.key} is already stated by {place(conflict.holder)}, which keeps it"
-    return _error(ManifestErrorKind.CONFLICT, conflict.item, "metadata.name", why)
-
-
-def _error(kind: ManifestErrorKind, claim: DesiredObject, field: str, message: str) -> ManifestError:
-    return ManifestError(
-        kind=kind,
-        file=claim.file,
-        document=claim.document,
-        field=field,
-        message=message,
-        namespace=claim.key.namespace,
-        name=claim.key.name,
-    )
+    return error_about(conflict.item, ManifestErrorKind.CONFLICT, "metadata.name", why)

@@ -85,6 +85,11 @@ class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
     document: int = 0
 
     @property
+    def value(self) -> Pod:
+        """What is stated."""
+        return self.pod
+
+    @property
     def key(self) -> PodKey:
         """What it is called."""
         return pod_key(self.pod)
@@ -101,6 +106,11 @@ class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
     object: ConfigObject
     file: str = ""
     document: int = 0
+
+    @property
+    def value(self) -> ConfigObject:
+        """What is stated."""
+        return self.object
 
     @property
     def key(self) -> ObjectKey:
@@ -136,18 +146,10 @@ class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(error.file for error in self.errors)
 
 
-class DesiredPod(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredPod(ManifestPod, frozen=True, kw_only=True):
     """A pod that was accepted, and which document holds the claim to its name."""
 
     source: str
-    pod: Pod
-    file: str = ""
-    document: int = 0
-
-    @property
-    def key(self) -> PodKey:
-        """What it is called."""
-        return pod_key(self.pod)
 
     @property
     def claims(self) -> tuple[Hashable, ...]:
@@ -155,23 +157,29 @@ class DesiredPod(msgspec.Struct, frozen=True, kw_only=True):
         return self.key, self.pod.metadata.uid
 
 
-class DesiredObject(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredObject(ManifestObject, frozen=True, kw_only=True):
     """The same for a ConfigMap or Secret."""
 
     source: str
-    object: ConfigObject
-    file: str = ""
-    document: int = 0
-
-    @property
-    def key(self) -> ObjectKey:
-        """What it is called."""
-        return object_key(self.object)
 
     @property
     def claims(self) -> tuple[Hashable, ...]:
         """What only one object at a time may have."""
         return (self.key,)
+
+
+def error_about(item: ManifestPod | ManifestObject, kind: ManifestErrorKind, field: str, message: str) -> ManifestError:
+    """What is wrong with what is stated there, and for whose event."""
+    metadata = item.value.metadata
+    return ManifestError(
+        kind=kind,
+        file=item.file,
+        document=item.document,
+        field=field,
+        message=message,
+        namespace=metadata.namespace,
+        name=metadata.name,
+    )
 
 
 class ExpectedObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

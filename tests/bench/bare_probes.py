@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
-import os
-import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, cast
 
 import h2.config
 import h2.connection
 import h2.events
 import h11
-import uvloop
 
 from ipc.clock import monotonic
 
@@ -121,23 +117,8 @@ class GrpcServer(asyncio.Protocol):
         self._transport.write(self._h2.data_to_send())
 
 
-@contextlib.contextmanager
-def serving_apart(http: Sequence[socket.socket], grpc: Sequence[socket.socket] = ()) -> Iterator[None]:
-    """A process that serves on these listening sockets: its CPU time is not the prober's."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            uvloop.run(_serve(http, grpc))
-        finally:
-            os._exit(0)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-
-
-async def _serve(http: Sequence[socket.socket], grpc: Sequence[socket.socket]) -> None:
+async def serve(http: Sequence[socket.socket], grpc: Sequence[socket.socket]) -> None:
+    """Answer on these listening sockets, for ever."""
     loop = asyncio.get_running_loop()
     for listening in http:
         await loop.create_server(lambda: HttpServer(lambda: None), sock=listening)

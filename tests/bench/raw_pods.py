@@ -104,18 +104,23 @@ def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
         made = libpod.call("POST", "pods/create", spec)["Id"]
         libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
         for container in pod.spec.containers:
-            place = ContainerPlace(
-                instance=instance,
-                sandbox_id=made,
-                attempt=0,
-                backoff_s=0.0,
-                image=container.image,
-                log_file=logs / f"{made}.log",
-            )
+            place = first_place(container, instance, made, logs)
             created = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
             libpod.call("POST", f"containers/{created}/start")
 
     return job
+
+
+def first_place(container: Container, instance: str, sandbox_id: str, logs: Path) -> ContainerPlace:
+    """Of a container that has not been made before, in a pod that has just been made."""
+    return ContainerPlace(
+        instance=instance,
+        sandbox_id=sandbox_id,
+        attempt=0,
+        backoff_s=0.0,
+        image=container.image,
+        log_file=logs / f"{sandbox_id}.log",
+    )
 
 
 def remove_pod(id: str) -> Callable[[Libpod], None]:

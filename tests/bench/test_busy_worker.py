@@ -17,11 +17,11 @@ import pytest
 from ipc.api import Pod
 from ipc.call_slots import CallSlots
 from ipc.clock import monotonic
-from tests.bench.raw_pods import in_flight, make_pods, pods_of, remove_pod
+from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod
 from tests.podman_service import PodmanService
 from workers.naming import infra_name
 from workers.podman import PodmanRuntime
-from workers.specgen import ContainerPlace, container_spec, pod_spec
+from workers.specgen import container_spec, pod_spec
 from workers.turns import Turns
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(3600)]
@@ -102,14 +102,7 @@ class Work:
         async with turns.turn(order):
             await runtime.start_container(infra_name(pod, 0))
         (container,) = pod.spec.containers
-        place = ContainerPlace(
-            instance=self._instance,
-            sandbox_id=made,
-            attempt=0,
-            backoff_s=0.0,
-            image=container.image,
-            log_file=self._logs / f"{made}.log",
-        )
+        place = first_place(container, self._instance, made, self._logs)
         async with turns.turn(order):
             created = await runtime.create_container(container_spec(pod, container, place))
         async with turns.turn(order):

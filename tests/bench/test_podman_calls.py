@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from ipc.clock import monotonic
-from tests.bench.raw_pods import Libpod, make_pods
+from tests.bench.raw_pods import Libpod, first_place, make_pods
 from tests.podman_service import PodmanService
 from workers import labels
 from workers.naming import infra_name
-from workers.specgen import ContainerPlace, container_spec, pod_spec
+from workers.specgen import container_spec, pod_spec
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(900)]
 
@@ -69,14 +69,7 @@ def _make(libpod: Libpod, pod: Any, instance: str, logs: Path, watch: Stopwatch)
     with watch.of("start infra container"):
         libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
     container = pod.spec.containers[0]
-    place = ContainerPlace(
-        instance=instance,
-        sandbox_id=id,
-        attempt=0,
-        backoff_s=0.0,
-        image=container.image,
-        log_file=logs / f"{id}.log",
-    )
+    place = first_place(container, instance, id, logs)
     with watch.of("create container"):
         made = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
     with watch.of("start container"):

@@ -29,7 +29,8 @@ from ipc.board import Board
 from ipc.clock import Instant, SystemClock, monotonic
 from ipc.messages import ProbePod
 from ipc.runtime import ContainerState, RuntimePodStatus
-from tests.bench.bare_probes import BARE, Address, Arrivals, serving_apart
+from tests.bench.apart import apart
+from tests.bench.bare_probes import BARE, Address, Arrivals, serve
 from tests.bench.sleepers import load, quantile
 from tests.e2e.agent import Agent
 from tests.e2e.eye import INFRA
@@ -138,7 +139,7 @@ def test_one_probe(podman_service: PodmanService, dialer: DialerProcess, capsys:
     network = network_of_pod(id)
     near = Servers(_listening(), _listening())
     far = uvloop.run(_listening_in_pod(dialer, network))
-    with serving_apart([far.http, near.http], [far.grpc, near.grpc]):
+    with apart(lambda: serve([far.http, near.http], [far.grpc, near.grpc])):
         costs = uvloop.run(_one_probe(podman_service.socket, dialer, network, near, far))
     for listening in (*near, *far):
         listening.close()
@@ -221,7 +222,7 @@ def test_many_networks(dialer: DialerProcess, capsys: pytest.CaptureFixture[str]
     """A worker's prober and the dialer without an agent: what 300 pods cost at least."""
     with _networks(NETWORKS) as pids:
         networks = [network_of(pid, "127.0.0.1") for pid in pids]
-        with _prober_apart(dialer, networks) as prober_pid:
+        with apart(lambda: _probe_all(dialer, networks)) as prober_pid:
             shown = uvloop.run(_observed(str(dialer.path), networks, {"prober": prober_pid, "dialer": dialer.pid}))
     with capsys.disabled():
         print(f"\n{NETWORKS} networks, one HTTP probe each every {PERIOD_S} s, for {RATE_S:.0f} s; {load()}\n  {shown}")
@@ -241,24 +242,8 @@ def _networks(count: int) -> Iterator[list[int]]:
             os.killpg(parent.pid, signal.SIGKILL)
 
 
-@contextlib.contextmanager
-def _prober_apart(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> Iterator[int]:
-    """The pid of a process that probes each of them every PERIOD_S."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            uvloop.run(_probe_all(dialer, networks))
-        finally:
-            os._exit(0)
-    try:
-        yield pid
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-
-
 async def _probe_all(dialer: DialerProcess, networks: Sequence[PodNetwork]) -> None:
-    """Pods that come one after the other, spread over the period."""
+    """Each every PERIOD_S: pods that come one after the other, spread over the period."""
     clock, board = SystemClock(), Board.create(worker_slots=1, pod_rows=len(networks))
     async with probing(dialer, "/nonexistent") as attempts:
         prober = PodProber(board, clock, attempts.carry_out, _nobody_is_told, random.Random(0))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -275,27 +277,28 @@ def test_a_pod_that_is_deleted_in_the_middle(agent: Agent) -> None:
     agent.until_gone(["leaves"])
 
 
-def test_the_api_servers_death_is_told(agent: Agent) -> None:
+@contextlib.contextmanager
+def failing_with(agent: Agent, error: str) -> Iterator[None]:
+    """A command runs; what is done in the block makes it fail with that error."""
     command = agent.command("exec", "web", "-c", "main", "--", "sh", "-c", "echo there; sleep 1000")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert running.stderr is not None
         assert running.stdout.readline() == "there\n"
-        agent.kill_and_recover("api")
+        yield
         assert running.wait(CLI_DEADLINE_S) == 1
-        assert running.stderr.read() == "error: lost connection to the agent's API server; the command may go on\n"
+        assert running.stderr.read() == f"error: {error}\n"
+
+
+def test_the_api_servers_death_is_told(agent: Agent) -> None:
+    with failing_with(agent, "lost connection to the agent's API server; the command may go on"):
+        agent.kill_and_recover("api")
     assert agent.cli("exec", "web", "-c", "main", "--", "echo", "again").out == "again\n"
 
 
 def test_a_restart_of_the_api_server_is_told(agent: Agent) -> None:
-    command = agent.command("exec", "web", "-c", "main", "--", "sh", "-c", "echo there; sleep 1000")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stderr is not None
-        assert running.stdout.readline() == "there\n"
+    with failing_with(agent, "Internal error occurred: the agent's API server stops"):
         assert agent.cli("workers", "restart", "api").code == 0
-        assert running.wait(CLI_DEADLINE_S) == 1
-        assert running.stderr.read() == "error: Internal error occurred: the agent's API server stops\n"
 
 
 # --- attach ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from ipc.api import ConfigMap, Pod, Secret
 from ipc.config_objects import ConfigObjects
 from ipc.messages import SyncDone, WorkType
 from supervisor.admission import Admitted, admit
+from supervisor.node_usage import NodeUsage
 from supervisor.settings import Settings
 from supervisor.sources.decode import decode_manifest
 from tests.fakes.clock import simulate
@@ -29,7 +30,7 @@ def run_seed(seed: int) -> int:
         text = str(error)
         assert text.isprintable(), f"an error of more than a line: {text!r}"
         assert PLANTED not in text, f"an error that tells a secret: {text}"
-    accepted = [item.pod for item in decoded.pods if isinstance(admit(item.pod, (), SETTINGS), Admitted)]
+    accepted = [item.pod for item in decoded.pods if isinstance(admit(item.pod, NodeUsage(), SETTINGS), Admitted)]
     stated = [item.object for item in decoded.objects]
     objects = ConfigObjects(
         config_maps={each.metadata.name: each for each in stated if isinstance(each, ConfigMap)},

@@ -9,9 +9,9 @@ import msgspec
 
 from ipc.messages import PodChanged
 from ipc.pod_containers import every_status, find_container
+from ipc.ports import MAX_PORT
 from workers.api_server.query import flag, integer
 from workers.api_server.status_errors import ApiError, bad_request
-from workers.endpoints import MAX_PORT
 
 _COMPLETED: Final = frozenset(("Succeeded", "Failed"))
 

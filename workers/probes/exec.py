@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipc.api import Container, ExecAction
+from ipc.durations import format_duration
 from workers.expansion import expand_all
-from workers.go_text import duration, head, quoted
+from workers.go_text import head, quoted
 from workers.probes.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 
@@ -38,4 +39,4 @@ def expanded_command(command: Sequence[str], container: Container) -> list[str]:
 
 
 def _timed_out(command: Sequence[str], timeout_s: int) -> str:
-    return f"command timed out: {quoted(' '.join(command))} timed out after {duration(timeout_s)}"
+    return f"command timed out: {quoted(' '.join(command))} timed out after {format_duration(timeout_s)}"

@@ -9,8 +9,9 @@ from typing import Final
 from h2.exceptions import H2Error
 
 from ipc.api import GRPCAction
+from ipc.durations import format_duration
 from workers.endpoints import Endpoint, connect, endpoint_of
-from workers.go_text import duration, quoted
+from workers.go_text import quoted
 from workers.pod_network import Dialer
 from workers.probes.grpc_call import Call, Connection, RpcError
 from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
@@ -40,7 +41,7 @@ async def probe_grpc(action: GRPCAction, target: ProbeTarget, timeout_s: int, di
         connection = await _dial(dialer, endpoint, deadline)
     except TimeoutError:
         return _failure(
-            f"timeout: failed to connect service {quoted(endpoint.address)} within {duration(timeout_s)}: "
+            f"timeout: failed to connect service {quoted(endpoint.address)} within {format_duration(timeout_s)}: "
             "context deadline exceeded"
         )
     with connection:
@@ -116,7 +117,7 @@ def _text(error: RpcError, timeout_s: int) -> str:
 
 
 def _late(timeout_s: int) -> str:
-    return f"timeout: health rpc did not complete within {duration(timeout_s)}"
+    return f"timeout: health rpc did not complete within {format_duration(timeout_s)}"
 
 
 def encode_request(service: str) -> bytes:

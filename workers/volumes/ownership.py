@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api import Pod
-from workers.directories import make_private
+from ipc.private_directories import make_private
 from workers.sync_context import WARNING, SyncRun
 from workers.unshare import Step, Unshare, UnshareError
 from workers.volumes.mounted import VolumeError

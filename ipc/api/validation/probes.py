@@ -12,8 +12,7 @@ from ipc.api.errors import forbidden, invalid, not_supported, required
 from ipc.api.probe import ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, ProbeHandler, TCPSocketAction
 from ipc.api.validation.checks import Errors, at_least, chosen, exactly_one, in_range, indexed, well_formed
 from ipc.api.validation.names import HTTP_HEADER, PORT_NAME
-
-MAX_PORT: Final = 65535
+from ipc.ports import MAX_PORT
 
 # fmt: off
 _PLAIN_SIGNALS: Final = (

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from ipc.ports import join_host_port
 from supervisor.cli.printers.human import NONE, local_time
 
 Json = Mapping[str, Any]
@@ -157,8 +158,7 @@ def _action(handler: Json) -> str:
         get = handler["httpGet"]
         path = get.get("path", "")
         scheme, host = get.get("scheme", "HTTP").lower(), get.get("host", "")
-        place = f"[{host}]:{get['port']}" if ":" in host else f"{host}:{get['port']}"
-        return f"http-get {scheme}://{place}{path if path[:1] == '/' else '/' + path}"
+        return f"http-get {scheme}://{join_host_port(host, get['port'])}{path if path[:1] == '/' else '/' + path}"
     if handler.get("tcpSocket"):
         return f"tcp-socket {handler['tcpSocket'].get('host', '')}:{handler['tcpSocket']['port']}"
     if handler.get("grpc"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -20,8 +21,12 @@ def memory() -> Iterator[Path]:
 
 def test_it_is_made_and_private(memory: Path) -> None:
     directory = memory / "a" / "b"
-    make_memory_directory(directory)
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    mask = os.umask(0o022)
+    try:
+        make_memory_directory(directory)
+    finally:
+        os.umask(mask)
+    assert [stat.S_IMODE(made.stat().st_mode) for made in (directory, directory.parent)] == [0o700, 0o700]
     directory.chmod(0o755)
     make_memory_directory(directory)
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700

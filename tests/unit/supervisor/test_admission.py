@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from ipc.api import Pod, Support, unsupported_fields
 from ipc.node_resources import NodeResources
-from supervisor.admission import Admitted, HostPort, Rejected, admit, host_ports
+from supervisor import admission
+from supervisor.admission import UNKNOWN_NODE, Admitted, Rejected
+from supervisor.host_ports import HostPort, host_ports
+from supervisor.node_usage import NodeUsage
 from supervisor.settings import Settings
 from tests.unit.supervisor.manifests import pod
 
@@ -21,6 +25,13 @@ def container(name: str = "main", **fields: Any) -> dict[str, Any]:
 
 def publishing(name: str, *ports: dict[str, Any], **spec: Any) -> Any:
     return pod(name, containers=[container(ports=[{"containerPort": 80, **port} for port in ports])], **spec)
+
+
+def admit(
+    candidate: Pod, active: Iterable[Pod], settings: Settings, node: NodeResources = UNKNOWN_NODE
+) -> Admitted | Rejected:
+    others = NodeUsage(active).without([candidate.metadata.uid])
+    return admission.admit(candidate, others, settings, node)
 
 
 def decide(candidate: Any, *active: Any) -> Admitted | Rejected:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -212,6 +213,25 @@ def test_what_would_be_rejected_takes_nothing_from_others(tmp_path: Path) -> Non
     settings = manifests(tmp_path, *(pod(name, more=cpu) for name, cpu in zip("abc", cpus, strict=True)))
     (found,) = look(settings, facts)
     assert found.startswith("pod default/b: would be rejected: OutOfcpu: ")
+
+
+def test_twice_the_pods_are_twice_the_work(tmp_path: Path) -> None:
+    few, many = (calls_to_check(tmp_path / str(count), count) for count in (100, 200))
+    assert many < 2.2 * few
+
+
+def calls_to_check(directory: Path, count: int) -> int:
+    """How many functions are called to look at that many pods, each with a request and a port of its own."""
+    directory.mkdir()
+    more = "{{resources: {{requests: {{cpu: 1m}}}}, ports: [{{containerPort: 80, hostPort: {}}}]}}"
+    documents = (pod(f"p{port}", more=f"<<: {more.format(port)}") for port in range(8080, 8080 + count))
+    settings = msgspec.structs.replace(manifests(directory, *documents), max_pods=count)
+    facts = but(node=NodeResources(allocatable={"cpu": "1"}, controllers=GOOD.controllers))
+    pods, errors = read_manifests(settings, SystemClock())
+    profile = cProfile.Profile()
+    findings = profile.runcall(check_manifests, pods, errors, facts, settings)
+    assert [str(finding) for finding in findings] == [f"manifests: {count} pods in {directory}"]
+    return sum(entry.callcount for entry in profile.getstats())
 
 
 def test_our_own_pods_hold_their_ports(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 from ipc.api import Event, ObjectMeta, ObjectReference
 from ipc.clock import Instant, rfc3339
 from ipc.messages import EventReport
+from ipc.private_directories import make_private
 from supervisor import event_log
-from supervisor.atomic_file import ensure_private_directory, write_atomically
+from supervisor.atomic_file import write_atomically
 from supervisor.event_keeper import RETRY_S, EventKeeper
 from supervisor.event_log import EventLog, EventLogError
 from supervisor.events import EventRecorder
@@ -281,7 +282,7 @@ async def test_the_end_waits_for_the_last_ones(path: Path) -> None:
 async def test_a_file_that_cannot_be_used_is_told_and_does_not_matter(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ensure_private_directory(path.parent)
+    make_private(path.parent)
     write_atomically(path, b"rubbish\n")
     keeper, history = EventKeeper(EventLog(path), HandClock()), recorder_of("a")
     assert keeper.restore() == ()

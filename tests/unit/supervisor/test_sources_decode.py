@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from ipc.api import MAX_FIELD_ERRORS, decode_pod, encode_pod
 from supervisor.sources.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
 from supervisor.sources.identity import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE, identify, pod_uid
+from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
 from supervisor.sources.types import DecodedFile, ManifestErrorKind
 from tests.unit.supervisor.manifests import ORIGIN, manifest, pod, text
+
+MIB = 1 << 20
 
 
 def decode(data: bytes) -> DecodedFile:
@@ -231,6 +234,27 @@ def test_findings_are_bounded() -> None:
     assert len(many.errors) == MAX_ERRORS_PER_FILE
     listed_many = decode(text(listed("List", *(with_bad_field(f"p{index}") for index in range(300)))))
     assert len(listed_many.errors) == MAX_ERRORS_PER_FILE
+
+
+def test_a_pod_larger_than_a_worker_can_be_sent_is_refused() -> None:
+    room = MAX_ENCODED_POD_BYTES - encoded_bytes(with_argument(MIB)) + MIB
+    (largest,) = decode(text(with_argument(room))).pods
+    assert len(msgspec.msgpack.encode(largest.pod)) == MAX_ENCODED_POD_BYTES
+    refused = decode(text(manifest("small"), with_argument(room + 1)))
+    assert names(refused) == ["small"]
+    assert messages(refused) == [
+        f"web.yaml: document 2: takes {MAX_ENCODED_POD_BYTES + 1} bytes, more than the {MAX_ENCODED_POD_BYTES} "
+        "that a worker can be sent of a pod"
+    ]
+
+
+def with_argument(size_bytes: int) -> dict[str, Any]:
+    return manifest("large", containers=[{"name": "main", "image": "busybox", "args": ["x" * size_bytes]}])
+
+
+def encoded_bytes(stated: dict[str, Any]) -> int:
+    (found,) = decode(text(stated)).pods
+    return len(msgspec.msgpack.encode(found.pod))
 
 
 def test_pods_of_a_file_are_bounded() -> None:

@@ -8,16 +8,21 @@ import msgspec
 import pytest
 
 from ipc.api import ConfigMap, ConfigMapEnvSource, EnvFromSource, LocalObjectReference, ObjectMeta, Pod, Secret
+from ipc.api.decode import MAX_VALUES
 from ipc.config_objects import ObjectKey, ObjectKind, ObjectRef
+from ipc.framing import MAX_FRAME_BYTES
 from ipc.messages import SyncAction, SyncPod, SyncResult
 from supervisor.config_objects import MAX_POD_BYTES
 from supervisor.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
+from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
 from supervisor.sources.types import ObjectsExpected
 from supervisor.worker_pool import API_SLOT
 from tests.unit.supervisor.dialogue import POD_SLOT, Talk, pod, running
 
 MIB = 1 << 20
+LONGEST_HEADER_BYTES = 32
+"""Of what a field adds to a message beside its text."""
 WAITS = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="CreateContainerConfigError")
 
 
@@ -179,6 +184,25 @@ def test_what_a_pod_gets_has_a_maximum_and_the_rest_is_unknown(talk: Talk) -> No
     assert "ObjectsTooLarge a" in talk.events
     assert f"ConfigMap {names[-1]}" in talk.logs[-1]
     assert len(msgspec.msgpack.encode(talk.syncs["a"])) < 8 * MIB
+
+
+def test_the_largest_pod_with_all_that_it_may_have_fits_a_frame() -> None:
+    """As many references as a pod may state, to objects that fill their room and to more of which nothing is known."""
+    talk = Talk()
+    names = [f"secret-{number:06}" for number in range(MAX_VALUES // 2 - 20)]
+    largest = using("a", pull_secrets=tuple(names))
+    padding = MAX_ENCODED_POD_BYTES - len(msgspec.msgpack.encode(largest)) - LONGEST_HEADER_BYTES
+    (main,) = largest.spec.containers
+    spec = msgspec.structs.replace(largest.spec, containers=(msgspec.structs.replace(main, args=("x" * padding,)),))
+    talk.state(*(secret(name, bytes(MIB // 2)) for name in names[:20]))
+    talk.add(msgspec.structs.replace(largest, spec=spec))
+    talk.relist()
+    talk.tick(SOURCES_PATIENCE_S)
+    sync = talk.syncs["a"]
+    rest = MAX_FRAME_BYTES - len(msgspec.msgpack.encode(sync))
+    assert sync.objects.secrets
+    assert len(sync.objects.unknown) > len(names) - 20
+    assert rest > MAX_FRAME_BYTES // 32, "nothing is left for what was observed of it"
 
 
 def test_a_workers_syncs_hold_no_more_than_a_maximum_at_a_time(talk: Talk) -> None:

@@ -19,6 +19,14 @@ def stopping(talk: Talk, grace_s: int = 30) -> None:
     assert talk.see(running("a")) == ["terminating a"]
 
 
+def completed(talk: Talk) -> None:
+    """``a`` has come to its end by itself, and nothing of it is left to do."""
+    talk.start(pod("a", policy="Never"))
+    talk.see(exited("a"))
+    talk.done("a")
+    assert talk.see(exited("a")) == []
+
+
 # --- asked again ---
 
 
@@ -128,10 +136,7 @@ def test_a_deleted_pod_says_when_that_was_and_runs_until_it_is_down() -> None:
 
 def test_a_completed_pod_was_deleted_when_it_was_and_not_when_it_was_done() -> None:
     talk = Talk()
-    talk.start(pod("a", policy="Never"))
-    talk.see(exited("a"))
-    talk.done("a")
-    talk.see(exited("a"))
+    completed(talk)
     assert talk.told["a"].deletion_timestamp == ""
     talk.tick(after_s=1000.0)
     talk.remove("a")
@@ -224,18 +229,12 @@ def test_a_pod_that_completes_while_it_is_deleted_is_told_so_when_it_is_down() -
 
 def test_a_completed_pod_that_runs_again_goes_down_again() -> None:
     talk = Talk()
-    talk.start(pod("a", policy="Never"))
-    talk.see(exited("a"))
-    talk.done("a")
-    talk.see(exited("a"))
+    completed(talk)
     assert talk.see(running("a")) == ["terminating a"]
     assert talk.phase("a") == "Succeeded", "a terminal phase is never left"
 
 
 def test_an_update_does_not_revive_a_completed_pod() -> None:
     talk = Talk()
-    talk.start(pod("a", policy="Never"))
-    talk.see(exited("a"))
-    talk.done("a")
-    talk.see(exited("a"))
+    completed(talk)
     assert talk.update(pod("a", policy="Never", image="v2")) == []

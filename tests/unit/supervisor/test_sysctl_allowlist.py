@@ -8,6 +8,7 @@ import pytest
 
 from ipc.api import Pod
 from supervisor.admission import Admitted, Rejected, admit
+from supervisor.node_usage import NodeUsage
 from supervisor.settings import Settings
 from supervisor.sysctl_allowlist import SAFE_SYSCTLS, pattern_problem
 from tests.unit.supervisor.manifests import pod
@@ -20,7 +21,7 @@ def with_sysctls(*names: str, **spec: Any) -> Pod:
 
 
 def verdict(of: Pod, unsafe: tuple[str, ...] = ()) -> Admitted | Rejected:
-    return admit(of, [], Settings(node_name="node-1", allowed_unsafe_sysctls=unsafe))
+    return admit(of, NodeUsage(), Settings(node_name="node-1", allowed_unsafe_sysctls=unsafe))
 
 
 @pytest.mark.parametrize("name", [*sorted(SAFE_SYSCTLS), "net/ipv4/tcp_syncookies"])

@@ -12,7 +12,6 @@ from workers.directories import (
     directory_below,
     is_name,
     made_below,
-    make_private,
     private_root,
     root_directory,
 )
@@ -97,14 +96,3 @@ def test_what_is_no_name_is_no_step(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["a", "..data", "...", " ", "n" * 255, "a\nb"])
 def test_names(text: str) -> None:
     assert is_name(text)
-
-
-def test_what_is_made_on_the_way_is_private_too(tmp_path: Path) -> None:
-    mask = os.umask(0o022)
-    try:
-        make_private(tmp_path / "a" / "b" / "c")
-    finally:
-        os.umask(mask)
-    modes = [stat.S_IMODE((tmp_path / path).stat().st_mode) for path in ("a", "a/b", "a/b/c")]
-    assert modes == [0o700, 0o700, 0o700]
-    make_private(tmp_path / "a" / "b" / "c")

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.go_text import duration, join_host_port, quoted
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(1, "1s"), (59, "59s"), (60, "1m0s"), (90, "1m30s"), (3600, "1h0m0s"), (3723, "1h2m3s")]
-)
-def test_durations(seconds: int, text: str) -> None:
-    assert duration(seconds) == text
+from workers.go_text import quoted
 
 
 @pytest.mark.parametrize(
@@ -30,11 +23,3 @@ def test_durations(seconds: int, text: str) -> None:
 )
 def test_quoted(text: str, literal: str) -> None:
     assert quoted(text) == literal
-
-
-def test_only_an_ipv6_address_gets_brackets() -> None:
-    assert [join_host_port(host, 80) for host in ("10.0.0.1", "::1", "example.org")] == [
-        "10.0.0.1:80",
-        "[::1]:80",
-        "example.org:80",
-    ]

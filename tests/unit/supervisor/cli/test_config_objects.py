@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipc.api import ObjectMeta
-from ipc.clock import rfc3339
+from ipc.clock import monotonic, rfc3339
 from ipc.config_objects import ObjectKind
 from ipc.messages import DeleteObject, DeletePod, ObjectChanged, ObjectGone, ObjectSummary, Reply
 from supervisor.cli.printers.config_objects import describe_config_object
@@ -132,6 +132,22 @@ items: [{metadata: {name: login}}]
     found = await rootlet(master, "delete", "-f", "-", "--no-wait", stdin=manifest)
     assert found.out == 'pod "web" deleted\nconfigmap "app" deleted\nsecret "login" deleted\n'
     assert [type(request) for request in master.requests] == [DeletePod, DeleteObject, DeleteObject]
+
+
+async def test_the_timeout_is_that_of_the_whole_deletion(master: Master) -> None:
+    """Not of each resource; and what has gone while another one was waited for is gone."""
+    master.ready(pod_changed(1, "web"), changed(2, CONFIG_MAP, "app"), changed(3, SECRET, "login"))
+    timeout_s, asked = 3, ("pod/web", "cm/app", "secret/login")
+    began = monotonic()
+    deleting = asyncio.create_task(rootlet(master, "delete", *asked, f"--timeout={timeout_s}s"))
+    await eventually(lambda: len(master.requests) == len(asked), "the deletions came")
+    master.feed(ObjectGone(resource_version=4, kind=CONFIG_MAP, namespace="default", name="app"))
+    found = await deleting
+    assert monotonic() - began < 2 * timeout_s, "two are never gone"
+    assert found.err.splitlines() == [
+        "error: timed out waiting for the end of pods/web",
+        "error: timed out waiting for the end of secrets/login",
+    ]
 
 
 async def test_delete_by_label_and_a_refusal(master: Master) -> None:
