@@ -197,7 +197,7 @@ class SyncLoop:
             self._announcer.event(report, now)
         if done.changed:
             self._looks.ask(life.uid)
-        due = requeue.due_in(done, now.wall, self._parts.settings, self._rng)
+        due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._lives))
         if due > 0.0:
             self._parts.queue.enqueue(life.uid, now.mono + due)
         else:
