@@ -204,7 +204,7 @@ class SyncLoop:
         if done.evicted and life.phase is WorkType.SYNC:
             life.evict(done.evicted)
             self._announcer.pod_event(life, "Warning", EVICTED, done.evicted, now)
-        due = requeue.due_in(done, now.wall, self._parts.settings, self._rng)
+        due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._lives))
         if due > 0.0:
             self._parts.queue.enqueue(life.uid, now.mono + due)
         else:

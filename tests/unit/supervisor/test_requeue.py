@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import random
+import statistics
+from collections import Counter
 
 import pytest
 
+from ipc.clock import Instant
 from ipc.messages import SyncAction, SyncDone, SyncResult, WorkType
-from supervisor.requeue import due_in
+from supervisor.requeue import SYNCS_TOGETHER, due_in
 from supervisor.settings import Settings
 from supervisor.work_queue import WorkQueue, jitter
 
-NOW = 1_800_000_000.0
+NOW = Instant(mono=1234.5, wall=1_800_000_000.0)
 SETTINGS = Settings()
 
 
 def result(error: str = "", retry_in_s: float | None = None) -> SyncResult:
-    retry_at = 0.0 if retry_in_s is None else NOW + retry_in_s
+    retry_at = 0.0 if retry_in_s is None else NOW.wall + retry_in_s
     return SyncResult(action=SyncAction.START_CONTAINER, target="c", error=error, retry_at=retry_at)
 
 
@@ -50,7 +53,24 @@ def done(*results: SyncResult, error: str = "", cancelled: bool = False) -> Sync
 )
 def test_due_in(answer: SyncDone, least_s: float, most_s: float) -> None:
     for seed in range(50):
-        assert least_s <= due_in(answer, NOW, SETTINGS, random.Random(seed)) <= most_s
+        for pods in (1, 100, 10_000):
+            assert least_s <= due_in(answer, NOW, SETTINGS, random.Random(seed), pods) <= most_s
+
+
+def rounds(pods: int) -> list[int]:
+    """How many pods are synced at each moment, when each begins at another one and needs nothing for some periods."""
+    rng = random.Random(7)
+    at = [rng.uniform(0.0, SETTINGS.sync_frequency_s) for _ in range(pods)]
+    moments: Counter[float] = Counter()
+    for _ in range(4):
+        at = [mono + due_in(done(OK), Instant(mono=mono, wall=0.0), SETTINGS, rng, pods) for mono in at]
+        moments.update(round(mono, 3) for mono in at)
+    return list(moments.values())
+
+
+def test_what_needs_nothing_is_synced_together_but_not_too_many_at_a_time() -> None:
+    assert statistics.mean(rounds(60)) > 2.0
+    assert max(rounds(1000)) < 4 * SYNCS_TOGETHER
 
 
 def test_jitter_only_adds() -> None:
