@@ -21,13 +21,14 @@ if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from workers.volumes.steps.group import give_to_group
+from workers.volumes.steps.images import bind_image
 from workers.volumes.steps.mounts import bind, mount_tmpfs
 from workers.volumes.steps.reading import read_file
 from workers.volumes.steps.removal import remove
 from workers.volumes.steps.syscalls import Refused
 
 STEPS: Final[Mapping[str, Callable[..., Any]]] = {
-    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, read_file, remove)
+    step.__name__: step for step in (mount_tmpfs, bind, bind_image, give_to_group, read_file, remove)
 }
 
 
