@@ -76,13 +76,17 @@ class _Held(NamedTuple):
 
 async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
     """Raises ConfigError, SyncEnded."""
-    held = [found async for found in _to_be_held(run, pod, container, environment)]
-    mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
-    subject = f"mounts of {container.name}"
     try:
-        steps = await run.unless_cancelled(run.in_files, subject, _steps, run, pod, container, held)
+        return await _prepare(run, pod, container, environment)
     except OSError as error:
         raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
+
+
+async def _prepare(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
+    """Raises OSError, ConfigError, SyncEnded."""
+    held = [found async for found in _to_be_held(run, pod, container, environment)]
+    mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
+    steps = await run.unless_cancelled(run.in_files, _subject(container), _steps, run, pod, container, held)
     if not steps:
         return mounts
     await _run(run, container, steps, held)
@@ -97,8 +101,8 @@ def _steps(run: SyncRun, pod: Pod, container: Container, held: Sequence[_Held | 
 async def _to_be_held(
     run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]
 ) -> AsyncIterator[_Held | _HeldImage]:
-    """Those that somebody else could lead elsewhere. Raises ConfigError, SyncEnded."""
-    pods_dir = await asyncio.to_thread(os.path.realpath, run.context.pods_dir)
+    """Those that somebody else could lead elsewhere. Raises OSError, ConfigError, SyncEnded."""
+    pods_dir = await run.in_files(_subject(container), _real, run.context.pods_dir)
     for index, mount in enumerate(container.volume_mounts):
         volume = volume_of(mount, container, run.volumes)
         sub_path = sub_path_of(mount, environment)
@@ -109,6 +113,14 @@ async def _to_be_held(
         elif sub_path or volume.is_foreign or is_recursively_read_only(mount):
             root = volume.path or await _claim_root(run, mount, volume)
             yield _Held(mount, root, sub_path, place, () if sub_path else _file_types(pod, mount.name))
+
+
+def _subject(container: Container) -> str:
+    return f"mounts of {container.name}"
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
 
 
 def _file_types(pod: Pod, name: str) -> tuple[int, ...]:
