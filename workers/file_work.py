@@ -48,6 +48,10 @@ class FileWork:
                 raise  # what the file system has said
             raise TimeoutError(errno.ETIMEDOUT, "timed out waiting for the file system") from error
 
+    def close(self) -> None:
+        """Threads that hang stay; all others end with their work."""
+        self._threads.shutdown(wait=False)
+
     def _begun(self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         work = asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
         self._in_flight[subject] = work

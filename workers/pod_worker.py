@@ -180,6 +180,7 @@ class PodWorker:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         self._context.mutations.close()
+        self._context.files.close()
 
     def _start(self, request: SyncPod) -> None:
         cancel = asyncio.Event()

@@ -589,8 +589,8 @@ VOLUME_ROWS: Final = (
     FieldSupport(
         f"{_MOUNT}.subPath",
         _NOTE,
-        "of an image from Podman 5.4 on; not of a claim on a volume with a driver or options of its own",
-        tests=("e2e/test_sub_paths.py::test_parts_of_volumes",),
+        "not of a claim on a volume with a driver or options of its own",
+        tests=("e2e/test_sub_paths.py::test_parts_of_volumes", "e2e/test_sub_paths.py::test_parts_of_an_image"),
     ),
     FieldSupport(f"{_MOUNT}.subPathExpr", _NOTE, "as subPath", tests=("e2e/test_sub_paths.py::test_parts_of_volumes",)),
 )

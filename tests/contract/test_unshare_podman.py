@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 import pytest
 
 import workers
-from tests.podman_service import COMMAND_DEADLINE_S, PodmanService
+from tests.podman_service import COMMAND_DEADLINE_S, PodmanService, podman
 from workers.unshare import DEFAULT, Step, UnshareError
 from workers.volumes.removal import remove_below
 
@@ -110,6 +111,28 @@ def test_what_is_bound_goes_with_its_place_and_stays_where_it_is(place: Path, ki
     assert str(target) not in mounts()
     assert (place / "directory" / "kept").exists()
     assert (place / "file").read_text() == "kept"
+
+
+def test_a_part_of_an_image_stays_when_podman_takes_the_image_off(place: Path) -> None:
+    (place / "root" / "sub").mkdir(parents=True)
+    (place / "root" / "sub" / "file").write_text("of the image")
+    (place / "root" / "out").symlink_to("/etc/passwd")
+    with tarfile.open(place / "image.tar", "w") as tar:
+        tar.add(place / "root", arcname=".")
+    image = f"localhost/{place.name}:1".lower()
+    podman("import", "--quiet", str(place / "image.tar"), image)
+    arguments = {"podman": "podman", "image": image, "target": str(place / "held" / "0")}
+    try:
+        DEFAULT.run([("bind_image", {**arguments, "sub_path": "sub"})])
+        assert inside("cat", str(place / "held" / "0" / "file")) == "of the image"
+        for sub_path, why in (("none", "none: No such file"), ("out", "out: Invalid cross-device link")):
+            with pytest.raises(UnshareError, match=why):
+                DEFAULT.run([("bind_image", {**arguments, "sub_path": sub_path})])
+        assert image not in inside("podman", "image", "mount")
+        with pytest.raises(UnshareError, match="image not known"):
+            DEFAULT.run([("bind_image", {**arguments, "image": "localhost/not-there:1", "sub_path": "sub"})])
+    finally:
+        podman("image", "rm", "--force", image)
 
 
 def test_removal_inside_lets_go_of_mounts_first(place: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.agent import Agent, restart_count
 from tests.e2e.manifests import container, pod
 from tests.e2e.volumes import claim, empty_dir, host_path, mount, mounting
-from tests.podman_service import podman
+from tests.podman_service import IMAGE, podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -117,3 +117,21 @@ def test_a_sub_path_is_looked_up_at_each_start(agent: Agent) -> None:
     agent.write(pod("again", looks, stays, initContainers=[first], volumes=[empty_dir("data")]))
     agent.until(lambda: restart_count(agent.pods().get("again", {"status": {}}), "looks") >= 1, "it runs again")
     agent.until(lambda: agent.inside("again", "cat /all/seen").split()[:2] == ["first", "second"], "it saw both")
+
+
+def test_parts_of_an_image(agent: Agent) -> None:
+    volumes = [{"name": "image", "image": {"reference": IMAGE, "pullPolicy": "Never"}}]
+    mounts = [
+        mount("image", "/tools", subPath="bin"),
+        mount("image", "/one/busybox", subPath="bin/busybox"),
+        mount("image", "/all"),
+    ]
+    agent.run(mounting("image-parts", volumes, *mounts))
+    same = "busybox cmp /tools/busybox /all/bin/busybox && /one/busybox echo they run"
+    assert agent.inside("image-parts", f"{same}; ls /tools/cat") == "they run\n/tools/cat"
+    for place in ("/tools/new", "/one/busybox"):
+        assert "Read-only file system" in agent.inside("image-parts", f"echo x > {place}")
+    missing = container(volumeMounts=[mount("image", "/none", subPath="no/such")])
+    agent.write(pod("image-none", missing, volumes=volumes))
+    agent.until(lambda: agent.waiting("image-none").get("reason") == "CreateContainerConfigError", "it waits")
+    assert "no/such: No such file or directory" in agent.waiting("image-none")["message"]

@@ -22,13 +22,14 @@ if __name__ == "__main__":
 
 from workers.disk_usage import used_bytes
 from workers.volumes.steps.group import give_to_group
+from workers.volumes.steps.images import bind_image
 from workers.volumes.steps.mounts import bind, mount_tmpfs
 from workers.volumes.steps.reading import read_file
 from workers.volumes.steps.removal import remove
 from workers.volumes.steps.syscalls import Refused
 
 STEPS: Final[Mapping[str, Callable[..., Any]]] = {
-    step.__name__: step for step in (mount_tmpfs, bind, give_to_group, read_file, remove, used_bytes)
+    step.__name__: step for step in (mount_tmpfs, bind, bind_image, give_to_group, read_file, remove, used_bytes)
 }
 
 

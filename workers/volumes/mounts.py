@@ -51,7 +51,7 @@ def make_mounts(
     for mount in container.volume_mounts:
         volume = volume_of(mount, container, mounted)
         sub_path = sub_path_of(mount, environment)
-        if volume.image:
+        if volume.image and mount.mount_path not in held:
             images.append(_image_volume(mount, volume, sub_path))
         elif volume.claim and mount.mount_path not in held:
             volumes.append(_named_volume(mount, volume))
@@ -82,7 +82,7 @@ def is_recursively_read_only(mount: VolumeMount) -> bool:
 
 def _bind(mount: VolumeMount, volume: MountedVolume, source: Path | None) -> Mapping[str, Any]:
     """``z``, on hosts with SELinux, lets all containers of the pod use what the agent has made for them."""
-    label = [] if volume.is_foreign or volume.claim else ["z"]
+    label = [] if volume.is_foreign or volume.claim or volume.image else ["z"]
     options = ["rbind", *_rights(mount, volume), *label]
     return {"type": "bind", "source": str(source), "destination": _destination(mount), "options": options}
 

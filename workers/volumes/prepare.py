@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -30,11 +30,29 @@ from workers.volumes.mounts import Mounts, is_recursively_read_only, make_mounts
 from workers.volumes.ownership import fs_group
 from workers.volumes.places import held_path
 from workers.volumes.steps.group import give_to_group
+from workers.volumes.steps.images import bind_image
 from workers.volumes.steps.mounts import bind, mount_tmpfs
 from workers.volumes.sub_path import sub_path_of
 
 IMAGE_SUB_PATH_VERSION: Final = (5, 4)
 """The first Podman that mounts a part of an image."""
+
+
+class _HeldImage(NamedTuple):
+    """A part of an image, bound as `_Held` is."""
+
+    mount: VolumeMount
+    image: str
+    sub_path: str
+    place: Path
+
+    def step(self, podman: str) -> Step:
+        return bind_image.__name__, {
+            "podman": podman,
+            "image": self.image,
+            "sub_path": self.sub_path,
+            "target": str(self.place),
+        }
 
 
 class _Held(NamedTuple):
@@ -46,7 +64,7 @@ class _Held(NamedTuple):
     place: Path
     file_types: tuple[int, ...] = ()
 
-    def step(self) -> Step:
+    def step(self, podman: str) -> Step:
         return bind.__name__, {
             "root": os.path.realpath(self.root),
             "sub_path": self.sub_path,
@@ -58,38 +76,51 @@ class _Held(NamedTuple):
 
 async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
     """Raises ConfigError, SyncEnded."""
-    held = [found async for found in _to_be_held(run, pod, container, environment)]
-    mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
-    subject = f"mounts of {container.name}"
     try:
-        steps = await run.unless_cancelled(run.in_files, subject, _steps, run, pod, container, held)
+        return await _prepare(run, pod, container, environment)
     except OSError as error:
         raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
+
+
+async def _prepare(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
+    """Raises OSError, ConfigError, SyncEnded."""
+    held = [found async for found in _to_be_held(run, pod, container, environment)]
+    mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
+    steps = await run.unless_cancelled(run.in_files, _subject(container), _steps, run, pod, container, held)
     if not steps:
         return mounts
     await _run(run, container, steps, held)
     return make_mounts(container, run.volumes, environment, {one.mount.mount_path: one.place for one in held})
 
 
-def _steps(run: SyncRun, pod: Pod, container: Container, held: list[_Held]) -> list[Step]:
+def _steps(run: SyncRun, pod: Pod, container: Container, held: Sequence[_Held | _HeldImage]) -> list[Step]:
     """Those for ``held`` are the last ones. Blocks. Raises ConfigError."""
-    return [*_tmpfs_steps(run, pod, container), *(one.step() for one in held)]
+    return [*_tmpfs_steps(run, pod, container), *(one.step(run.context.unshare.podman) for one in held)]
 
 
 async def _to_be_held(
     run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]
-) -> AsyncIterator[_Held]:
-    """Those that somebody else could lead elsewhere. Raises ConfigError, SyncEnded."""
-    pods_dir = await asyncio.to_thread(os.path.realpath, run.context.pods_dir)
+) -> AsyncIterator[_Held | _HeldImage]:
+    """Those that somebody else could lead elsewhere. Raises OSError, ConfigError, SyncEnded."""
+    pods_dir = await run.in_files(_subject(container), _real, run.context.pods_dir)
     for index, mount in enumerate(container.volume_mounts):
         volume = volume_of(mount, container, run.volumes)
         sub_path = sub_path_of(mount, environment)
+        place = held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
         if volume.image:
-            await _check_image(run, mount, sub_path)
+            if sub_path and not await _mounts_parts_of_images(run):
+                yield _HeldImage(mount, volume.image, sub_path, place)
         elif sub_path or volume.is_foreign or is_recursively_read_only(mount):
             root = volume.path or await _claim_root(run, mount, volume)
-            place = held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
             yield _Held(mount, root, sub_path, place, () if sub_path else _file_types(pod, mount.name))
+
+
+def _subject(container: Container) -> str:
+    return f"mounts of {container.name}"
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
 
 
 def _file_types(pod: Pod, name: str) -> tuple[int, ...]:
@@ -109,16 +140,13 @@ async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -
     return Path(found.mount_point)
 
 
-async def _check_image(run: SyncRun, mount: VolumeMount, sub_path: str) -> None:
-    """Raises ConfigError, SyncEnded."""
-    if not sub_path:
-        return
+async def _mounts_parts_of_images(run: SyncRun) -> bool:
+    """Whether Podman does that itself. Raises ConfigError, SyncEnded."""
     try:
         version = await run.read(run.runtime.version)
     except RuntimeCallError as error:
         raise ConfigError(error.message) from error
-    if tuple(int(part) for part in version.split(".")[:2]) < IMAGE_SUB_PATH_VERSION:
-        raise ConfigError(f'volumeMount "{mount.name}": Podman {version} cannot mount a subPath of an image')
+    return tuple(int(part) for part in version.split(".")[:2]) >= IMAGE_SUB_PATH_VERSION
 
 
 def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]:
@@ -133,7 +161,7 @@ def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]
             yield give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
 
 
-async def _run(run: SyncRun, container: Container, steps: list[Step], held: list[_Held]) -> None:
+async def _run(run: SyncRun, container: Container, steps: list[Step], held: Sequence[_Held | _HeldImage]) -> None:
     """Raises ConfigError."""
     try:
         await asyncio.to_thread(run.context.unshare.run, steps)

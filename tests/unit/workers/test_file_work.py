@@ -6,6 +6,7 @@ import asyncio
 import errno
 import threading
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -42,27 +43,27 @@ def server() -> Iterator[Server]:
 
 def test_what_does_not_answer_has_a_deadline_and_one_thread(server: Server) -> None:
     async def scenario() -> None:
-        files = FileWork(deadline_s=DEADLINE_S)
-        for _ in range(3):
-            with pytest.raises(TimeoutError, match="timed out waiting for the file system"):
-                await files.run("v", server.ask)
-        assert server.asked == 1
-        assert await files.run("other", str.upper, "x") == "X"
-        server.answers.set()
-        assert await files.run("v", server.ask) == 2
+        with closing(FileWork(deadline_s=DEADLINE_S)) as files:
+            for _ in range(3):
+                with pytest.raises(TimeoutError, match="timed out waiting for the file system"):
+                    await files.run("v", server.ask)
+            assert server.asked == 1
+            assert await files.run("other", str.upper, "x") == "X"
+            server.answers.set()
+            assert await files.run("v", server.ask) == 2
 
     asyncio.run(scenario())
 
 
 def test_who_finds_no_thread_has_a_deadline_too_and_leaves_nothing_behind(server: Server) -> None:
     async def scenario() -> None:
-        files = FileWork(deadline_s=DEADLINE_S, max_threads=1)
-        for subject in ("v", "other"):
-            with pytest.raises(TimeoutError):
-                await files.run(subject, server.ask)
-        assert server.asked == 1
-        server.answers.set()
-        assert await files.run("third", server.ask) == 2
+        with closing(FileWork(deadline_s=DEADLINE_S, max_threads=1)) as files:
+            for subject in ("v", "other"):
+                with pytest.raises(TimeoutError):
+                    await files.run(subject, server.ask)
+            assert server.asked == 1
+            server.answers.set()
+            assert await files.run("third", server.ask) == 2
 
     asyncio.run(scenario())
 
@@ -72,8 +73,11 @@ def test_what_the_file_system_says_is_passed_on(error: OSError) -> None:
     def fail() -> None:
         raise error
 
-    with pytest.raises(type(error), match=str(error.args[-1])):
-        asyncio.run(FileWork().run("v", fail))
+    async def scenario() -> None:
+        with closing(FileWork()) as files, pytest.raises(type(error), match=str(error.args[-1])):
+            await files.run("v", fail)
+
+    asyncio.run(scenario())
 
 
 def seeing(path: Path) -> Pod:
@@ -82,10 +86,12 @@ def seeing(path: Path) -> Pod:
     return pod(main, volumes=(volume,))
 
 
-def on_real_host(tmp_path: Path, deadline_s: float = DEADLINE_S) -> FakeHost:
+@contextmanager
+def on_real_host(tmp_path: Path, deadline_s: float = DEADLINE_S) -> Iterator[FakeHost]:
     host = FakeHost(tmp_path / "logs")
-    host.context = msgspec.structs.replace(host.context, files=FileWork(deadline_s=deadline_s))
-    return host
+    with closing(FileWork(deadline_s=deadline_s)) as files:
+        host.context = msgspec.structs.replace(host.context, files=files)
+        yield host
 
 
 def threads() -> set[threading.Thread]:
@@ -106,14 +112,14 @@ def test_a_pod_whose_host_path_hangs_waits_with_one_thread_and_no_other_pod_with
     tmp_path: Path, hung_directory: Path
 ) -> None:
     async def scenario() -> None:
-        host = on_real_host(tmp_path)
-        before = threads()
-        for _ in range(3):
-            done = await host.sync(seeing(hung_directory))
-            assert (done.error, host.reasons()) == ("FailedMount", ["FailedMount"])
-            assert done.message.endswith('for volume "v" : timed out waiting for the file system')
-        assert len(threads() - before) == 1
-        assert not (await host.sync(pod("other", uid="another"))).error
+        with on_real_host(tmp_path) as host:
+            before = threads()
+            for _ in range(3):
+                done = await host.sync(seeing(hung_directory))
+                assert (done.error, host.reasons()) == ("FailedMount", ["FailedMount"])
+                assert done.message.endswith('for volume "v" : timed out waiting for the file system')
+            assert len(threads() - before) == 1
+            assert not (await host.sync(pod("other", uid="another"))).error
 
     asyncio.run(scenario())
 
@@ -122,9 +128,8 @@ def test_a_pod_that_is_stopped_does_not_wait_for_a_host_path_that_hangs(tmp_path
     async def scenario() -> None:
         cancel = asyncio.Event()
         asyncio.get_running_loop().call_later(0.1, cancel.set)
-        done = await asyncio.wait_for(
-            on_real_host(tmp_path, deadline_s=60.0).sync(seeing(hung_directory), cancel=cancel), 10.0
-        )
+        with on_real_host(tmp_path, deadline_s=60.0) as host:
+            done = await asyncio.wait_for(host.sync(seeing(hung_directory), cancel=cancel), 10.0)
         assert done.cancelled
 
     asyncio.run(scenario())

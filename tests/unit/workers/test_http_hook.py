@@ -81,6 +81,7 @@ async def world(tmp_path: Path, dialer: LocalDialer) -> World:
     made = World(tmp_path, dialer)
     await made.host.sync(OF)
     made.host.reasons()
+    made.host.context.files.close()  # hooks need no files, and the tests count threads
     return made
 
 

@@ -40,16 +40,22 @@ def mount_tmpfs(target: str, size_bytes: int) -> None:
 
 
 def bind(
-    root: str, target: str, sub_path: str = "", kinds: tuple[int, ...] = (), recursive_read_only: bool = False
+    root: str,
+    target: str,
+    sub_path: str = "",
+    kinds: tuple[int, ...] = (),
+    recursive_read_only: bool = False,
+    must_exist: bool = False,
 ) -> None:
     """Bind what lies at ``root``, or at ``sub_path`` beneath it, to ``target``, where nobody else can swap it.
 
     No part of ``root`` may be a symbolic link, and none of ``sub_path`` may lead out of it. A ``sub_path`` that is not
-    there becomes a directory with the root's mode. ``kinds`` are the types of file (S_IFMT) that it may be; none: any.
+    there becomes a directory with the root's mode, unless it ``must_exist``. ``kinds`` are the types of file (S_IFMT)
+    that it may be; none: any.
     """
     with (
         beneath.opened(None, root, os.O_PATH, beneath.NO_SYMLINKS) as root_fd,
-        _within(root_fd, sub_path) as source,
+        _within(root_fd, sub_path, must_exist) as source,
     ):
         mode = os.fstat(source).st_mode
         if kinds and stat.S_IFMT(mode) not in kinds:
@@ -61,8 +67,8 @@ def bind(
 
 
 @contextlib.contextmanager
-def _within(root: int, sub_path: str) -> Iterator[int]:
-    """A descriptor of the path beneath the root; a part that is missing is made."""
+def _within(root: int, sub_path: str, must_exist: bool = False) -> Iterator[int]:
+    """A descriptor of the path beneath the root; a part that is missing is made, or is a FileNotFoundError."""
     if not sub_path:
         yield root
         return
@@ -70,6 +76,8 @@ def _within(root: int, sub_path: str) -> Iterator[int]:
     try:
         found = beneath.open_beneath(root, sub_path, os.O_PATH, resolve)
     except FileNotFoundError:
+        if must_exist:
+            raise
         found = _made_within(root, sub_path)
     try:
         yield found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -26,14 +28,16 @@ exec "$@"
 WARNED = "Warning VolumePermissionChangeInProgress Setting volume ownership for {} is taking longer than expected, "
 
 
-def a_run(tmp_path: Path, cancel: asyncio.Event) -> tuple[FakeHost, SyncRun]:
+@contextmanager
+def a_run(tmp_path: Path, cancel: asyncio.Event) -> Iterator[tuple[FakeHost, SyncRun]]:
     podman = tmp_path / "podman"
     podman.write_text(SLOW)
     podman.chmod(stat.S_IRWXU)
     host = FakeHost(tmp_path / "logs")
     context = msgspec.structs.replace(host.context, unshare=Unshare(podman=str(podman)))
     request = SyncPod(uid=UID, generation=1, incarnation=1, kind=WorkType.SYNC, pod=None, row=-1, min_observed_at=0.0)
-    return host, SyncRun(context, request, PodName("default", "web", UID), cancel)
+    with closing(context.files):
+        yield host, SyncRun(context, request, PodName("default", "web", UID), cancel)
 
 
 def test_it_is_told_again_and_again_and_ends_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,8 +47,8 @@ def test_it_is_told_again_and_again_and_ends_well(tmp_path: Path, monkeypatch: p
     volume.mkdir(0o700)
 
     async def scenario() -> None:
-        host, run = a_run(tmp_path, asyncio.Event())
-        await give_volume_to_group(run, "v", volume, os.getgid())
+        with a_run(tmp_path, asyncio.Event()) as (host, run):
+            await give_volume_to_group(run, "v", volume, os.getgid())
         told = [f"{event.type} {event.reason} {event.message}" for event in host.events]
         assert 2 <= len(told) <= 10
         assert all(words.startswith(WARNED.format(volume)) for words in told)
@@ -56,11 +60,11 @@ def test_it_is_told_again_and_again_and_ends_well(tmp_path: Path, monkeypatch: p
 def test_what_is_quick_is_not_told_and_what_is_cancelled_not_waited_for(tmp_path: Path) -> None:
     async def scenario() -> None:
         cancel = asyncio.Event()
-        host, run = a_run(tmp_path, cancel)
-        await give_volume_to_group(run, "v", tmp_path, os.getgid())
-        assert host.events == []
-        asyncio.get_running_loop().call_later(0.1, cancel.set)
-        with pytest.raises(SyncEnded, match="cancelled"):
-            await asyncio.wait_for(give_volume_to_group(run, "v", tmp_path, os.getgid()), 0.8)
+        with a_run(tmp_path, cancel) as (host, run):
+            await give_volume_to_group(run, "v", tmp_path, os.getgid())
+            assert host.events == []
+            asyncio.get_running_loop().call_later(0.1, cancel.set)
+            with pytest.raises(SyncEnded, match="cancelled"):
+                await asyncio.wait_for(give_volume_to_group(run, "v", tmp_path, os.getgid()), 0.8)
 
     asyncio.run(scenario())
