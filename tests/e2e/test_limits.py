@@ -79,6 +79,14 @@ def test_a_container_without_limits_has_the_pods(agent: Agent) -> None:
     agent.remove("whole")
 
 
+def test_the_number_of_processes_is_limited_where_it_can_be(agent: Agent) -> None:
+    """By Podman: a container has what containers.conf says, 2048 without."""
+    agent.run(pod("forks"))
+    found = in_cgroup(agent, "forks", "pids.max")["pids.max"]
+    assert (found.isdecimal()) == ("pids" in CONTROLLERS), found
+    agent.remove("forks")
+
+
 def test_who_wants_more_cpu_than_its_limit_waits(agent: Agent) -> None:
     agent.write(pod("spins", with_resources(SPIN, {"cpu": "50m"})))
     agent.until_running(["spins"])
