@@ -16,7 +16,7 @@ test: ## everything that is quick enough to run always
 
 # What the virtual machine has and the other hosts lack; emulated it is too slow for more.
 vm_tests := tests/e2e/test_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
-	tests/e2e/test_security_context.py::test_apparmor_profiles_are_rejected tests/contract/test_apparmor.py
+	tests/contract/test_apparmor.py
 
 test-slow: ## the long tests, the simulation for 20 minutes, the Podman tests also on Podman 5, and in a machine (root only)
 	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
