@@ -3,6 +3,7 @@ they do not, and nothing looks as if they did. Each test says what is true on it
 
 from __future__ import annotations
 
+import subprocess
 from typing import Final
 
 import pytest
@@ -102,6 +103,12 @@ def test_who_wants_more_cpu_than_its_limit_waits(agent: Agent) -> None:
     agent.remove("spins")
 
 
+def tells_why() -> bool:
+    """Whether Podman hears of it: from conmon 2.1.6 (Debian 12) it never does, from 2.1.12 it does."""
+    said = subprocess.run(["conmon", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    return tuple(int(number) for number in said.split()[2].rstrip(",").split(".")) > (2, 1, 6)
+
+
 def test_who_takes_more_memory_than_its_limit_is_killed_and_backs_off(agent: Agent) -> None:
     """The hog is a child of the first process, which the kernel's choice alone would leave."""
     script = f"sh -c '{HOG}'; echo outlived; {STAY}"
@@ -110,7 +117,7 @@ def test_who_takes_more_memory_than_its_limit_is_killed_and_backs_off(agent: Age
         agent.until(lambda: agent.waiting("hog").get("reason") == "CrashLoopBackOff", "it backs off", SLOW_S)
         status = container_status(agent.pods()["hog"])
         last = status["lastState"]["terminated"]
-        assert (last["reason"], last["exitCode"]) == ("OOMKilled", 137)
+        assert (last["reason"], last["exitCode"]) == ("OOMKilled" if tells_why() else "Error", 137)
         assert status["restartCount"] >= 1
         assert "outlived" not in agent.output("hog")
         assert "BackOff" in agent.reasons("hog")
