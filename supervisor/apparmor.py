@@ -1,8 +1,9 @@
 """Whether a pod asks for an AppArmor profile, which no rootless container can have. Pure.
 
 Mirrors Validate and isRequired (pkg/security/apparmor): any profile but Unconfined, wherever it is named, needs a host
-that enforces it. Podman takes no profile from a user that is not root, whatever the host has (containers/common,
-pkg/apparmor: *AppArmor is not supported on rootless containers*).
+that enforces it. Podman takes no profile from a user that is not root, also where the kernel has AppArmor and the
+profile is loaded: *apparmor profile "x" specified, but Apparmor is not enabled on this system* (measured; its source:
+containers/common, pkg/apparmor, IsEnabled).
 """
 
 from __future__ import annotations

@@ -22,21 +22,21 @@ QUOTA_PERIOD_US: Final = 100_000
 """cpuCFSQuotaPeriod, in microseconds."""
 MIN_QUOTA_US: Final = 1_000
 MILLI: Final = 1000
+KILLED_AS_A_WHOLE: Final = {"memory.oom.group": "1"}
+"""Podman takes it among the limits; of the `unified` that its SpecGenerator has, too, it makes nothing."""
 
 
 def container_resources(pod: Pod, container: Container, node: NodeResources) -> dict[str, Any]:
     """Fields of a SpecGenerator."""
     limits = effective_limits(pod, container)
-    asked = {
+    memory = _memory(limits) if "memory" in node.controllers else {}
+    asked: dict[str, Mapping[str, Any]] = {
         "cpu": _cpu(container.resources.requests, limits) if "cpu" in node.controllers else {},
-        "memory": _memory(limits) if "memory" in node.controllers else {},
+        "memory": memory,
+        "unified": KILLED_AS_A_WHOLE if memory else {},
     }
     given = {name: values for name, values in asked.items() if values}
-    return {
-        **({"resource_limits": given} if given else {}),
-        **({"unified": {"memory.oom.group": "1"}} if "memory" in given else {}),
-        **_oom_score(pod, container, node),
-    }
+    return {**({"resource_limits": given} if given else {}), **_oom_score(pod, container, node)}
 
 
 def effective_limits(pod: Pod, container: Container) -> ResourceList:

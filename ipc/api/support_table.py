@@ -61,6 +61,10 @@ _LIMITED: Final = f"ephemeral-storage: a pod with more on the disk is evicted; {
 _RESOURCES: Final = (
     "e2e/test_resources.py::test_a_pod_for_which_there_is_no_room_is_rejected",
     "e2e/test_resources.py::test_limits_hold_or_are_said_not_to",
+    "e2e/test_limits.py::test_a_container_has_what_its_limits_say",
+    "e2e/test_limits.py::test_requests_of_cpu_are_weights",
+    "e2e/test_limits.py::test_who_wants_more_cpu_than_its_limit_waits",
+    "e2e/test_limits.py::test_who_takes_more_memory_than_its_limit_is_killed_and_backs_off",
     "e2e/test_resources.py::test_whom_the_kernel_kills_first",
 )
 
@@ -220,7 +224,12 @@ POD_ROWS: Final = (
         tests=("e2e/test_security_context.py::test_pods_with_ids_of_their_own",),
     ),
     FieldSupport("spec.runtimeClassName", _NO, "it asks for another kind of isolation than Podman's runtime gives"),
-    FieldSupport("spec.resources.limits", _NOTE, f"of a container without its own; {_DELEGATED}", tests=_RESOURCES),
+    FieldSupport(
+        "spec.resources.limits",
+        _NOTE,
+        f"of a container without its own; {_DELEGATED}",
+        tests=("e2e/test_limits.py::test_a_container_without_limits_has_the_pods",),
+    ),
     FieldSupport("spec.resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.resources.claims", _NO, "the devices would be missing"),
     FieldSupport("spec.resourceClaims", _NO, "the devices would be missing"),

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from supervisor.cgroups import delegated_controllers
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
@@ -41,10 +42,19 @@ def test_this_host_can_run_pods_and_bad_manifests_are_named(new_agent: NewAgent)
 def test_what_the_host_lacks_is_told_when_the_agent_starts(new_agent: NewAgent) -> None:
     agent = new_agent()
     _, found = findings(agent)
-    lacking = [text for text in found["warning"] if text.startswith("cgroups: ")]
+    lacking = [text for text in found["warning"] if text.startswith(("cgroups: ", "inotify: "))]
     if not lacking:
-        pytest.skip("every controller is delegated here")
+        pytest.skip("this host lacks nothing")
     agent.start()
     agent.until(lambda: any(event["reason"] == "Preflight" for event in agent.events()), "it is told")
     told = [event["message"] for event in agent.events() if event["reason"] == "Preflight"]
     assert all(any(message.startswith(text) for message in told) for text in lacking)
+
+
+def test_the_controllers_that_are_delegated_are_named(new_agent: NewAgent) -> None:
+    _, found = findings(new_agent())
+    controllers = delegated_controllers() or frozenset()
+    lacking = {"cpu", "memory", "pids"} - controllers
+    told = {text.split()[2] for text in found["warning"] if text.startswith("cgroups: controller ")}
+    assert told == lacking
+    assert any(text.startswith("cgroups: v2 with ") for text in found["ok"]) == (not lacking)
