@@ -60,6 +60,7 @@ from supervisor.dialogue import (
     Views,
     WorkerDown,
     WorkerLeaving,
+    WorkersWanted,
     WorkerUp,
 )
 from supervisor.doctor.checks import check_host
@@ -113,13 +114,13 @@ class Master:
         self._clock = SystemClock()
         host, node = host_ip(), node_resources(read_machine(settings.state_dir))
         rows = settings.max_pods + SPARE_ROWS
-        self._loop = SyncLoop(settings, settings.workers.count, rows, host, random.Random(), node)
+        self._loop = SyncLoop(settings, rows, host, random.Random(), node)
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         pool = WorkerPool(
-            child_specs(settings, service),
+            child_specs(service, self._loop.workers),
             heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
@@ -227,6 +228,8 @@ class Master:
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
                 case DeathExplained(slot):
                     self._crew.explain(slot)
+                case WorkersWanted(count):
+                    self._crew.declare(child_specs(self._service, count))
                 case SlotVacated(slot):
                     self._crew.retire(slot, self._settings.shutdown_grace_period_s)
                 case PodsStopped():
@@ -337,7 +340,6 @@ class Master:
             log.error("configuration not reloaded: %s", error)
         else:
             self._settings, fixed = diff_reload(self._settings, wanted)
-            self._crew.declare(child_specs(self._settings, self._service))
             self._feed(SettingsChanged(self._settings))
             self._report_agent()
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")
