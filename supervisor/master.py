@@ -72,6 +72,7 @@ from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_health import PodmanHealth
 from supervisor.podman_service import PodmanService
 from supervisor.probe_memory import ProbeMemory
+from supervisor.rows import SPARE_ROWS
 from supervisor.settings import Settings, SettingsError, worker_settings
 from supervisor.settings_reload import diff_reload
 from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
@@ -91,8 +92,6 @@ EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
 """Likewise."""
-SPARE_ROWS = 64
-"""Board rows beyond maxPods: for pods on their way out, and orphans."""
 
 
 class Master:
