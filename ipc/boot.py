@@ -91,6 +91,9 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
 WorkerMain = Callable[[ChildContext], int]
 """A child's whole life; the result is its exit code."""
 
+LoadWorkerMain = Callable[[], WorkerMain]
+"""Imports it, and all that it needs."""
+
 EXIT_BOOT_ERROR = 3
 """Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (as gunicorn)."""
 EXIT_BEGIN_ANEW = 4

@@ -6,19 +6,21 @@ import gc
 import logging
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 import uvloop
 
 from ipc import logs
 from ipc.board import Board
-from ipc.boot import Role, WorkerMain
+from ipc.boot import LoadWorkerMain, Role
 from ipc.call_slots import CallSlots
+from ipc.code_pages import let_go_of_code
 from ipc.core_dumps import forbid_core_dumps
 from ipc.prctl import set_process_name
 from supervisor import admin_socket, directory_owner, instance_lock
-from supervisor.master import SPARE_ROWS, Master
-from supervisor.podman_service import choose_service
+from supervisor.podman_service import PodmanService, choose_service
+from supervisor.rows import SPARE_ROWS
 from supervisor.settings import Settings
 from supervisor.worker_pool import SLOTS
 from supervisor.zygote import start_zygote
@@ -30,7 +32,7 @@ GC_THRESHOLD = 20_000
 every 700 objects costs more than it finds."""
 
 
-def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | None) -> int:
+def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None) -> int:
     """The agent's whole life; its exit code. Must be called before any thread or event loop exists.
 
     Raises:
@@ -52,19 +54,34 @@ def run_agent(settings: Settings, worker_main: WorkerMain, config_path: Path | N
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
     call_slots = CallSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
-    zygote, zygote_pid = start_zygote(board, worker_main, sockets, call_slots)
+    zygote, zygote_pid = start_zygote(board, load, sockets, call_slots)
     call_slots.close()
     set_process_name("rootlet-master")
     forbid_core_dumps()
     try:
-        master = Master(settings, config_path, board, zygote, listening, service)
-        return uvloop.run(master.run())
+        return _run_master(settings, config_path, board, zygote, listening, service)
     finally:
         zygote.close()
         os.waitpid(zygote_pid, 0)
         for path in sockets:
             path.unlink(missing_ok=True)
         os.close(lock)
+
+
+def _run_master(
+    settings: Settings,
+    config_path: Path | None,
+    board: Board,
+    zygote: socket.socket,
+    listening: Mapping[Role, socket.socket],
+    service: PodmanService,
+) -> int:
+    """Its exit code. Imported after the fork, while the zygote imports what children run: so neither has what only the
+    other one needs."""
+    from supervisor.master import Master
+
+    let_go_of_code()
+    return uvloop.run(Master(settings, config_path, board, zygote, listening, service).run())
 
 
 def claim_directories(settings: Settings) -> None:

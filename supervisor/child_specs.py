@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ipc.boot import Role
 from supervisor.podman_service import PodmanService
-from supervisor.settings import Settings
 from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec
 
 
-def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
+def child_specs(service: PodmanService, pod_workers: int) -> list[ChildSpec]:
     """Every child of the agent, as declared."""
     specs = [
         ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"),
@@ -17,5 +16,4 @@ def child_specs(settings: Settings, service: PodmanService) -> list[ChildSpec]:
     ]
     if service.argv:
         specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
-    count = settings.workers.count
-    return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(count)]
+    return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(pod_workers)]

@@ -168,8 +168,14 @@ class DeathExplained(msgspec.Struct, frozen=True):
     slot: int
 
 
+class WorkersWanted(msgspec.Struct, frozen=True):
+    """So many pod workers are to be there from now on; those beyond have to give their pods away first."""
+
+    count: int
+
+
 class SlotVacated(msgspec.Struct, frozen=True):
-    """``workers.count`` leaves that slot out, and its last pod has moved: its worker is to end."""
+    """That slot is not wanted any more, and its last pod has moved: its worker is to end."""
 
     slot: int
 
@@ -213,4 +219,4 @@ LoopEvent = (
     | StopPods
     | KillPod
 )
-LoopCommand = Send | PodsStopped | DeathExplained | SlotVacated | UpdateRefused | Log
+LoopCommand = Send | PodsStopped | DeathExplained | WorkersWanted | SlotVacated | UpdateRefused | Log

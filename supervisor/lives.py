@@ -8,15 +8,15 @@ from ipc.api import Pod
 from ipc.config_objects import ObjectKey, ObjectRef
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.rows import NO_ROW, RowAllocator
-from supervisor.sharding import MAX_MOVES, Shards
+from supervisor.sharding import MAX_MOVES, Shards, WorkerLimits
 
 
 class Lives:
     """Lives by UID. Iterates over them, so that what is iterated may not add or forget any."""
 
-    def __init__(self, workers: int, rows: int) -> None:
+    def __init__(self, limits: WorkerLimits, rows: int) -> None:
         self._lives: dict[str, PodLifecycle] = {}
-        self._shards = Shards(workers)
+        self._shards = Shards(limits)
         self._rows = RowAllocator(rows)
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
@@ -60,9 +60,18 @@ class Lives:
         self._rows.give_back(life.row)
         self._shards.release(life.slot)
 
-    def resize(self, workers: int) -> None:
-        """So many pod workers are wanted from now on."""
-        self._shards.resize(workers)
+    @property
+    def workers(self) -> int:
+        """How many pod workers there are to be."""
+        return self._shards.workers
+
+    def limit_workers(self, limits: WorkerLimits) -> None:
+        """Other limits hold from now on."""
+        self._shards.limit(limits)
+
+    def fit_workers(self) -> None:
+        """Fewer pods may need fewer workers. (For more of them there are more as soon as they `begin`.)"""
+        self._shards.fit()
 
     def move(self, is_up: Callable[[int], bool]) -> list[PodLifecycle]:
         """Move pods to workers that have fewer, and away from those that go; those that moved, at most MAX_MOVES.

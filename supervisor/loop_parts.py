@@ -13,6 +13,7 @@ from supervisor.outbox import Outbox
 from supervisor.probing import Probing
 from supervisor.reporter import Reporter
 from supervisor.settings import Settings
+from supervisor.sharding import worker_limits
 from supervisor.suspects import Suspects
 from supervisor.work_queue import WorkQueue
 from supervisor.worker_pool import longest_hang_s
@@ -21,11 +22,11 @@ from supervisor.worker_pool import longest_hang_s
 class LoopParts:
     """Made once; only the settings are ever replaced."""
 
-    def __init__(self, settings: Settings, workers: int, pod_rows: int, host_ip: str, node: NodeResources) -> None:
+    def __init__(self, settings: Settings, pod_rows: int, host_ip: str, node: NodeResources) -> None:
         self.settings = settings
         self.node = node
         self.usage = NodeUsage()
-        self.lives = Lives(workers, pod_rows)
+        self.lives = Lives(worker_limits(settings), pod_rows)
         self.suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
         self.looks = Looks()
         self.cache = self.looks.cache

@@ -62,6 +62,7 @@ from supervisor.dialogue import (
     Views,
     WorkerDown,
     WorkerLeaving,
+    WorkersWanted,
     WorkerUp,
 )
 from supervisor.doctor.checks import check_host
@@ -73,6 +74,7 @@ from supervisor.node_resources import node_resources, read_machine
 from supervisor.podman_health import PodmanHealth
 from supervisor.podman_service import PodmanService
 from supervisor.probe_memory import ProbeMemory
+from supervisor.rows import SPARE_ROWS
 from supervisor.settings import PODS_DIR, Settings, SettingsError, worker_settings
 from supervisor.settings_reload import diff_reload
 from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
@@ -92,8 +94,6 @@ EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
 """Likewise."""
-SPARE_ROWS = 64
-"""Board rows beyond maxPods: for pods on their way out, and orphans."""
 
 
 class Master:
@@ -115,13 +115,13 @@ class Master:
         self._clock = SystemClock()
         host, node = host_ip(), node_resources(read_machine(settings.state_dir))
         rows = settings.max_pods + SPARE_ROWS
-        self._loop = SyncLoop(settings, settings.workers.count, rows, host, random.Random(), node)
+        self._loop = SyncLoop(settings, rows, host, random.Random(), node)
         self._desired = Desired(settings, self._clock)
         self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         pool = WorkerPool(
-            child_specs(settings, service),
+            child_specs(service, self._loop.workers),
             heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
@@ -230,6 +230,8 @@ class Master:
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
                 case DeathExplained(slot):
                     self._crew.explain(slot)
+                case WorkersWanted(count):
+                    self._crew.declare(child_specs(self._service, count))
                 case SlotVacated(slot):
                     self._crew.retire(slot, self._settings.shutdown_grace_period_s)
                 case PodsStopped():
@@ -340,7 +342,6 @@ class Master:
             log.error("configuration not reloaded: %s", error)
         else:
             self._settings, fixed = diff_reload(self._settings, wanted)
-            self._crew.declare(child_specs(self._settings, self._service))
             self._feed(SettingsChanged(self._settings))
             self._report_agent()
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")

@@ -7,12 +7,12 @@ reserved and no eviction threshold: there is neither here.
 from __future__ import annotations
 
 import os
+import shutil
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 import msgspec
-import psutil
 
 from ipc.api.quantity import Notation, format_quantity
 from ipc.node_resources import FIRST_PORT, NodeResources
@@ -40,9 +40,9 @@ def read_machine(state_dir: Path) -> Machine:
     """The CPUs that this process, and so every container, may run on; the memory; and the file system of a directory,
     or of the nearest one above it that is there. Raises OSError."""
     return Machine(
-        cpus=len(psutil.Process().cpu_affinity() or ()) or psutil.cpu_count() or 1,
-        memory_bytes=psutil.virtual_memory().total,
-        storage_bytes=psutil.disk_usage(str(existing_part(state_dir))).total,
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        storage_bytes=shutil.disk_usage(existing_part(state_dir)).total,
         controllers=delegated_controllers() or frozenset(),
         oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
         unprivileged_port_start=_unprivileged_port_start(),

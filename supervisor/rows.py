@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+SPARE_ROWS = 64
+"""Board rows beyond maxPods: for pods on their way out, and orphans."""
 NO_ROW = -1
 """The board is full: the pod's views travel in messages."""
 

@@ -21,6 +21,7 @@ RELOADABLE: Final = frozenset(
         "eventHistory.ttl",
         "shutdownGracePeriod",
         "workers.count",
+        "workers.podsPerWorker",
     }
 )
 """What SIGHUP may change: what the master looks up anew each time, and how many workers there are. The other settings

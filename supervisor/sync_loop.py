@@ -59,6 +59,7 @@ from supervisor.pod_updates import PodUpdates
 from supervisor.probing import needs_sync, take_verdict
 from supervisor.reporter import pod_event
 from supervisor.settings import Settings
+from supervisor.sharding import worker_limits
 from supervisor.sources.types import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.worker_changes import WorkerChanges
 
@@ -72,14 +73,13 @@ class SyncLoop:
     def __init__(
         self,
         settings: Settings,
-        workers: int,
         pod_rows: int,
         host_ip: str,
         rng: random.Random,
         node: NodeResources = UNKNOWN_NODE,
     ) -> None:
         self._rng = rng
-        self._parts = parts = LoopParts(settings, workers, pod_rows, host_ip, node)
+        self._parts = parts = LoopParts(settings, pod_rows, host_ip, node)
         self._lives, self._looks, self._cache, self._out = parts.lives, parts.looks, parts.cache, parts.out
         self._announcer = parts.announcer
         self._updates = PodUpdates(parts)
@@ -117,11 +117,17 @@ class SyncLoop:
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
         self._handlers[type(event)](event, now)
+        self._workers.hire()
         self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
         if questions := self._looks.questions():
             self._out.to_node(Observe(uids=questions))
         return self._out.take()
+
+    @property
+    def workers(self) -> int:
+        """How many pod workers there are to be; who changes that says so (`WorkersWanted`)."""
+        return self._lives.workers
 
     def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
@@ -240,8 +246,7 @@ class SyncLoop:
         self._parts.evicted = dict(restored.messages)
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
-        if change.settings.workers.count != self._parts.settings.workers.count:
-            self._lives.resize(change.settings.workers.count)
+        self._lives.limit_workers(worker_limits(change.settings))
         self._parts.settings = change.settings
         self._parts.reporter.settings_changed(change.settings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipc.clock import Instant
 from ipc.messages import EventReport
-from supervisor.dialogue import DeathExplained, SlotVacated, WorkerDown, WorkerLeaving, WorkerUp
+from supervisor.dialogue import DeathExplained, SlotVacated, WorkerDown, WorkerLeaving, WorkersWanted, WorkerUp
 from supervisor.loop_parts import LoopParts
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.suspects import Isolation
@@ -15,13 +15,14 @@ SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
 
 
 class WorkerChanges:
-    """Handlers without a state of their own."""
+    """Handlers, and how many pod workers were asked for."""
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
         self._lives = parts.lives
         self._suspects = parts.suspects
         self._out = parts.out
+        self._asked_for = parts.lives.workers
 
     def on_worker_up(self, up: WorkerUp, now: Instant) -> None:
         self._out.up(up.slot, up.incarnation)
@@ -55,8 +56,16 @@ class WorkerChanges:
             life.lost(now.mono)
         self._lives.touch(life.uid for life in lost)
 
+    def hire(self) -> None:
+        """Ask for as many pod workers as there are to be now."""
+        if self._lives.workers != self._asked_for:
+            self._asked_for = self._lives.workers
+            self._out.add(WorkersWanted(self._asked_for))
+
     def move_pods(self, now: Instant) -> None:
-        """After another number of workers was set, or when many pods of one are gone."""
+        """When another number of workers is wanted, or when many pods of one are gone."""
+        self._lives.fit_workers()
+        self.hire()
         for life in self._lives.move(self._out.is_up):
             self._lives.touch((life.uid,))
             self._parts.announcer.report(life, now)

@@ -24,8 +24,9 @@ import msgspec
 
 from ipc import clock
 from ipc.board import Board
-from ipc.boot import ChildContext, Role, WorkerMain
+from ipc.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
 from ipc.call_slots import CallSlots
+from ipc.code_pages import let_go_of_code
 from ipc.core_dumps import forbid_core_dumps
 from ipc.messages import Exited, NotBorn, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.packets import DescriptorsLost, PacketLink
@@ -57,26 +58,33 @@ class Child(msgspec.Struct, frozen=True):
 
 
 def start_zygote(
-    board: Board, worker_main: WorkerMain, sockets: Sequence[Path], call_slots: CallSlots | None = None
+    board: Board, load: LoadWorkerMain, sockets: Sequence[Path], call_slots: CallSlots | None = None
 ) -> tuple[socket.socket, int]:
     """Fork the zygote; returns the master's end of its link (SOCK_SEQPACKET) and its pid.
 
-    When it outlives the master it removes ``sockets``.
+    What children run is imported there, by ``load``: the master needs none of it. When the zygote outlives the master
+    it removes ``sockets``.
 
-    Must be called before the master has an event loop or a second thread.
+    Must be called before the master has an event loop or a second thread, and before it has imported what nobody else
+    needs: a page that is there by then and written to later is kept twice.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    _make_pages_shareable()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _leave(lambda: _Zygote(theirs, board, load, sockets, call_slots).run())
+    theirs.close()
+    return ours, pid
+
+
+def _make_pages_shareable() -> None:
+    """What is there stays as it is, so that a process that is forked next has no reason to write to it."""
     gc.collect()
     if sys.version_info < (3, 12):
         # It counts references to names. Each child would let go of them one by one, on as many pages.
         sys._clear_type_cache()
     gc.freeze()
-    pid = os.fork()
-    if pid == 0:
-        ours.close()
-        _leave(lambda: _Zygote(theirs, board, worker_main, sockets, call_slots).run())
-    theirs.close()
-    return ours, pid
 
 
 class _Zygote:
@@ -84,14 +92,15 @@ class _Zygote:
         self,
         sock: socket.socket,
         board: Board,
-        worker_main: WorkerMain,
+        load: LoadWorkerMain,
         sockets: Sequence[Path],
         call_slots: CallSlots | None,
     ) -> None:
         self._link: Link = PacketLink(sock, ZygoteCommand)
         self._board = board
         self._call_slots = call_slots
-        self._worker_main = worker_main
+        self._load = load
+        self._worker_main: WorkerMain
         self._sockets = sockets
         self._children: dict[int, Child] = {}
         """By pidfd."""
@@ -104,6 +113,9 @@ class _Zygote:
         for signum in (signal.SIGINT, *CHILD_SIGNALS):
             signal.signal(signum, signal.SIG_IGN)
         set_process_name("rootlet-zygote")
+        self._worker_main = self._load()
+        _make_pages_shareable()
+        let_go_of_code()
         self._poll.register(self._link.fileno(), select.POLLIN)
         while self._turn():
             pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ from supervisor.cli.options import Failure, agent, agent_options, chosen_socket,
 from supervisor.version import own_version
 
 if TYPE_CHECKING:
-    from ipc.boot import WorkerMain
+    from ipc.boot import LoadWorkerMain
     from supervisor.settings import Settings
 
 EXIT_CONFIG: Final = 2
@@ -26,7 +26,7 @@ _config_argument: Final = click.Path(exists=False, dir_okay=False, path_type=Pat
 @click.command()
 @click.option("--config", "config_path", type=_config_argument, help="The configuration file; without, all defaults.")
 @click.pass_obj
-def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) -> int:
+def run(load_worker_main: LoadWorkerMain, config_path: Path | None) -> int:
     """Run the agent in the foreground until SIGTERM or `rootlet stop`; containers keep running after it."""
     from ipc import logs
     from supervisor.agent import run_agent
@@ -37,7 +37,7 @@ def run(load_worker_main: Callable[[], WorkerMain], config_path: Path | None) ->
     settings = load_configuration(config_path)
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     try:
-        return run_agent(settings, load_worker_main(), config_path)
+        return run_agent(settings, load_worker_main, config_path)
     except (InstanceBusy, DirectoryTaken, BrokenContainersConf, OSError) as error:
         raise Failure(str(error)) from error
 

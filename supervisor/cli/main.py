@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,7 +11,7 @@ import click
 from supervisor.cli.options import Failure, agent_options
 
 if TYPE_CHECKING:
-    from ipc.boot import WorkerMain
+    from ipc.boot import LoadWorkerMain
 
 EXIT_INTERRUPTED: Final = 130
 
@@ -60,7 +60,7 @@ def rootlet() -> None:
     """Rootlet keeps the pods of your manifests running on rootless Podman."""
 
 
-def run_cli(arguments: Sequence[str], load_worker_main: Callable[[], WorkerMain]) -> int:
+def run_cli(arguments: Sequence[str], load_worker_main: LoadWorkerMain) -> int:
     """Run one command; its exit code. Errors are told on stderr in one line, without a traceback.
 
     Raises SystemExit(1), without a word, when nobody reads the output any more.

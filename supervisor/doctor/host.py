@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import psutil
 
 from ipc.file_systems import file_system_at
 from ipc.node_resources import NodeResources
@@ -93,7 +92,7 @@ def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
         systemd=Path("/run/systemd/system").is_dir(),
         lingers=(Path("/var/lib/systemd/linger") / user).exists(),
         memory_dir_type=file_system_at(existing_part(settings.memory_dir)),
-        free_bytes={"stateDir": psutil.disk_usage(str(existing_part(settings.state_dir))).free},
+        free_bytes={"stateDir": shutil.disk_usage(existing_part(settings.state_dir)).free},
         programs=frozenset(program for program in PROGRAMS if shutil.which(program, path=_search_path(environ))),
     )
 
@@ -144,6 +143,8 @@ def _max_tasks() -> int | None:
 
 def _listening() -> frozenset[tuple[str, int]]:
     """Whoever they belong to. psutil looks through the descriptors of all processes for that."""
+    import psutil  # here, for `rootlet doctor` alone: the agent looks at its host too, and keeps what it imports
+
     found: set[tuple[str, int]] = set()
     with contextlib.suppress(OSError, psutil.Error):
         for connection in psutil.net_connections("tcp"):

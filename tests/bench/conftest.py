@@ -27,7 +27,8 @@ def agent(podman_service: PodmanService) -> Iterator[Agent]:
     made = Agent(podman_service.new_instance())
     for name in IMPATIENT:
         del made.settings[name]
-    del made.settings["workers"]["idleTimeout"]
+    for name in ("idleTimeout", "podsPerWorker"):
+        del made.settings["workers"][name]
     made.configure({})
     with contextlib.ExitStack() as stack:
         stack.callback(made.close)

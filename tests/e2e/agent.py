@@ -84,8 +84,8 @@ def settings(instance: str, directory: Path, changes: Mapping[str, Any]) -> Json
         "fileCheckFrequency": "2s",
         "housekeepingPeriod": "500ms",
         "nodeStatusUpdateFrequency": "1s",
-        # Children that are there on demand stay: tests kill them, and count what is there.
-        "workers": {"count": 2, "maxDeaths": 1000, "idleTimeout": "1h"},
+        # Children that are there on demand stay: tests kill them, and count what is there. So do all pod workers.
+        "workers": {"count": 2, "podsPerWorker": 0, "maxDeaths": 1000, "idleTimeout": "1h"},
     }
     for name, value in changes.items():
         base[name] = {**base.get(name, {}), **value} if isinstance(value, dict) else value

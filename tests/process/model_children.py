@@ -170,7 +170,8 @@ class Agent:
         if self.pid == 0:
             sys.stderr = self._log.open("a", buffering=1)
             os.dup2(sys.stderr.fileno(), 2)
-            os._exit(run_agent(load_settings(self._config), lambda context: self._live(context, life), self._config))
+            settings = load_settings(self._config)
+            os._exit(run_agent(settings, lambda: lambda context: self._live(context, life), self._config))
 
     def _live(self, context: ChildContext, life: Callable[[ChildContext], Life]) -> int:
         if context.role in (Role.API_SERVER, Role.DIALER):

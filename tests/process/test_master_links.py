@@ -158,7 +158,7 @@ class Agent:
         self.pid = os.fork()
         if self.pid == 0:
             sys.stderr = self._log.open("a", buffering=1)
-            os._exit(run_agent(settings, worker_main, None))
+            os._exit(run_agent(settings, lambda: worker_main, None))
 
     @property
     def log(self) -> str:
@@ -309,7 +309,7 @@ async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIte
 
 def test_a_child_that_never_reads_counts_as_broken_before_the_master_is_full(tmp_path: Path) -> None:
     board = Board.create(worker_slots=8, pod_rows=1)
-    sock, pid = start_zygote(board, never_read, [tmp_path / "admin.sock"])
+    sock, pid = start_zygote(board, lambda: never_read, [tmp_path / "admin.sock"])
     told = asyncio.run(_fill_the_link(sock))
     [(slot, incarnation, why)] = told.broken
     assert (slot, incarnation) == (API_SLOT, 7)
@@ -342,7 +342,7 @@ def answer_every_sync(context: ChildContext) -> int:
 
 
 def test_a_sync_that_no_link_takes_is_the_failure_of_its_pod_alone() -> None:
-    sock, pid = start_zygote(Board.create(worker_slots=8, pod_rows=1), answer_every_sync, [])
+    sock, pid = start_zygote(Board.create(worker_slots=8, pod_rows=1), lambda: answer_every_sync, [])
     failed, done = asyncio.run(_sync_two(sock))
     assert (failed.uid, failed.error, failed.changed) == ("large", TOO_LARGE, False)
     assert str(MAX_FRAME_BYTES) in failed.message

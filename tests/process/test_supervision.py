@@ -38,12 +38,17 @@ PODS = tuple(f"pod-{number:02}" for number in range(12))
 ALL_WELL = by_incarnation({})
 
 
+def workers_of(count: int) -> dict[str, Any]:
+    """So many are there always."""
+    return {"count": count, "podsPerWorker": 0, "heartbeatTimeout": "2s"}
+
+
 @pytest.fixture
 def start() -> Iterator[Start]:
     agents: list[Agent] = []
 
     def make(life: Callable[[ChildContext], Life] = ALL_WELL, *, count: int = 1, **workers: Any) -> Agent:
-        agents.append(Agent(life, workers={"count": count, "heartbeatTimeout": "2s", **workers}))
+        agents.append(Agent(life, workers={**workers_of(count), **workers}))
         return agents[-1]
 
     yield make
@@ -193,14 +198,14 @@ def test_pods_move_to_new_workers_and_away_from_those_that_go_without_a_second_a
     def loads() -> list[int]:
         return [worker["pods"] for name, worker in sorted(agent.workers().items()) if name.startswith("pods-")]
 
-    agent.reload(workers={"count": 4, "heartbeatTimeout": "2s"})
+    agent.reload(workers=workers_of(4))
     agent.until(lambda: agent.is_running([f"pods-{n}" for n in range(4)]), "four workers run")
     agent.until(lambda: loads() == [3, 3, 3, 3], "the pods are shared out anew")
     line = len(agent.journal())
     agent.until(lambda: {uid for uid, _ in syncs_since(agent, line)} == set(PODS), "all pods are synced")
     assert {slot for _, slot in syncs_since(agent, line)} == set(range(A, A + 4))
 
-    agent.reload(workers={"count": 1, "heartbeatTimeout": "2s"})
+    agent.reload(workers=workers_of(1))
     agent.until(lambda: agent.is_running(["pods-0"]), "one worker is left")
     assert loads() == [len(PODS)]
     line = len(agent.journal())
@@ -208,8 +213,26 @@ def test_pods_move_to_new_workers_and_away_from_those_that_go_without_a_second_a
     assert {slot for _, slot in syncs_since(agent, line)} == {A}
     assert "configuration reloaded\n" in agent.log
 
-    agent.reload(workers={"count": 2, "heartbeatTimeout": "2s"})
+    agent.reload(workers=workers_of(2))
     agent.until(lambda: is_next(agent, "pods-1", 2), "a slot that was left begins with its next incarnation")
+    assert {worker["deaths"] for worker in agent.workers().values()} == {0}
+    assert_one_actor_per_pod(agent.journal())
+
+
+def test_the_second_worker_is_there_while_there_are_pods_for_it_and_each_pod_has_one_actor(start: Start) -> None:
+    agent = start(count=2, podsPerWorker=8)
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up, with one worker")
+    agent.state(*PODS)
+    agent.until(lambda: agent.is_running(["pods-0", "pods-1"]), "the second one came")
+    agent.until(lambda: {uid for uid, _ in syncs_since(agent, 0)} == set(PODS), "all pods were synced")
+    assert {slot for _, slot in syncs_since(agent, 0)} == {A, B}
+
+    agent.reload(workers={**workers_of(2), "podsPerWorker": len(PODS) * 2})
+    agent.until(lambda: agent.is_running(["pods-0"]), "one worker is left")
+    line = len(agent.journal())
+    agent.until(lambda: {uid for uid, _ in syncs_since(agent, line)} == set(PODS), "all pods are synced")
+    agent.reload(workers={**workers_of(2), "podsPerWorker": len(PODS) - 1})
+    agent.until(lambda: is_next(agent, "pods-1", 2), "it comes again, as its slot's next incarnation")
     assert {worker["deaths"] for worker in agent.workers().values()} == {0}
     assert_one_actor_per_pod(agent.journal())
 
@@ -219,7 +242,7 @@ def test_a_worker_that_dies_while_its_pods_move_away_is_no_loss(start: Start) ->
     agent.state(*PODS)
     agent.until(lambda: agent.is_running(["pods-0", "pods-1"]), "the agent is up")
     pid = agent.workers()["pods-1"]["pid"]
-    agent.reload(workers={"count": 1, "heartbeatTimeout": "2s"})
+    agent.reload(workers=workers_of(1))
     os.kill(pid, signal.SIGKILL)
     agent.until(lambda: agent.is_running(["pods-0"]), "one worker is left")
     line = len(agent.journal())

@@ -43,7 +43,7 @@ class Zygote:
         self.crashes = (tmp_path / "crashes").open("wb", buffering=0)
         self.socket_path = tmp_path / "admin.sock"
         self.socket_path.touch()
-        sock, self.pid = start_zygote(self.board, echo_worker, [self.socket_path])
+        sock, self.pid = start_zygote(self.board, lambda: echo_worker, [self.socket_path])
         self.link: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(sock, ZygoteReport)
 
     def spawn(

@@ -46,12 +46,14 @@ from supervisor.dialogue import (
     PodsStopped,
     PullWish,
     Send,
+    SlotVacated,
     SourcesReady,
     SyncTick,
     UpdateRefused,
     VerdictsRestored,
     Views,
     WorkerDown,
+    WorkersWanted,
     WorkerUp,
 )
 from supervisor.probe_memory import worth_keeping
@@ -133,9 +135,9 @@ class Agent:
         """Of those that the newest relist could not look at: when one last did."""
         self._api_up = False
         self._verdicts = dict(verdicts or {})
-        self._loop = SyncLoop(
-            given.settings, len(POD_SLOTS), given.pod_rows, "10.0.0.1", random.Random(given.rng.random())
-        )
+        self._loop = SyncLoop(given.settings, given.pod_rows, "10.0.0.1", random.Random(given.rng.random()))
+        self._closed = set(POD_SLOTS[self._loop.workers :])
+        """Slots in which nobody is to be."""
 
     def start(self) -> None:
         self.api_up()
@@ -230,6 +232,8 @@ class Agent:
         self._feed(WorkerUp(API_SLOT, 1))
 
     def _boot(self, slot: int) -> None:
+        if slot in self._closed or self.children[slot] is not None:
+            return
         given = self._given
         self._incarnations[slot] += 1
         child = Child(
@@ -322,8 +326,19 @@ class Agent:
                     self.refused[pod.metadata.uid] = pod
                 case Log(level, text):
                     self._given.trace.note(f"{level}: {text}")
+                case WorkersWanted(count):
+                    self._hire(POD_SLOTS[:count])
+                case SlotVacated(slot):
+                    self._closed.add(slot)
+                    self.kill(slot)
                 case PodsStopped():
                     raise AssertionError("nobody has asked for that")
+
+    def _hire(self, slots: tuple[int, ...]) -> None:
+        self._given.trace.note(f"{len(slots)} pod workers are wanted")
+        self._closed.difference_update(slots)
+        for slot in slots:
+            self._later(BOOT_S, self._boot, slot)
 
     def _send(self, slot: int, message: Any) -> None:
         if slot == API_SLOT:

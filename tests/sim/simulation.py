@@ -21,9 +21,9 @@ import msgspec
 from ipc.api import Pod
 from ipc.boot import WorkerSettings
 from ipc.messages import WorkType
-from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings
+from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
-from tests.sim.agent import SLOTS, Agent, Given
+from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
@@ -35,6 +35,8 @@ from tests.sim.watch import Watch
 from workers.runtime import ErrorKind, RuntimeCallError
 from workers.specgen import pod_spec
 
+PODS_PER_WORKER: Final = 2
+"""So that the second pod worker comes and goes."""
 WALL: Final = 1_500_000_000.0
 """Before any real file was made: what the collector of directories compares with file dates never is older than those
 until the clock jumps (`Simulation._collect_directories`)."""
@@ -118,7 +120,8 @@ class Simulation:
         self._watch.podman = self._podman
         self._probes = SimProbes(self._podman, random.Random(seed + 1), self._watch.probes)
         settings = Settings(
-            crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S))
+            workers=WorkersSettings(count=len(POD_SLOTS), pods_per_worker=PODS_PER_WORKER),
+            crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S)),
         )
         self._given = Given(
             rng=self._rng,

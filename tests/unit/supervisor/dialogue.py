@@ -68,9 +68,10 @@ from supervisor.dialogue import (
     Views,
     WorkerDown,
     WorkerLeaving,
+    WorkersWanted,
     WorkerUp,
 )
-from supervisor.settings import Settings
+from supervisor.settings import Settings, WorkersSettings
 from supervisor.sources.types import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
 from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
@@ -133,9 +134,18 @@ def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code:
 class Talk:
     """One sync loop, its children up (without having been asked anything yet)."""
 
-    def __init__(self, *, up: tuple[int, ...] = CHILDREN, rows: int = 8, workers: int = 1, **settings: Any) -> None:
-        self.settings = Settings(**settings)
-        self.loop = SyncLoop(self.settings, workers, rows, "10.0.0.1", random.Random(0))
+    def __init__(
+        self,
+        *,
+        up: tuple[int, ...] = CHILDREN,
+        rows: int = 8,
+        workers: int = 1,
+        pods_per_worker: int = 0,
+        **settings: Any,
+    ) -> None:
+        limits = WorkersSettings(count=workers, pods_per_worker=pods_per_worker)
+        self.settings = Settings(workers=limits, **settings)
+        self.loop = SyncLoop(self.settings, rows, "10.0.0.1", random.Random(0))
         self.mono = 100.0
         self.clock_set_by_s = 0.0
         self.syncs: dict[str, SyncPod] = {}
@@ -300,6 +310,8 @@ class Talk:
                 return ["pods stopped"]
             case DeathExplained():
                 return ["death explained"]
+            case WorkersWanted(count=count):
+                return [f"{count} workers"]
             case SlotVacated(slot=slot):
                 self._up.pop(slot, None)
                 return [f"vacated {slot}"]

@@ -307,11 +307,12 @@ def test_workers_get_their_part() -> None:
 
 def test_reload_takes_what_it_can_and_names_the_rest() -> None:
     old = resolve("maxPods: 10\nlogging: {verbosity: info}")
-    changed = "workers: {count: 3, heartbeatTimeout: 3s}\nlogging: {verbosity: debug}"
+    changed = "workers: {count: 3, podsPerWorker: 7, heartbeatTimeout: 3s}\nlogging: {verbosity: debug}"
     new = resolve(f"maxPods: 20\neventHistory: {{ttl: 2h}}\n{changed}")
     applied, restart = diff_reload(old, new)
     assert (applied.max_pods, applied.event_history.ttl_s) == (20, 7200.0)
     assert (applied.workers.count, applied.workers.heartbeat_timeout_s) == (3, old.workers.heartbeat_timeout_s)
+    assert applied.workers.pods_per_worker == 7
     assert applied.logging == old.logging
     assert sorted(restart) == ["logging.verbosity", "workers.heartbeatTimeout"]
 

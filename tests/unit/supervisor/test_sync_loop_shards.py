@@ -23,7 +23,7 @@ def test_more_workers_take_over_idle_pods_and_what_is_in_flight_stays() -> None:
     talk.start("a", "b", "c", "d")
     talk.update(pod("a", image="v2"))
     assert talk.see(running("a")) == ["sync a"]
-    talk.resize(2)
+    assert talk.resize(2) == ["2 workers"]
     assert talk.tick() == []
     assert loads(talk) == {A: 4, B: 0}, "there is nobody yet"
     talk.up(B)
@@ -42,7 +42,7 @@ def test_a_worker_that_goes_gives_its_pods_away_one_by_one_as_they_come_to_rest(
     assert loads(talk) == {A: 2, B: 2}
     talk.update(pod("b", image="v2"))
     assert talk.see(running("b")) == ["sync b"]
-    assert talk.resize(1) == []
+    assert talk.resize(1) == ["1 workers"]
     assert talk.tick() == []
     assert loads(talk) == {A: 3, B: 1}
     talk.done("b", changed=True)
@@ -118,6 +118,51 @@ def test_what_can_move() -> None:
     life.lost(1.0)
     life.terminate()
     assert not life.can_move
+
+
+# --- as many workers as there are pods for -----------------------------------------------------------------------
+
+
+def test_a_worker_comes_with_the_pods_that_need_it_and_goes_when_they_have_gone() -> None:
+    talk = Talk(workers=2, pods_per_worker=3)
+    talk.start("a", "b", "c")
+    assert loads(talk) == {A: 3}
+    assert talk.add("d") == ["track d", "2 workers"], "there is nobody yet"
+    assert "sync d" in talk.up(B)
+    assert talk.slots["d"] == B
+    talk.done("d", changed=True)
+    talk.see(running("d"))
+    talk.done("d")
+    assert talk.tick() == []
+    assert loads(talk) == {A: 2, B: 2}
+    for uid in ("a", "c"):
+        assert talk.tick() == [], "who is there stays while the other would be full without it"
+        talk.remove(uid)
+        talk.see(exited(uid))
+        talk.done(uid, changed=True)
+        talk.see(absent(uid))
+    assert talk.tick() == ["1 workers", f"vacated {B}"]
+    assert loads(talk) == {A: 2}
+
+
+def test_pods_that_come_while_a_worker_goes_keep_it() -> None:
+    talk = Talk(workers=2, pods_per_worker=2)
+    talk.start("a", "b")
+    talk.up(B)
+    assert "2 workers" in talk.add("c")
+    talk.done("c", changed=True)
+    talk.update(pod("c", image="v2"))
+    talk.see(running("c"))
+    for uid in ("a", "b"):
+        talk.remove(uid)
+        talk.see(exited(uid))
+        talk.done(uid, changed=True)
+        talk.see(absent(uid))
+    assert talk.tick() == ["1 workers"], "its pod is in flight"
+    assert talk.add("d", "e") == ["track d", "track e", "2 workers", "sync d", "sync e"]
+    talk.done("c", changed=True)
+    assert talk.tick() == []
+    assert sum(loads(talk).values()) == 3
 
 
 # --- a worker that is asked to leave -----------------------------------------------------------------------------
