@@ -15,7 +15,6 @@ from ipc import logs
 from ipc.board import Board
 from ipc.boot import LoadWorkerMain, Role
 from ipc.call_slots import CallSlots
-from ipc.code_pages import let_go_of_code
 from ipc.core_dumps import forbid_core_dumps
 from ipc.prctl import set_process_name
 from supervisor import admin_socket, directory_owner, instance_lock
@@ -80,7 +79,6 @@ def _run_master(
     other one needs."""
     from supervisor.master import Master
 
-    let_go_of_code()
     return uvloop.run(Master(settings, config_path, board, zygote, listening, service).run())
 
 

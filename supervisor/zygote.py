@@ -26,7 +26,6 @@ from ipc import clock
 from ipc.board import Board
 from ipc.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
 from ipc.call_slots import CallSlots
-from ipc.code_pages import let_go_of_code
 from ipc.core_dumps import forbid_core_dumps
 from ipc.messages import Exited, NotBorn, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.packets import DescriptorsLost, PacketLink
@@ -115,7 +114,6 @@ class _Zygote:
         set_process_name("rootlet-zygote")
         self._worker_main = self._load()
         _make_pages_shareable()
-        let_go_of_code()
         self._poll.register(self._link.fileno(), select.POLLIN)
         while self._turn():
             pass
