@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ipc.api import Container, ContainerState, ContainerStatus, ContainerUser, Pod
+from ipc.initialized import has_any_active_regular_container_started
 from ipc.messages import SyncResult
 from ipc.pod_containers import ContainerKind
 from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
@@ -98,8 +99,9 @@ def _with_lost_attempts(given: Surroundings, status: ContainerStatus, *, again: 
 
 
 def _starts_no_more(given: Surroundings, container: Container, kind: ContainerKind) -> bool:
+    """As the worker decides it."""
     is_init = kind is ContainerKind.INIT and not is_restartable_init(container)
-    return is_init and has_any_regular_container_created(given.pod, given.observed)
+    return is_init and has_any_active_regular_container_started(given.pod.spec, given.observed)
 
 
 def _removed_to_restart(old: ContainerStatus) -> ContainerStatus:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from ipc.api import Container, ContainerStatus, ObjectMeta, Pod, PodSpec
 from ipc.pod_containers import ContainerKind
-from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from supervisor.status.container_states import ended_unseen
 from supervisor.status.containers import Surroundings, container_statuses
 
@@ -107,12 +108,16 @@ def test_an_init_container_that_never_ran_is_not_restarted_with_the_others() -> 
     assert statuses[0].restart_count == 0
 
 
-def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again() -> None:
+@pytest.mark.parametrize("state", [RUNNING, EXITED])
+def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again(state: ContainerState) -> None:
+    """Whatever has become of the regular one: in this sandbox it was made."""
     pod = Pod(
         metadata=ObjectMeta(name="web", uid="u"),
         spec=PodSpec(init_containers=(Container(name="late"),), containers=POD.spec.containers),
     )
-    observed = RuntimePodStatus(uid="u", containers=(life("a", 0, RUNNING),), lost_attempts={"late": 3})
+    sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY)
+    made = msgspec.structs.replace(life("a", 0, state), sandbox_id="s")
+    observed = RuntimePodStatus(uid="u", sandboxes=(sandbox,), containers=(made,), lost_attempts={"late": 3})
     given = Surroundings(pod=pod, observed=observed)
     assert container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, ())[0].restart_count == 3
 
