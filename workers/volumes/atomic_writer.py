@@ -9,7 +9,8 @@ Mirrors AtomicWriter (pkg/volume/util/atomic_writer.go). What is in the volume's
 Different on purpose: a file whose mode was changed, or that is not the plain file of ours that was written, is written
 again; whatever was left by a writer that was killed goes first; and nothing is reached by a path: every step begins at
 a descriptor of the directory, follows no link, and takes no name from a link but that of a version. Nothing is synced
-to the disk: after a power cut the next write finds what is wrong.
+to the disk: after a power cut the next write finds what is wrong. A version that is replaced stays until the next call:
+who has just followed ``..data`` to it finds what is there (upstream removes it at once, and a reader may find nothing).
 """
 
 from __future__ import annotations
@@ -61,17 +62,16 @@ def write_payload(
     Raises OSError. When only something old cannot be removed, all is as it should be apart from that.
     """
     tree = _tree(payload)
-    current = current_version(directory)
-    is_written = current is None or not (_shows(directory, current, tree) and is_owned(current))
-    # What a writer that was killed has left takes room that is needed now.
-    _removed(directory, [name for name in _own_names(directory) if name not in (DATA, current)])
-    if is_written:
-        current = _write_version(directory, tree, wall, set_owner)
-        _swap(directory, current)
+    before = current_version(directory)
+    is_shown = before is not None and _shows(directory, before, tree) and is_owned(before)
+    # The version before this one, and what a writer that was killed has left, which takes room that is needed now.
+    stuck = _removed(directory, [name for name in _own_names(directory) if name not in (DATA, before)])
+    if not is_shown:
+        _swap(directory, _write_version(directory, tree, wall, set_owner))
     _link(directory, tree, frozenset(path.split("/", 1)[0] for path in mountpoints))
     _make_mountpoints(directory, mountpoints, tree)
-    _remove(directory, [name for name in _own_names(directory) if name not in (DATA, current)])
-    return is_written
+    _raise_stuck(stuck)
+    return not is_shown
 
 
 def current_version(directory: int) -> str | None:
@@ -270,8 +270,12 @@ def _target(directory: int, name: str) -> str | None:
 
 def _remove(directory: int, names: Sequence[str]) -> None:
     """Raises OSError when something stays; all else is gone then."""
-    for stuck in _removed(directory, names):
-        raise OSError(errno.EBUSY, f"cannot remove {stuck}")
+    _raise_stuck(_removed(directory, names))
+
+
+def _raise_stuck(stuck: Sequence[Stuck]) -> None:
+    for one in stuck:
+        raise OSError(errno.EBUSY, f"cannot remove {one}")
 
 
 def _removed(directory: int, names: Sequence[str]) -> list[Stuck]:

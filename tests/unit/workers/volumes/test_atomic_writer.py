@@ -78,10 +78,11 @@ def snapshot(directory: Path) -> Mapping[str, tuple[int, int, int]]:
 
 
 def assert_holds(volume: Path, files: Payload) -> None:
-    """Those files and nothing else, also among what users do not see."""
+    """Those files and nothing else; what users do not see may have the version before, too."""
     assert shown(volume) == texts(files)
-    target = os.readlink(volume / DATA)
-    assert {name for name in os.listdir(volume) if name.startswith("..")} == {DATA, target}
+    [*before] = {name for name in os.listdir(volume) if name.startswith("..")} - {DATA, os.readlink(volume / DATA)}
+    assert len(before) <= 1
+    assert all(VERSION.fullmatch(name) for name in before)
     assert {name for name in os.listdir(volume) if not name.startswith("..")} == {path.split("/")[0] for path in files}
     for path, file in files.items():
         assert stat.S_IMODE((volume / path).stat().st_mode) == file.mode, path
@@ -116,6 +117,16 @@ def test_a_new_payload_replaces_the_old_one(volume: Path) -> None:
     assert_holds(volume, OLD)
     assert write(volume, NEW)
     assert_holds(volume, NEW)
+
+
+def test_the_version_before_stays_until_the_next_call(volume: Path) -> None:
+    """Somebody may be on the way to a file in it."""
+    write(volume, OLD)
+    before = os.readlink(volume / DATA)
+    write(volume, NEW)
+    assert (volume / before / "a").read_text() == "old a"
+    assert not write(volume, NEW)
+    assert {name for name in os.listdir(volume) if name.startswith("..")} == {DATA, os.readlink(volume / DATA)}
 
 
 @pytest.mark.parametrize("files", [OLD, payload(), payload(a=""), payload(0o000, a="x"), payload(0o222, a="x")])
@@ -396,6 +407,7 @@ def test_a_hard_link_to_somebody_elses_file_is_not_taken_for_ours(volume: Path, 
     (tmp_path / "shared").chmod(0o644)
     os.link(tmp_path / "shared", version / "a")
     assert write(volume, OLD)
+    assert not write(volume, OLD)
     assert (tmp_path / "shared").stat().st_nlink == 1
     assert_holds(volume, OLD)
 
