@@ -188,6 +188,8 @@ class Agent:
                 continue
             self.stated[uid] = pod
             self.refused.pop(uid, None)
+            if old is not None:
+                self._given.watch.is_edited(old)
             self._update(PodOperation.ADD if old is None else PodOperation.UPDATE, pod)
         self.objects = wanted
         if gone:

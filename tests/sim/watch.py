@@ -11,6 +11,7 @@ from ipc.api import Container, ContainerStatus, Pod
 from ipc.board import Board
 from ipc.clock import Clock
 from ipc.messages import PodChanged, SyncDone, SyncPod, WorkType
+from ipc.pod_containers import every_container
 from ipc.probe_results import ProbeResult, ProbeType
 from ipc.restart_policy import is_restartable_init
 from ipc.runtime import RuntimePodStatus
@@ -104,6 +105,11 @@ class Watch:
         self.probes.decided_from(request.uid, request.verdicts)
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
+
+    def is_edited(self, before: Pod) -> None:
+        """Who had no startup probe until now may count as started, told or not: the API server may be away."""
+        free = {found.container.name for found in every_container(before.spec) if found.container.startup_probe is None}
+        self.probes.may_have_started(c.id for c in self.podman.of_pod(before.metadata.uid) if name_of(c) in free)
 
     def answered(self, done: SyncDone) -> None:
         self.note(f"done {done.uid[:8]} #{done.generation}: {done.sentence} {done.error}")

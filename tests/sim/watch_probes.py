@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ipc.api import Container, ContainerStatus
 from ipc.messages import PodChanged
@@ -34,6 +34,9 @@ class ProbeWatch:
 
     def goes_down(self, uid: str) -> None:
         self._goes_down.add(uid)
+
+    def may_have_started(self, ids: Iterable[str]) -> None:
+        self._started.update(ids)
 
     # --- attempts ---
 
