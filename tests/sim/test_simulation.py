@@ -21,7 +21,7 @@ FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HASH_SEEDS = ("1", "2")
 REPLAYED = "7"
-MAX_SEEDS = 100
+MAX_SEEDS = 300
 """Within which every broken rule is found."""
 
 
