@@ -60,9 +60,9 @@ SANDBOX_FIELDS: Final = frozenset(
         "dnsConfig",
     }
 )
-"""JSON names of the pod spec fields that the sandbox is made of. Published ports are covered besides: those of
-regular containers; and how many ids a pod has that has its own. Nothing else of a container is, so none of any kind
-re-creates the sandbox. Host aliases are not: the hosts file is written anew while containers run."""
+"""JSON names of the pod spec fields that the sandbox is made of. Covered besides are published ports, those of regular
+containers; how many ids a pod has that has its own; and the pod's own limits. Nothing else of a container is, so none
+of any kind re-creates the sandbox. Host aliases are not: the hosts file is written anew while containers run."""
 _SAME_AS_ABSENT: Final = {"dnsPolicy": "ClusterFirst", "shareProcessNamespace": False, "setHostnameAsFQDN": False}
 """Values that ask for what no value asks for."""
 POD_SECURITY_FIELDS: Final = frozenset(
@@ -137,6 +137,7 @@ def sandbox_hash(pod: Pod) -> str:
     covered = {key: value for key, value in spec.items() if key in SANDBOX_FIELDS and _SAME_AS_ABSENT.get(key) != value}
     covered["securityContext"] = _pod_security(pod.spec, SANDBOX_SECURITY_FIELDS)
     covered |= {"ids": ids_of_pod(pod.spec)} if has_own_ids(pod.spec) else {}
+    covered["limits"] = _json(pod.spec.resources).get("limits", {}) if pod.spec.resources is not None else {}
     covered["ports"] = [] if pod.spec.host_network else _published(spec["containers"])
     return _hash(covered)
 

@@ -1,4 +1,4 @@
-"""A container's share of the node, in libpod's words. Pure.
+"""A container's share of the node, and its pod's, in libpod's words. Pure.
 
 Mirrors generateLinuxContainerResources (pkg/kubelet/kuberuntime/kuberuntime_container_linux.go) and the conversions of
 pkg/kubelet/cm/helpers_linux.go. Only what a delegated controller can enforce is asked for: what is not enforced must
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ipc.api import Container, Pod, ResourceList
 from ipc.node_resources import NodeResources
-from ipc.pod_requests import CPU, MEMORY, amount
+from ipc.pod_requests import CPU, MEMORY, amount, pod_requests
 from workers.oom_score import oom_score_adj, within_reach
 
 MIN_SHARES: Final = 2
@@ -39,6 +39,23 @@ def container_resources(pod: Pod, container: Container, node: NodeResources) -> 
     return {**({"resource_limits": given} if given else {}), **_oom_score(pod, container, node)}
 
 
+def pod_resources(pod: Pod, node: NodeResources) -> dict[str, Any]:
+    """Fields of a PodSpecGenerator: what the cgroup of the whole pod gets, which there is where systemd manages them
+    (ResourceConfigForPod, pkg/kubelet/cm/helpers_linux.go). The weights of containers count within it.
+
+    Different on purpose: limits are the pod's own only. Those of all containers, which upstream adds up, hold by
+    themselves, and change when one container is replaced.
+    """
+    limits = pod.spec.resources.limits if pod.spec.resources is not None else {}
+    memory = amount(limits, MEMORY)
+    asked = {
+        "cpu": {"shares": milli_cpu_to_shares(pod_requests(pod).get(CPU, 0)), **_quota(limits)},
+        "memory": {"limit": memory} if memory else {},
+    }
+    given = {name: values for name, values in asked.items() if values and name in node.controllers}
+    return {"resource_limits": given} if given else {}
+
+
 def effective_limits(pod: Pod, container: Container) -> ResourceList:
     """A container without a limit has the pod's, if it has one."""
     whole = pod.spec.resources.limits if pod.spec.resources is not None else {}
@@ -47,8 +64,12 @@ def effective_limits(pod: Pod, container: Container) -> ResourceList:
 
 def _cpu(requests: ResourceList, limits: ResourceList) -> Mapping[str, int]:
     asked, limit = amount(requests, CPU), amount(limits, CPU)
-    shares = {"shares": milli_cpu_to_shares(asked if CPU in requests else limit)}
-    return {**shares, "quota": milli_cpu_to_quota(limit), "period": QUOTA_PERIOD_US} if limit else shares
+    return {"shares": milli_cpu_to_shares(asked if CPU in requests else limit), **_quota(limits)}
+
+
+def _quota(limits: ResourceList) -> Mapping[str, int]:
+    limit = amount(limits, CPU)
+    return {"quota": milli_cpu_to_quota(limit), "period": QUOTA_PERIOD_US} if limit else {}
 
 
 def milli_cpu_to_shares(milli_cpu: int) -> int:

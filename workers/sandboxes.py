@@ -48,7 +48,7 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
     """
     name, pid_file = sandbox_name(pod, attempt), pod_logs.monitor_pid_file(run.logs, attempt)
     pod_logs.ensure_directory(pid_file)
-    spec = pod_spec(pod, run.context.instance, attempt, pid_file, run.context.network)
+    spec = pod_spec(pod, run.context.instance, attempt, pid_file, run.context.network, run.context.node)
     try:
         return await run.act(run.runtime.create_pod, spec)
     except RuntimeCallError as error:

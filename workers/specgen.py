@@ -18,7 +18,7 @@ from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 from workers import labels
 from workers.container_marks import container_mark
-from workers.container_resources import container_resources
+from workers.container_resources import container_resources, pod_resources
 from workers.expansion import expand_all
 from workers.hook_ports import with_port_number
 from workers.naming import container_name, infra_name, sandbox_name
@@ -32,13 +32,19 @@ from workers.volumes.mounts import Mounts
 DEFAULT_GRACE_PERIOD_S: Final = 30
 """In the label of a pod that does not say (pkg/apis/core/v1/defaults.go)."""
 _PODMANS_CHOICE: Final = NetworkSettings()
+_UNKNOWN_NODE: Final = NodeResources()
 
 
 # --- the sandbox -------------------------------------------------------------------------------------------------
 
 
 def pod_spec(
-    pod: Pod, instance: str, attempt: int, monitor_pid_file: Path, network: NetworkSettings = _PODMANS_CHOICE
+    pod: Pod,
+    instance: str,
+    attempt: int,
+    monitor_pid_file: Path,
+    network: NetworkSettings = _PODMANS_CHOICE,
+    node: NodeResources = _UNKNOWN_NODE,
 ) -> dict[str, Any]:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
@@ -53,6 +59,7 @@ def pod_spec(
         "exit_policy": "continue",
         **sandbox_namespaces(pod, network),
         **sandbox_security(pod),
+        **pod_resources(pod, node),
     }
 
 

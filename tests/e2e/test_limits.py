@@ -4,6 +4,7 @@ they do not, and nothing looks as if they did. Each test says what is true on it
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -78,6 +79,27 @@ def test_a_container_without_limits_has_the_pods(agent: Agent) -> None:
     assert (found["memory.max"] == str(96 * MIB)) == ("memory" in CONTROLLERS)
     assert said_not_to_hold(agent, "whole") == {"cpu", "memory"} - CONTROLLERS
     agent.remove("whole")
+
+
+def of_pod(agent: Agent, name: str, file: str) -> str:
+    """From the cgroup that holds all of a pod, as the host sees it; the empty string where there is none."""
+    path = Path(f"/proc/{agent.eye.container(name, 'main').pid}/cgroup").read_text().rpartition("::")[2].strip()
+    slices = [parent for parent in Path(path).parents if "libpod_pod_" in parent.name]
+    return Path(f"/sys/fs/cgroup{slices[0]}", file).read_text().strip() if slices else ""
+
+
+def test_a_pod_weighs_what_it_asks_for_and_has_its_limits_in_all(agent: Agent) -> None:
+    """Whether it has a cgroup is systemd's doing."""
+    more = {"limits": {"cpu": "500m", "memory": "96Mi"}, "requests": {"cpu": "400m"}}
+    agent.run(pod("asks"), pod("asks-more", container(), container("other"), resources=more))
+    if {"cpu", "memory"} <= CONTROLLERS and of_pod(agent, "asks", "cpu.weight"):
+        assert int(of_pod(agent, "asks", "cpu.weight")) < int(of_pod(agent, "asks-more", "cpu.weight"))
+        assert of_pod(agent, "asks-more", "cpu.max") == "50000 100000"
+        assert of_pod(agent, "asks-more", "memory.max") == str(96 * MIB)
+        assert of_pod(agent, "asks", "memory.max") == "max"
+    else:
+        assert said_not_to_hold(agent, "asks-more") == {"cpu", "memory"} - CONTROLLERS
+    agent.remove("asks", "asks-more")
 
 
 def test_the_number_of_processes_is_limited_where_it_can_be(agent: Agent) -> None:

@@ -225,3 +225,11 @@ def test_what_it_does_not_depend_on_leaves_it() -> None:
     ]
     assert len({sandbox_hash(of) for of in same}) == 1
     assert sandbox_hash(with_port(name="http")) == sandbox_hash(with_port())
+
+
+def test_the_pods_own_limits_are_its_sandboxs() -> None:
+    def limited(cpu: str) -> str:
+        return sandbox_hash(pod("a", resources=ResourceRequirements(limits={"cpu": cpu})))
+
+    assert limited("1") != limited("2")
+    assert sandbox_hash(pod("a", resources=ResourceRequirements())) == sandbox_hash(pod("a"))

@@ -9,7 +9,7 @@ import pytest
 from ipc.api import ResourceRequirements
 from ipc.node_resources import NodeResources
 from tests.unit.workers.pods import container, pod
-from workers.container_resources import container_resources, milli_cpu_to_quota, milli_cpu_to_shares
+from workers.container_resources import container_resources, milli_cpu_to_quota, milli_cpu_to_shares, pod_resources
 
 NODE = NodeResources(allocatable={"memory": "8G"}, controllers=frozenset({"cpu", "memory", "pids"}))
 
@@ -66,3 +66,18 @@ def test_shares(milli: int, shares: int) -> None:
 @pytest.mark.parametrize(("milli", "quota"), [(1, 1000), (5, 1000), (10, 1000), (50, 5000), (1500, 150_000)])
 def test_quota(milli: int, quota: int) -> None:
     assert milli_cpu_to_quota(milli) == quota
+
+
+def test_the_pods_cgroup_weighs_what_its_containers_ask_for_together() -> None:
+    asked = [container(name, resources=resources({}, {"cpu": cpu})) for name, cpu in (("a", "250m"), ("b", "750m"))]
+    assert pod_resources(pod(*asked), NODE) == {"resource_limits": {"cpu": {"shares": 1024}}}
+    assert pod_resources(pod("a"), NODE) == {"resource_limits": {"cpu": {"shares": 2}}}, "whoever asks for nothing"
+    assert pod_resources(pod(*asked), NodeResources()) == {}
+
+
+def test_the_pods_cgroup_has_the_limits_of_the_pod_and_not_of_its_containers() -> None:
+    one = container("one", resources=resources({"cpu": "1", "memory": "1Mi"}, {"cpu": "1"}))
+    whole = resources({"cpu": "500m", "memory": "64Mi"}, {"cpu": "100m"})
+    limits = {"cpu": {"shares": 102, "quota": 50000, "period": 100000}, "memory": {"limit": 64 << 20}}
+    assert pod_resources(pod(one, resources=whole), NODE) == {"resource_limits": limits}
+    assert pod_resources(pod(one), NODE) == {"resource_limits": {"cpu": {"shares": 1024}}}
