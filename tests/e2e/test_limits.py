@@ -12,6 +12,7 @@ import pytest
 from supervisor.cgroups import delegated_controllers
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import STAY, container, pod
+from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
@@ -88,11 +89,15 @@ def of_pod(agent: Agent, name: str, file: str) -> str:
     return Path(f"/sys/fs/cgroup{slices[0]}", file).read_text().strip() if slices else ""
 
 
+def has_pod_cgroups() -> bool:
+    """Where systemd manages cgroups, for a user."""
+    return podman("info", "--format", "{{.Host.CgroupManager}}").strip() == "systemd"
+
+
 def test_a_pod_weighs_what_it_asks_for_and_has_its_limits_in_all(agent: Agent) -> None:
-    """Whether it has a cgroup is systemd's doing."""
     more = {"limits": {"cpu": "500m", "memory": "96Mi"}, "requests": {"cpu": "400m"}}
     agent.run(pod("asks"), pod("asks-more", container(), container("other"), resources=more))
-    if {"cpu", "memory"} <= CONTROLLERS and of_pod(agent, "asks", "cpu.weight"):
+    if {"cpu", "memory"} <= CONTROLLERS and has_pod_cgroups():
         assert int(of_pod(agent, "asks", "cpu.weight")) < int(of_pod(agent, "asks-more", "cpu.weight"))
         assert of_pod(agent, "asks-more", "cpu.max") == "50000 100000"
         assert of_pod(agent, "asks-more", "memory.max") == str(96 * MIB)
