@@ -252,11 +252,14 @@ class Watch:
         """Sidecars that have started once in their sandbox: whatever an edit or a restart makes of them later, what is
         behind them may start."""
         for container in self.podman.of_pod(uid):
-            place = (container.pod_id, name_of(container))
-            sidecar = self._sidecars.get(uid, {}).get(name_of(container))
-            runs = place in self._sidecars_ran and sidecar is not None and sidecar.startup_probe is None
-            if runs or self.probes.has_earned(container.id, ProbeType.STARTUP, ProbeResult.SUCCESS):
-                self._done.add(place)
+            self._note_if_started(container)
+
+    def _note_if_started(self, container: FakeContainer) -> None:
+        place = (container.pod_id, name_of(container))
+        sidecar = self._sidecars.get(uid_of(container), {}).get(name_of(container))
+        runs = place in self._sidecars_ran and sidecar is not None and sidecar.startup_probe is None
+        if runs or self.probes.has_earned(container.id, ProbeType.STARTUP, ProbeResult.SUCCESS):
+            self._done.add(place)
 
     def signalled(self, caller: Caller | None, container: FakeContainer, signal: str) -> None:
         """A sidecar is stopped after the regular containers and the sidecar behind it, unless their time is over."""
@@ -282,6 +285,7 @@ class Watch:
         if container.is_infra:
             return
         self._ran[container.id] = Ran(uid_of(container), name_of(container), self._mono)
+        self._note_if_started(container)  # somebody may have removed it
         if container.exit_code == 0:
             self._done.add((container.pod_id, name_of(container)))
 
