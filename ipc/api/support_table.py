@@ -227,8 +227,11 @@ POD_ROWS: Final = (
     FieldSupport(
         "spec.resources.limits",
         _NOTE,
-        f"of a container without its own; {_DELEGATED}",
-        tests=("e2e/test_limits.py::test_a_container_without_limits_has_the_pods",),
+        f"of the pod's cgroup, where systemd manages them, and of a container without its own; {_DELEGATED}",
+        tests=(
+            "e2e/test_limits.py::test_a_container_without_limits_has_the_pods",
+            "e2e/test_limits.py::test_a_pod_weighs_what_it_asks_for_and_has_its_limits_in_all",
+        ),
     ),
     FieldSupport("spec.resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.resources.claims", _NO, "the devices would be missing"),
