@@ -42,6 +42,8 @@ WALL: Final = 1_500_000_000.0
 until the clock jumps (`Simulation._collect_directories`)."""
 STEP_S: Final = 1.0
 """How often the slow checks look."""
+PULL_S: Final = (0.5, 3.0, 40.0)
+"""How long pulls take; the first while nothing is wrong, lest a pod that pulls for each of its restarts only waits."""
 SETTLE_S: Final = 400.0
 """Within which a quiet host comes to what is wanted: the longest back-offs of images and containers, hooks that hang,
 grace periods, a resync."""
@@ -175,6 +177,7 @@ class Simulation:
         self._podman.odds = QUIET
         self._probes.odds = CALM
         self._podman.pull_fate = lambda reference: None
+        self._podman.pull_s = PULL_S[0]
         self._podman.revive()
         self._podman.unreadable.clear()
         for child in self._agent.children.values():
@@ -276,7 +279,7 @@ class Simulation:
         return self._clock.now().mono
 
     def _pull_fate(self, reference: str) -> ErrorKind | None:
-        self._podman.pull_s = self._rng.choice((0.5, 3.0, 40.0))
+        self._podman.pull_s = self._rng.choice(PULL_S)
         return self._rng.choice((None, None, ErrorKind.PULL, ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE))
 
     # --- what people do ---
