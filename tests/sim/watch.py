@@ -319,11 +319,13 @@ class Watch:
             del self._restarts[uid]
 
     def _check_restarts(self, uid: str, before: PodChanged | None, message: PodChanged) -> None:
-        """They never fall, also over a restart of the agent, until the pod goes. Who knows of none may tell none."""
+        """They never fall, also over a restart of the agent, until the pod goes. Who knows of none may tell none; of a
+        container that never ran, but was made twice over a Podman that died, nothing is left to tell."""
         known = self._restarts.get(uid, {}) | (_restarts(before) if before is not None else {})
         counts = _restarts(message)
         for name, count in counts.items():
-            if count < known.get(name, 0):
+            has_run = self._attempts.get((uid, name), -1) >= 0
+            if has_run and count < known.get(name, 0):
                 self._broke(f"{uid[:8]} {name}: restart count fell from {known[name]} to {count}")
         if message.deletion_timestamp:
             self._restarts.pop(uid, None)
