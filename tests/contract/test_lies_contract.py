@@ -126,7 +126,7 @@ async def test_a_stop_of_what_ended_without_a_monitor_leaves_an_end(target: Lyin
     await target.kill_process(container)
     await eyes.until(lambda status: only(status) == LOST)
     assert (await target.runtime.inspect_container(container.id)).state == "stopping"
-    await target.runtime.remove_container(container.id)
+    await remove(target.runtime.remove_container, container.id)
     assert (await eyes.observer.observe("u1")).containers == ()
     eyes.observer.close()
 

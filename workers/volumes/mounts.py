@@ -15,7 +15,6 @@ import msgspec
 from ipc.api import Container, VolumeMount
 from workers.config_error import ConfigError
 from workers.volumes.mounted import MountedVolume
-from workers.volumes.sub_path import sub_path_of
 
 _PROPAGATION: Final[Mapping[str | None, str]] = {
     None: "rprivate",
@@ -39,20 +38,18 @@ class Mounts(msgspec.Struct, frozen=True, kw_only=True):
 def make_mounts(
     container: Container,
     mounted: Mapping[str, MountedVolume],
-    environment: Mapping[str, str],
     held: Mapping[str, Path] = {},
 ) -> Mounts:
-    """What of the pod's volumes that container sees, and where. ``environment`` is for subPathExpr; ``held`` says by
-    mountPath from where a mount is made instead of from its volume's path.
+    """What of the pod's volumes that container sees, and where. ``held`` says by mountPath from where a mount is
+    made instead of from its volume's path: what has a sub-path always is.
 
     Raises ConfigError.
     """
     binds, images, volumes = [], [], []
     for mount in container.volume_mounts:
         volume = volume_of(mount, container, mounted)
-        sub_path = sub_path_of(mount, environment)
         if volume.image and mount.mount_path not in held:
-            images.append(_image_volume(mount, volume, sub_path))
+            images.append(_image_volume(mount, volume))
         elif volume.claim and mount.mount_path not in held:
             volumes.append(_named_volume(mount, volume))
         else:
@@ -93,9 +90,9 @@ def _named_volume(mount: VolumeMount, volume: MountedVolume) -> Mapping[str, Any
     return {"Name": volume.claim, "Dest": _destination(mount), "Options": options}
 
 
-def _image_volume(mount: VolumeMount, volume: MountedVolume, sub_path: str) -> Mapping[str, Any]:
-    part = {"subPath": sub_path} if sub_path else {}
-    return {"Source": volume.image, "Destination": _destination(mount), "ReadWrite": False, **part}
+def _image_volume(mount: VolumeMount, volume: MountedVolume) -> Mapping[str, Any]:
+    """The whole of it: a part is held."""
+    return {"Source": volume.image, "Destination": _destination(mount), "ReadWrite": False}
 
 
 def _rights(mount: VolumeMount, volume: MountedVolume) -> tuple[str, str]:

@@ -16,7 +16,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ipc.api import Container, Pod, VolumeMount
 from workers.config_error import ConfigError
@@ -33,9 +33,6 @@ from workers.volumes.steps.group import give_to_group
 from workers.volumes.steps.images import bind_image
 from workers.volumes.steps.mounts import bind, mount_tmpfs
 from workers.volumes.sub_path import sub_path_of
-
-IMAGE_SUB_PATH_VERSION: Final = (5, 4)
-"""The first Podman that mounts a part of an image."""
 
 
 class _HeldImage(NamedTuple):
@@ -85,12 +82,12 @@ async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environme
 async def _prepare(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
     """Raises OSError, ConfigError, SyncEnded."""
     held = [found async for found in _to_be_held(run, pod, container, environment)]
-    mounts = make_mounts(container, run.volumes, environment)  # refuses before anything is done
+    mounts = make_mounts(container, run.volumes)  # refuses before anything is done
     steps = await run.unless_cancelled(run.in_files, _subject(container), _steps, run, pod, container, held)
     if not steps:
         return mounts
     await _run(run, container, steps, held)
-    return make_mounts(container, run.volumes, environment, {one.mount.mount_path: one.place for one in held})
+    return make_mounts(container, run.volumes, {one.mount.mount_path: one.place for one in held})
 
 
 def _steps(run: SyncRun, pod: Pod, container: Container, held: Sequence[_Held | _HeldImage]) -> list[Step]:
@@ -108,7 +105,7 @@ async def _to_be_held(
         sub_path = sub_path_of(mount, environment)
         place = held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
         if volume.image:
-            if sub_path and not await _mounts_parts_of_images(run):
+            if sub_path:
                 yield _HeldImage(mount, volume.image, sub_path, place)
         elif sub_path or volume.is_foreign or is_recursively_read_only(mount):
             root = volume.path or await _claim_root(run, mount, volume)
@@ -138,15 +135,6 @@ async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -
         what = "is gone" if found is None else "has a driver or options of its own: Podman mounts it as a whole"
         raise ConfigError(f'volumeMount "{mount.name}": Podman volume {volume.claim} {what}')
     return Path(found.mount_point)
-
-
-async def _mounts_parts_of_images(run: SyncRun) -> bool:
-    """Whether Podman does that itself. Raises ConfigError, SyncEnded."""
-    try:
-        version = await run.read(run.runtime.version)
-    except RuntimeCallError as error:
-        raise ConfigError(error.message) from error
-    return tuple(int(part) for part in version.split(".")[:2]) >= IMAGE_SUB_PATH_VERSION
 
 
 def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]:

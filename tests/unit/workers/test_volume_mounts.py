@@ -33,7 +33,7 @@ def mounting(**fields: Any) -> Container:
 
 
 def made(held: dict[str, Path] | None = None, **fields: Any) -> Mounts:
-    return make_mounts(mounting(**fields), VOLUMES, {"A": "b"}, held or {})
+    return make_mounts(mounting(**fields), VOLUMES, held or {})
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,13 @@ def test_a_claim_is_a_named_volume() -> None:
 def test_an_image_is_an_image_volume() -> None:
     whole = {"Source": "localhost/a:1", "Destination": "/at", "ReadWrite": False}
     assert made(name="image").image_volumes == (whole,)
-    assert made(name="image", sub_path="etc").image_volumes == (whole | {"subPath": "etc"},)
+    part = made({"/at": Path("/held/0")}, name="image", sub_path="etc")
+    assert (part.image_volumes, part.binds[0]["source"]) == ((), "/held/0")
 
 
 def test_a_relative_place_is_one_below_the_root() -> None:
     relative = container("main", volume_mounts=(VolumeMount(name="data", mount_path="a/b"),))
-    assert make_mounts(relative, VOLUMES, {}).binds[0]["destination"] == "/a/b"
+    assert make_mounts(relative, VOLUMES).binds[0]["destination"] == "/a/b"
 
 
 def test_a_volume_that_is_not_there_is_a_config_error() -> None:

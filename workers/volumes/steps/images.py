@@ -1,4 +1,4 @@
-"""A part of an image, where nobody can swap it: for Podman before 5.4, which mounts images as a whole only."""
+"""A part of an image, where nobody can swap it. Podman mounts images as a whole, from 5.4 on directories in them."""
 
 from __future__ import annotations
 
