@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import Mapping
 from pathlib import Path
 
 import uvloop
@@ -18,7 +17,7 @@ from ipc.call_slots import CallSlots
 from ipc.core_dumps import forbid_core_dumps
 from ipc.prctl import set_process_name
 from supervisor import admin_socket, directory_owner, instance_lock
-from supervisor.podman_service import PodmanService, choose_service
+from supervisor.podman_service import choose_service
 from supervisor.rows import SPARE_ROWS
 from supervisor.settings import Settings
 from supervisor.worker_pool import SLOTS
@@ -58,28 +57,16 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     set_process_name("rootlet-master")
     forbid_core_dumps()
     try:
-        return _run_master(settings, config_path, board, zygote, listening, service)
+        # After the fork, while the zygote imports what children run: so neither has what only the other one needs.
+        from supervisor.master import Master
+
+        return uvloop.run(Master(settings, config_path, board, zygote, listening, service).run())
     finally:
         zygote.close()
         os.waitpid(zygote_pid, 0)
         for path in sockets:
             path.unlink(missing_ok=True)
         os.close(lock)
-
-
-def _run_master(
-    settings: Settings,
-    config_path: Path | None,
-    board: Board,
-    zygote: socket.socket,
-    listening: Mapping[Role, socket.socket],
-    service: PodmanService,
-) -> int:
-    """Its exit code. Imported after the fork, while the zygote imports what children run: so neither has what only the
-    other one needs."""
-    from supervisor.master import Master
-
-    return uvloop.run(Master(settings, config_path, board, zygote, listening, service).run())
 
 
 def claim_directories(settings: Settings) -> None:
