@@ -20,8 +20,8 @@ from workers.pod_dirs import pod_directory
 from workers.storage_limits import StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
 from workers.sync_context import WARNING, SyncRun
 from workers.unshare import Unshare, UnshareError
+from workers.volumes.empty_dir import empty_dir_place
 from workers.volumes.mounted import why
-from workers.volumes.places import VolumePlace
 
 FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
 """Event reason. Upstream only logs it."""
@@ -38,7 +38,7 @@ async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatu
     run.step("measuring what it takes of the disk")
     try:
         usage = StorageUsage(
-            volumes={name: await _disk_usage(run, [_volume(run, name)]) for name in volumes},
+            volumes={name: await _disk_usage(run, [str(empty_dir_place(run, name).path)]) for name in volumes},
             containers={name: await _disk_usage(run, await _of_container(run, status, name)) for name in containers},
         )
     except (OSError, UnshareError) as error:
@@ -62,10 +62,6 @@ async def keep_evicted(run: SyncRun, message: str) -> None:
 def _mark(pods_dir: str, uid: str, message: str) -> None:
     with private_root(pods_dir) as root, made_below(root, uid):
         mark_evicted(pod_directory(pods_dir, uid), message)
-
-
-def _volume(run: SyncRun, name: str) -> str:
-    return str(VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", name).path)
 
 
 async def _of_container(run: SyncRun, status: RuntimePodStatus, name: str) -> list[str]:

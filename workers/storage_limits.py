@@ -8,18 +8,15 @@ as it is there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import msgspec
 
 from ipc.api import Container, Pod, Volume
 from ipc.api.default_resources import aggregate_limits
 from ipc.api.quantity import Amount, parse_amount
+from ipc.api.volume import MEMORY_MEDIUM
 from ipc.pod_requests import EPHEMERAL_STORAGE
 from workers.go_text import quoted
-
-MEMORY: Final = "Memory"
-"""The medium of an emptyDir that takes nothing of the disk."""
 
 
 class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +29,7 @@ class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 def disk_volumes(pod: Pod) -> tuple[Volume, ...]:
     """Its emptyDirs on the disk."""
-    return tuple(v for v in pod.spec.volumes if v.empty_dir is not None and v.empty_dir.medium != MEMORY)
+    return tuple(v for v in pod.spec.volumes if v.empty_dir is not None and v.empty_dir.medium != MEMORY_MEDIUM)
 
 
 def volumes_to_measure(pod: Pod) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Volumes of a pod."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import field
 
@@ -43,6 +43,10 @@ class HostPathVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
     path: str
     type: HostPathType | None = None
+
+
+MEMORY_MEDIUM: Final = "Memory"
+"""Of an emptyDir that takes nothing of the disk."""
 
 
 class EmptyDirVolumeSource(ApiStruct, frozen=True, kw_only=True):

@@ -16,23 +16,23 @@ from typing import Final
 from ipc.api import EmptyDirVolumeSource, Pod, Volume
 from ipc.api.default_resources import aggregate_limits
 from ipc.api.quantity import QuantityError, parse_quantity
+from ipc.api.volume import MEMORY_MEDIUM
 from workers.sync_context import SyncRun
 from workers.volumes.mounted import MountedVolume, VolumeError
 from workers.volumes.ownership import fs_group, give_volume_to_group, group_given, note_group
 from workers.volumes.places import VolumePlace, volume_directory
 
 MODE: Final = 0o777
-MEMORY: Final = "Memory"
 
 
 async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
     """Raises VolumeError, OSError."""
     source = volume.empty_dir or EmptyDirVolumeSource()
-    place = VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", volume.name)
-    if source.medium not in ("", MEMORY):
+    place = empty_dir_place(run, volume.name)
+    if source.medium not in ("", MEMORY_MEDIUM):
         raise VolumeError(volume.name, f'unknown storage medium "{source.medium}"')
     await run.in_files(volume.name, _make, place)
-    if source.medium == MEMORY:
+    if source.medium == MEMORY_MEDIUM:
         memory_bytes = memory_size_bytes(source, pod, run.context.node.allocatable)
         return MountedVolume(name=volume.name, path=place.path, memory_bytes=memory_bytes)
     group = fs_group(pod)
@@ -47,6 +47,11 @@ def _make(place: VolumePlace) -> None:
     if not (place.path.is_dir() and place.ready_file.exists()):
         with volume_directory(place, MODE):
             note_group(place.ready_file, None)
+
+
+def empty_dir_place(run: SyncRun, name: str) -> VolumePlace:
+    """Of either medium."""
+    return VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", name)
 
 
 def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:

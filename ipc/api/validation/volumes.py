@@ -44,6 +44,7 @@ from ipc.api.validation.env import validate_field_ref, validate_resource_field_r
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, backstep_problem, below_volume_problem
 from ipc.api.validation.resources import validate_quantity
 from ipc.api.volume import (
+    MEMORY_MEDIUM,
     EmptyDirVolumeSource,
     EphemeralVolumeSource,
     GitRepoVolumeSource,
@@ -57,7 +58,7 @@ from ipc.api.volume import (
 MAX_FILE_MODE: Final = 0o777
 MIN_TOKEN_EXPIRATION_SECONDS: Final = 600
 MAX_TOKEN_EXPIRATION_SECONDS: Final = 2**32
-_MEDIA: Final = ("", "Memory")
+_MEDIA: Final = ("", MEMORY_MEDIUM)
 _FIELD_PATHS: Final = (
     "metadata.name",
     "metadata.namespace",
