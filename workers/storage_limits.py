@@ -40,8 +40,7 @@ def volumes_to_measure(pod: Pod) -> tuple[str, ...]:
 
 def containers_to_measure(pod: Pod) -> tuple[str, ...]:
     """All or none."""
-    spec = pod.spec
-    return tuple(c.name for c in (*spec.init_containers, *spec.containers)) if _pod_limit(pod) is not None else ()
+    return tuple(c.name for c in _containers(pod)) if _pod_limit(pod) is not None else ()
 
 
 def exceeded_limit(pod: Pod, usage: StorageUsage) -> str:
@@ -75,5 +74,12 @@ def _container_limit(container: Container) -> Amount | None:
 
 
 def _pod_limit(pod: Pod) -> Amount | None:
-    """Those of its containers together (PodLimits, component-helpers resource/helpers.go)."""
+    """Those of its containers together (PodLimits, component-helpers resource/helpers.go). Each sync asks, and most
+    pods have none: nothing is added up for them."""
+    if not any(EPHEMERAL_STORAGE in c.resources.limits for c in _containers(pod)):
+        return None
     return aggregate_limits(pod.spec).get(EPHEMERAL_STORAGE)
+
+
+def _containers(pod: Pod) -> tuple[Container, ...]:
+    return (*pod.spec.init_containers, *pod.spec.containers)
