@@ -29,6 +29,7 @@ from typing import Final
 import msgspec
 
 from ipc.breaker_state import BreakerState
+from ipc.safe_text import safe_line
 
 MAX_WORKER_SLOTS: Final = 256
 """Most worker rows on a board."""
@@ -175,7 +176,7 @@ class WorkerRowWriter:
 
     def step(self, text: str) -> None:
         """What is being done now; cut to MAX_STEP_BYTES at a character's border."""
-        self._write(msgspec.structs.replace(self._row, step=_cut(text)))
+        self._write(msgspec.structs.replace(self._row, step=safe_line(text, MAX_STEP_BYTES)))
 
     def breaker(self, state: BreakerState) -> None:
         """How this process stands with Podman."""
@@ -354,11 +355,6 @@ def _pod_row(stamped: _Stamped) -> PodRow | None:
     except UnicodeDecodeError:
         return None
     return PodRow(uid, stamped.stamp, content[end:])
-
-
-def _cut(text: str) -> str:
-    """The longest beginning that fits MAX_STEP_BYTES; what UTF-8 cannot carry becomes a question mark."""
-    return text.encode(errors="replace")[:MAX_STEP_BYTES].decode(errors="ignore")
 
 
 def _align(size: int) -> int:

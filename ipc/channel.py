@@ -25,6 +25,7 @@ from ipc.framing import (
     decode_message,
     encode_frame,
 )
+from ipc.safe_text import encodable
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -192,7 +193,11 @@ class Channel(Generic[S, R]):
         if type(msg) not in self._send_types:
             raise TypeError(f"{type(msg).__name__} does not belong to this link")
         self._refuse_if_closed()
-        return encode_frame(self._encoder.encode(msg), self._max_frame_bytes)
+        try:
+            payload = self._encoder.encode(msg)
+        except UnicodeEncodeError:  # somebody's text is no Unicode: it must not end who passes it on
+            payload = self._encoder.encode(encodable(msg))
+        return encode_frame(payload, self._max_frame_bytes)
 
     def _refuse_if_closed(self) -> None:
         if self._closed or self._peer_gone:

@@ -12,6 +12,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from ipc.safe_text import safe_line
+
 MAX_FRAME_BYTES: Final = 8 * 1024 * 1024
 """Largest payload of one frame, in bytes, unless a link says otherwise."""
 HEADER_BYTES: Final = 4
@@ -31,7 +33,7 @@ class ProtocolError(Exception):
     """The peer sent what no correct peer sends. Its text is printable and at most MAX_REASON_CHARS long."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(_printable(reason))
+        super().__init__(safe_line(reason, MAX_REASON_CHARS))
 
 
 class FrameError(ProtocolError):
@@ -119,7 +121,3 @@ def decode_message(decoder: msgspec.msgpack.Decoder[R], payload: bytes) -> R:
         reason = f"{type(error).__name__}: {str(error)[:MAX_REASON_CHARS]}"
     # Raised outside the handler: the original's text can be as long as the frame and must not ride along.
     raise ProtocolError(f"undecodable message of {len(payload)} bytes: {reason}")
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text[:MAX_REASON_CHARS])

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from ipc.clock import rfc3339_micro
+from ipc.safe_text import safe_text
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
@@ -40,7 +41,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{rfc3339_micro(record.created)} {record.levelname} {self._process}: {record.getMessage()}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        text = f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return safe_text(text)
 
 
 class JsonFormatter(logging.Formatter):
@@ -60,4 +62,4 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line).decode()
+        return msgspec.json.encode({key: safe_text(text) for key, text in line.items()}).decode()

@@ -28,12 +28,11 @@ import msgspec
 from ipc.api import Event, EventSource, ObjectMeta, ObjectReference
 from ipc.clock import parse_rfc3339, rfc3339
 from ipc.messages import EventReport
+from ipc.safe_text import MAX_EVENT_BYTES, safe_text
 
 COMPONENT: Final = "rootlet"
 NODE: Final = "Node"
 """Kind of the object of an event that is not about a pod."""
-MAX_MESSAGE_BYTES: Final = 1024
-"""As upstream cuts an event's message."""
 MAX_SIMILAR: Final = 10
 """So many different messages of one object and reason are not kept apart any more (defaultAggregateMaxEvents)."""
 SIMILAR_INTERVAL_S: Final = 600.0
@@ -100,7 +99,7 @@ class EventRecorder:
     def record(self, report: EventReport, wall: float) -> tuple[Event, list[str]]:
         """The new state of its event, and the names of events that had to go."""
         seen_at = report.wall or wall
-        message = _cut(report.message)
+        message = safe_text(report.message, MAX_EVENT_BYTES)
         key = self._correlate(_key_of_report(report, message), seen_at)
         text = f"{COMBINED}{message}" if key.message == COMBINED else message
         event = self._counted(key, report.field_path, text, rfc3339(seen_at))
@@ -233,7 +232,3 @@ def _key_of_event(event: Event) -> _Key:
     if event.message.startswith(COMBINED):
         return _Key(group, message=COMBINED)
     return _Key(group, of.field_path, event.message)
-
-
-def _cut(message: str) -> str:
-    return message.encode(errors="replace")[:MAX_MESSAGE_BYTES].decode(errors="ignore")

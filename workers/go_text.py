@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ipc.safe_text import escaped
+
 
 def quoted(text: str) -> str:
     """strconv.Quote: in quotation marks, on one line, nothing that does not print."""
-    return '"' + "".join(_ESCAPES.get(char) or _printable(char) for char in text) + '"'
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else escaped(char)) for char in text) + '"'
 
 
 _ESCAPES: Final = {
@@ -21,14 +23,6 @@ _ESCAPES: Final = {
     "\t": "\\t",
     "\v": "\\v",
 }
-
-
-def _printable(char: str) -> str:
-    if char.isprintable():
-        return char
-    if ord(char) < 0x80:
-        return f"\\x{ord(char):02x}"
-    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
 def head(text: bytes) -> str:

@@ -20,6 +20,7 @@ import msgspec
 
 from ipc.private_directories import make_private
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.safe_text import clipped, clipped_end
 from workers import labels, pod_dirs, pod_logs
 from workers.log_lines import LogRenderer
 from workers.regular_file import read_tail, regular_file
@@ -86,7 +87,7 @@ def last_words(tail: bytes, is_whole: bool) -> str:
     lines = tail.split(b"\n")
     complete = lines if is_whole else lines[1:]
     shown = LogRenderer(timestamps=False).render([line for line in complete if line][-MAX_LOG_LINES:])
-    return _text(shown, MAX_LOG_BYTES)
+    return clipped_end(shown, MAX_LOG_BYTES)
 
 
 def with_termination_messages(status: RuntimePodStatus, messages: Mapping[str, str]) -> RuntimePodStatus:
@@ -108,14 +109,14 @@ def _told(container: RuntimeContainerStatus, messages: Mapping[str, str], max_by
     message = messages.get(container.id, "")
     if not message or container.state is not ContainerState.EXITED:
         return container
-    return msgspec.structs.replace(container, message=message.encode()[:max_bytes].decode(errors="ignore"))
+    return msgspec.structs.replace(container, message=clipped(message, max_bytes))
 
 
 def _read_file(directory: Path, file: Path) -> tuple[str, bool]:
     """Its end, and True; or why it cannot be read, and False. One that is not there is empty."""
     try:
         with regular_file(directory, file) as fd:
-            return _text(read_tail(fd, MAX_MESSAGE_BYTES)[0], MAX_MESSAGE_BYTES), True
+            return clipped_end(read_tail(fd, MAX_MESSAGE_BYTES)[0], MAX_MESSAGE_BYTES), True
     except FileNotFoundError:
         return "", True
     except (OSError, ValueError) as error:
@@ -133,9 +134,3 @@ def _read_log(directory: Path, log_file: Path) -> str:
 def _words(error: OSError | ValueError) -> str:
     """ValueError is what a path with a NUL raises."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _text(data: bytes, max_bytes: int) -> str:
-    """The end of it as text: what is no UTF-8 is replaced, which must not make it longer."""
-    text = data[-max_bytes:].decode(errors="replace").encode()
-    return text[-max_bytes:].decode(errors="ignore")

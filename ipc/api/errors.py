@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.safe_text import safe_line
+
 MAX_SHOWN_VALUE_CHARS: Final = 64
 """Longest piece of a manifest that an error message repeats, in characters."""
 MAX_SHOWN_NUMBER: Final = 2**63
@@ -58,7 +60,7 @@ def shown_key(key: object) -> str:
 def _one_line(text: str) -> str:
     """Cut, and with everything escaped that could forge a log line or not be encoded."""
     cut = text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[:MAX_SHOWN_VALUE_CHARS] + "…"
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)
+    return safe_line(cut)
 
 
 def redacted(error: FieldError) -> FieldError:

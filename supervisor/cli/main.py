@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from ipc.safe_text import safe_text
 from supervisor.cli.options import Failure, agent_options
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def run_cli(arguments: Sequence[str], load_worker_main: LoadWorkerMain) -> int:
     try:
         code = rootlet.main(list(arguments), "rootlet", standalone_mode=False, obj=load_worker_main)
     except Failure as error:
-        click.echo(str(error), err=True)
+        click.echo(safe_text(str(error)), err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ipc.api import FieldError, FieldErrors, Pod
 from ipc.api.defaults import DEFAULT_NAMESPACE
+from ipc.safe_text import safe_line
 from supervisor.sources.documents import Document, read_documents
 from supervisor.sources.identity import Origin
 from supervisor.sources.kinds import Stated, decode_item, items_of
@@ -21,7 +22,6 @@ from supervisor.sources.types import (
     ManifestObject,
     ManifestPod,
     PodKey,
-    printable,
 )
 
 MAX_OBJECTS_PER_FILE: Final = 1_000
@@ -117,10 +117,10 @@ def _error(
         kind=kind,
         file=file,
         document=document,
-        field=printable(error.path),
-        message=printable(error.message),
-        namespace=printable(key[0]),
-        name=printable(key[1]),
+        field=safe_line(error.path),
+        message=safe_line(error.message),
+        namespace=safe_line(key[0]),
+        name=safe_line(key[1]),
     )
 
 

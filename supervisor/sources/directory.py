@@ -20,9 +20,10 @@ from typing import Final
 
 import msgspec
 
+from ipc.safe_text import safe_line
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.identity import Origin
-from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot, printable
+from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096
@@ -118,7 +119,7 @@ class ManifestReader:
 
 def shown_name(name: str) -> str:
     """A file name as text of one line: it may hold any bytes."""
-    return printable(os.fsencode(name).decode("utf-8", "backslashreplace"))
+    return safe_line(os.fsencode(name).decode("utf-8", "backslashreplace"))
 
 
 def _list_directory(path: Path) -> Listing:

@@ -33,13 +33,6 @@ def created_at(pod: Pod) -> float:
         return 0.0
 
 
-def printable(text: str) -> str:
-    """Text of a manifest or a file's name as it may go into a log, an event and a message: one line, valid Unicode."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-
-
 class ManifestErrorKind(enum.StrEnum):
     """What a caller may decide on; the text is for people."""
 

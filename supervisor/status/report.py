@@ -8,6 +8,7 @@ import msgspec
 
 from ipc.api import ContainerState, ContainerStatus, PodSpec, PodStatus
 from ipc.pod_containers import every_container
+from ipc.safe_text import clipped
 from supervisor.status.phase import TERMINAL_PHASES
 
 MAX_TERMINATION_MESSAGES_BYTES: Final = 12 * 1024
@@ -49,7 +50,9 @@ def _cut_status(status: ContainerStatus, limit_bytes: int) -> ContainerStatus:
 
 def _cut_state(state: ContainerState, limit_bytes: int) -> ContainerState:
     ended = state.terminated
-    if ended is None or len(ended.message) * 4 <= limit_bytes or len(data := ended.message.encode()) <= limit_bytes:
+    if ended is None or len(ended.message) * 4 <= limit_bytes:
         return state
-    cut = msgspec.structs.replace(ended, message=data[:limit_bytes].decode(errors="ignore"))
-    return ContainerState(terminated=cut)
+    message = clipped(ended.message, limit_bytes)
+    if message == ended.message:
+        return state
+    return ContainerState(terminated=msgspec.structs.replace(ended, message=message))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+
+from ipc.safe_text import escaped, safe_text
 
 Json = Mapping[str, Any]
 
 _YAML_1_1_BOOLEANS: Final = ("y", "Y", "n", "N")
 """Other readers than PyYAML take them for booleans."""
-_OTHER_LINE_BREAKS: Final = frozenset("\r\x85\u2028\u2029")
-"""A block would make line feeds of them."""
 _NO_WRAPPING: Final = 2**31
 
 
@@ -21,12 +21,13 @@ def as_list(items: Sequence[Json]) -> Json:
 
 
 def as_json(obj: Json) -> str:
-    """Four spaces, keys in order."""
-    return json.dumps(obj, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
+    """Four spaces, keys in order. What does not print is escaped: it reads back as it was."""
+    return _escaped(json.dumps(obj, indent=4, sort_keys=True, ensure_ascii=False), json.dumps) + "\n"
 
 
 def as_yaml(obj: Json) -> str:
-    """Two spaces, keys in order, lists not indented; text over several lines as a block, quotes double."""
+    """Two spaces, keys in order, lists not indented; text over several lines as a block, quotes double. What does not
+    print is escaped, in quotes: it reads back as it was."""
     import yaml  # 30 ms that the other formats need not pay
 
     class Dumper(yaml.SafeDumper):
@@ -37,12 +38,19 @@ def as_yaml(obj: Json) -> str:
             return '"' if style == "'" else style
 
     def represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        lines = "\n" in text and _OTHER_LINE_BREAKS.isdisjoint(text)
-        style = "|" if lines else '"' if text in _YAML_1_1_BOOLEANS else None
+        is_safe = safe_text(text) == text
+        style = '"' if text in _YAML_1_1_BOOLEANS or not is_safe else "|" if "\n" in text else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
 
     Dumper.add_representer(str, represent_str)
     text: str = yaml.dump(
         obj, Dumper=Dumper, sort_keys=True, allow_unicode=True, default_flow_style=False, width=_NO_WRAPPING
     )
-    return text
+    return _escaped(text, escaped)
+
+
+def _escaped(document: str, escape: Callable[[str], str]) -> str:
+    """What would steer a terminal stands within quotes, where both formats know escapes."""
+    if safe_text(document) == document:
+        return document
+    return "".join(char if safe_text(char) == char else escape(char).strip('"') for char in document)

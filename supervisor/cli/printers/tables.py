@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ipc.safe_text import safe_text
+
 MIN_WIDTH: Final = 6
 """Narrowest column of a table, its padding included, in characters (cli-runtime printers, GetNewTabWriter)."""
 PADDING: Final = 3
 DESCRIBE_PADDING: Final = 2
-_UNSAFE: Final = {code: "" for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)}
-"""Control characters: a message must not steer somebody's terminal."""
 
 
 def printable(text: str) -> str:
-    """On one line, without control characters (cli-runtime printers, EscapeTerminal)."""
-    return " ".join(text.translate(_UNSAFE).split("\n"))
+    """On one line, and nothing in it steers somebody's terminal (cli-runtime printers, EscapeTerminal)."""
+    return safe_text(text).replace("\n", " ")
 
 
 class TablePrinter:
