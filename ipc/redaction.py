@@ -25,10 +25,11 @@ MIN_VALUE_CHARS: Final = 4
 """Shorter values are left: they turn up in any text, and a hint at where they stood would tell them."""
 BLOCK_BYTES: Final = 16
 """Longer values are found by blocks of this size, shorter ones whole."""
-MAX_VALUES_BYTES: Final = 256 * 1024
-"""Most that the values of one Secret may have together for its texts to be looked through; some 5 MiB of blocks."""
+MAX_VALUES_BYTES: Final = 64 * 1024
+"""Most that the values of all Secrets of one pod may have together for its texts to be looked through; some 2 MiB of
+blocks, and 30 ms to make them."""
 INSTEAD: Final = "<secret>"
-WITHHELD: Final = "<withheld: it may hold a value of a Secret that is not known here>"
+WITHHELD: Final = "<withheld: Secrets of the pod are not known yet, or too large to be looked for in texts>"
 """Instead of a whole text, when it cannot be told what must not stand in it."""
 
 _LOGIN_KEYS: Final = frozenset({"password", "auth", "identitytoken", "registrytoken"})
@@ -41,17 +42,24 @@ class Blocks(msgspec.Struct, frozen=True):
     """What the values of one Secret are known by: blocks by their size. Its repr says none."""
 
     by_size: dict[int, frozenset[bytes]]
-    is_complete: bool = True
-    """Otherwise the Secret is too large to be known."""
 
     def __repr__(self) -> str:
         return f"Blocks({', '.join(f'{len(blocks)} of {size}' for size, blocks in self.by_size.items())})"
 
 
+def values_size(secret: Secret) -> int:
+    """Of its values together, in bytes."""
+    return sum(map(len, secret.data.values()))
+
+
+def known_by(secrets: Iterable[Secret]) -> tuple[Blocks, ...] | None:
+    """For `redacted`; None when the Secrets are too large together."""
+    found = tuple(secrets)
+    return tuple(map(blocks_of, found)) if sum(map(values_size, found)) <= MAX_VALUES_BYTES else None
+
+
 def blocks_of(secret: Secret) -> Blocks:
     """To be made once per Secret and kept."""
-    if sum(map(len, secret.data.values())) > MAX_VALUES_BYTES:
-        return Blocks({}, is_complete=False)
     by_size: dict[int, set[bytes]] = {}
     for form in {form for value in _values(secret) for form in _forms(value)}:
         size = min(len(form), BLOCK_BYTES)
@@ -60,23 +68,26 @@ def blocks_of(secret: Secret) -> Blocks:
     return Blocks({size: frozenset(blocks) for size, blocks in by_size.items()})
 
 
-def redacted(text: str, known: Iterable[Blocks], *, cut_start: bool = False, cut_end: bool = False) -> str:
-    """The text with every value replaced by INSTEAD; WITHHELD if one of the Secrets is too large to be known.
+def redacted(text: str, known: Iterable[Blocks] | None, *, cut_start: bool = False, cut_end: bool = False) -> str:
+    """The text with every value replaced by INSTEAD, without lone surrogates; WITHHELD if the values are not known.
 
     ``cut_start`` and ``cut_end`` say where the text was cut out of a longer one.
     """
-    found = list(known)
-    if not all(blocks.is_complete for blocks in found):
-        return WITHHELD
-    tables = [(size, blocks) for each in found for size, blocks in each.by_size.items()]
-    if not tables or not text:
+    if not text:
         return text
+    if known is None:
+        return WITHHELD
     source = text.encode("utf-8", "backslashreplace")
+    tables = [(size, blocks) for each in known for size, blocks in each.by_size.items()]
+    if not tables:
+        return source.decode()
     spans = [span for reading in _readings(source) for span in _spans(reading, tables)]
-    edge = BLOCK_BYTES - 1
-    spans += [(0, edge)] if cut_start else []
-    spans += [(max(len(source) - edge, 0), len(source))] if cut_end else []
-    return _without(source, spans).decode("utf-8", "ignore")
+    begin, end = cut_start * _EDGE_BYTES, len(source) - cut_end * _EDGE_BYTES
+    return _without(source, spans, begin, end).decode("utf-8", "ignore")
+
+
+_EDGE_BYTES: Final = BLOCK_BYTES - 1
+"""What a value that was cut may leave beside the blocks of it that are found, or instead of any."""
 
 
 # --- what a Secret is known by ---------------------------------------------------------------------------------------
@@ -213,11 +224,12 @@ def _spans(reading: _Reading, tables: Iterable[tuple[int, frozenset[bytes]]]) ->
                 yield starts[at], ends[at + size - 1]
 
 
-def _without(source: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
-    """Spans that overlap or touch are one."""
-    kept, at, last = bytearray(), 0, -1
-    for start, end in sorted(spans):
-        if start > at or last < 0:
+def _without(source: bytes, spans: Iterable[tuple[int, int]], begin: int, end: int) -> bytes:
+    """What lies between ``begin`` and ``end``; spans that overlap or touch are replaced as one."""
+    kept, at, is_first = bytearray(), begin, True
+    for start, stop in sorted(spans):
+        if start < end and stop > begin and (start > at or is_first):
             kept += source[at:start] + INSTEAD.encode()
-        at = last = max(at, end)
-    return bytes(kept + source[at:])
+            is_first = False
+        at = max(at, stop)
+    return bytes(kept + source[at:end])

@@ -71,6 +71,8 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     """CONTAINER_STATUS_UNKNOWN when it has ended and how is lost; otherwise empty: Podman knows no reasons."""
     message: str = ""
     """Termination message of one that has ended: what it wrote for that purpose, or the end of its log."""
+    message_cut: bool = False
+    """There was more of it than is told."""
     pid: int = 0
     """Pid of its first process in the host's pid namespace; 0 when not running."""
     leaves_processes: bool = False

@@ -19,8 +19,6 @@ import msgspec
 
 MAX_EVENT_BYTES: Final = 1024
 """Longest message of an event (upstream's API server refuses longer ones: NoteLengthLimit)."""
-MAX_STATUS_BYTES: Final = 4096
-"""Longest message in a status, a sync's sentence, or a line of the log about a pod."""
 
 
 def escaped(char: str) -> str:

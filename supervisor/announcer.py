@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipc.clock import Instant
 from ipc.messages import EventReport, SyncDone
+from ipc.safe_text import safe_line
 from supervisor.dialogue import Log
 from supervisor.outbox import Outbox
 from supervisor.pod_cache import PodCache
@@ -47,4 +48,4 @@ class Announcer:
         self.log(level, f"{life.name}: {done.sentence}{failed}")
 
     def log(self, level: str, text: str) -> None:
-        self._out.add(Log(level, text))
+        self._out.add(Log(level, safe_line(text)))

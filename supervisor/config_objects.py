@@ -16,7 +16,9 @@ from typing import Final
 import msgspec
 
 from ipc.api import ConfigMap, Secret
-from ipc.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectRef
+from ipc.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectKind, ObjectRef
+from ipc.redaction import Blocks
+from supervisor.secret_values import SecretValues
 from supervisor.sources.types import ObjectUpdate
 
 MAX_POD_BYTES: Final = 6 << 20
@@ -50,19 +52,44 @@ class ConfigObjectStore:
         self.expected: frozenset[ObjectKey] = frozenset()
         """Those that were here before the agent was restarted, and may still be."""
         self._stored: dict[ObjectKey, _Stored] = {}
+        self._values = SecretValues()
 
     def __contains__(self, key: ObjectKey) -> bool:
         return key in self._stored
 
     def take(self, update: ObjectUpdate) -> frozenset[ObjectKey]:
         """Note it; the keys of those whose content came, changed or went."""
-        changed = {key for key in update.gone if self._stored.pop(key, None) is not None}
+        changed = {key for key in update.gone if self._drop(key)}
         for item in update.stated:
             known = self._stored.get(item.key)
             if known is None or known.object != item.object:
+                self._drop(item.key)
                 self._stored[item.key] = _Stored(item.object, len(msgspec.msgpack.encode(item.object)))
                 changed.add(item.key)
         return frozenset(changed)
+
+    def _drop(self, key: ObjectKey) -> bool:
+        """Whether it was there."""
+        stored = self._stored.pop(key, None)
+        if stored is not None and isinstance(stored.object, Secret):
+            self._values.replaced(key, stored.object)
+        return stored is not None
+
+    def values_known(self, namespace: str, references: Iterable[ObjectRef]) -> tuple[Blocks, ...] | None:
+        """What the values of those of them that are Secrets are known by, for `ipc.redaction`; None when one of them
+        is unknown, or they are too large."""
+        keys = [_key(namespace, ref) for ref in references if ref.kind is ObjectKind.SECRET]
+        if any(key not in self._stored and self._may_come(key) for key in keys):
+            return None
+        return self._values.known_by((key, self._secret(key)) for key in keys)
+
+    def _secret(self, key: ObjectKey) -> Secret | None:
+        stored = self._stored.get(key)
+        return stored.object if stored is not None and isinstance(stored.object, Secret) else None
+
+    def _may_come(self, key: ObjectKey) -> bool:
+        """Of one that is not here: it may be there all the same."""
+        return not self.complete or key in self.expected
 
     def misses_any(self, namespace: str, references: Iterable[ObjectRef]) -> bool:
         """Whether one of these is not here."""
@@ -84,7 +111,7 @@ class ConfigObjectStore:
             else:
                 found.append(stored.object)
                 size_bytes += stored.size_bytes
-        unread = [ref for ref in absent if not self.complete or _key(namespace, ref) in self.expected]
+        unread = [ref for ref in absent if self._may_come(_key(namespace, ref))]
         return PodObjects(
             objects=ConfigObjects(
                 config_maps={item.metadata.name: item for item in found if isinstance(item, ConfigMap)},

@@ -10,6 +10,7 @@ from supervisor.lives import Lives
 from supervisor.looks import Looks
 from supervisor.node_usage import NodeUsage
 from supervisor.outbox import Outbox
+from supervisor.pod_texts import PodTexts
 from supervisor.probing import Probing
 from supervisor.reporter import Reporter
 from supervisor.settings import Settings
@@ -37,5 +38,6 @@ class LoopParts:
         self.pulls = ImagePulls(pull_limits(settings))
         self.probing = Probing()
         self.out = Outbox()
-        self.reporter = Reporter(settings, host_ip)
+        self.texts = PodTexts(self.lives, self.objects)
+        self.reporter = Reporter(settings, host_ip, self.texts)
         self.announcer = Announcer(self.reporter, self.cache, self.out)

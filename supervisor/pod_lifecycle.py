@@ -70,6 +70,8 @@ class PodLifecycle:
         """None for an orphan."""
         self.references = _references(pod)
         """The ConfigMaps and Secrets that it refers to."""
+        self.all_references = self.references
+        """Those that it has referred to since it is known here: its containers may still have them."""
         self.name = f"{pod.metadata.namespace}/{pod.metadata.name}" if pod is not None else uid
         self.source = source
         self.slot = slot
@@ -128,6 +130,7 @@ class PodLifecycle:
         """A newer desired pod. Once it goes down, only that matters."""
         self.pod = pod
         self.references = _references(pod)
+        self.all_references |= self.references
         if self.phase is WorkType.SYNC:
             self.pending = True
 

@@ -14,6 +14,7 @@ from supervisor.events import EventRecorder
 from supervisor.feed import Feed, FeedMessage
 from supervisor.object_summary import summarize
 from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.pod_texts import PodTexts
 from supervisor.reason_cache import ReasonCache
 from supervisor.settings import Settings
 from supervisor.sources.types import ObjectUpdate
@@ -24,8 +25,9 @@ from supervisor.status.replaced import replaced_containers
 class Reporter:
     """Owns the reason cache, the event history and the feed."""
 
-    def __init__(self, settings: Settings, host_ip: str) -> None:
+    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts) -> None:
         self._host_ip = host_ip
+        self._texts = texts
         self._reasons = ReasonCache()
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
@@ -80,7 +82,7 @@ class Reporter:
         replaced = replaced_containers(life.pod, observed, looked_at_before=life.looked_at)
         given = StatusInput(
             pod=life.pod,
-            observed=observed,
+            observed=self._texts.observed(life, observed),
             reasons=self._reasons.of_pod(life.uid),
             previous=life.status,
             host_ip=self._host_ip,

@@ -116,7 +116,7 @@ class SyncLoop:
 
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
-        self._handlers[type(event)](event, now)
+        self._handlers[type(event)](self._parts.texts.made_fit(event), now)
         self._workers.hire()
         self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
@@ -149,7 +149,7 @@ class SyncLoop:
 
     def _on_sources_ready(self, ready: SourcesReady, now: Instant) -> None:
         self._updates.on_sources_ready(ready, now)
-        self._objects.on_sources_ready()
+        self._objects.on_sources_ready(now)
         self._parts.evicted.clear()
 
     # --- what was observed ---------------------------------------------------------------------------------------

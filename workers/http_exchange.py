@@ -30,7 +30,7 @@ TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 """Upstream's (apimachinery, pkg/util/net/http.go, SetTransportDefaults), if there is that much time."""
 _READ_BYTES: Final = 16 * 1024
 """What is read at a time, in bytes, and half of what may wait to be read."""
-_SHOWN_BYTES: Final = 64
+_SHOWN_BYTES: Final = 4096
 """Of what is no HTTP, in a message."""
 _SWITCHING_PROTOCOLS: Final = 101
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})

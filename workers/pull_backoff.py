@@ -18,7 +18,7 @@ PULL_BACKOFF: Final = BackoffLimits(initial_s=10.0, max_s=300.0, expires_after_s
 MAX_FAILURES: Final = 64
 """Images of one pod whose failures are remembered; of more, the newest."""
 
-MAX_MESSAGE_CHARS: Final = 1024
+MAX_MESSAGE_CHARS: Final = 4096
 """Longest reason that is remembered, in characters: it travels with every sync."""
 
 

@@ -14,6 +14,7 @@ from ipc.api import Container, Pod
 from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
+from ipc.redaction import known_by, redacted
 from workers import labels, pod_logs, start_error
 from workers.config_error import ConfigError
 from workers.container_images import ensure_image, ensure_images
@@ -23,7 +24,6 @@ from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_s
 from workers.images import ImageError
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
-from workers.secret_texts import without_secrets
 from workers.specgen import ContainerPlace, container_spec
 from workers.sync_context import NORMAL, WARNING, SyncRun
 
@@ -173,13 +173,12 @@ async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
     """To be raised; the attempt counts as one that has ended."""
     if error.kind is not ErrorKind.NOT_FOUND:
-        message = without_secrets(error.message, run.request.objects)
+        message = redacted(error.message, known_by(run.request.objects.secrets.values()))
         start_error.write(pod_logs.log_file(run.logs, container.name, attempt), message)
     return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
 
 
 async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:
-    """To be raised, once it has been told. A command and a path may be made of Secrets, and any message repeat them."""
-    told = without_secrets(message, run.request.objects)
-    await run.event(WARNING, "Failed", f"Error: {told}", container.name)
-    return _Failed(reason, told)
+    """To be raised, once it has been told. What is told loses the values of Secrets in the master."""
+    await run.event(WARNING, "Failed", f"Error: {message}", container.name)
+    return _Failed(reason, message)

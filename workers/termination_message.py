@@ -109,7 +109,14 @@ def _told(container: RuntimeContainerStatus, messages: Mapping[str, str], max_by
     message = messages.get(container.id, "")
     if not message or container.state is not ContainerState.EXITED:
         return container
-    return msgspec.structs.replace(container, message=clipped(message, max_bytes))
+    told = clipped(message, max_bytes)
+    return msgspec.structs.replace(container, message=told, message_cut=told != message or _fills_its_room(message))
+
+
+def _fills_its_room(message: str) -> bool:
+    """As long as what is read may be, less half a character: more of it was there."""
+    size_bytes = len(message.encode())
+    return any(most - 3 <= size_bytes <= most for most in (MAX_MESSAGE_BYTES, MAX_LOG_BYTES))
 
 
 def _read_file(directory: Path, file: Path) -> tuple[str, bool]:

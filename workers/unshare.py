@@ -23,7 +23,7 @@ DEADLINE_S: Final = 60.0
 """For all steps of one run, in seconds: most are a mount or two, but a volume may have many files."""
 KILL_WAIT_S: Final = 2.0
 """How long one that was killed is waited for, in seconds: where a file system hangs, even SIGKILL has to wait."""
-MAX_WORDS_CHARS: Final = 1024
+MAX_WORDS_CHARS: Final = 4096
 """Longest words kept of why it failed, in characters."""
 
 _PROGRAM: Final = Path(__file__).parent / "volumes" / "inside.py"

@@ -11,8 +11,9 @@ from workers.probes.outcome import Answer, ProbeError, ProbeOutcome
 
 UNHEALTHY: Final = "Unhealthy"
 PROBE_WARNING: Final = "ProbeWarning"
-MAX_OUTPUT_CHARS: Final = 1024
-"""How much of a probe's output an event tells: its head (an API server refuses longer messages)."""
+MAX_OUTPUT_CHARS: Final = 4096
+"""How much of a probe's output the master gets for an event: more than the event tells, for a Secret's value that is
+cut in two would not be found."""
 
 
 class ProbeEvent(msgspec.Struct, frozen=True):
