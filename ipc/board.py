@@ -29,7 +29,7 @@ from typing import Final
 import msgspec
 
 from ipc.breaker_state import BreakerState
-from ipc.safe_text import safe_line
+from ipc.safe_text import clipped
 
 MAX_WORKER_SLOTS: Final = 256
 """Most worker rows on a board."""
@@ -176,7 +176,7 @@ class WorkerRowWriter:
 
     def step(self, text: str) -> None:
         """What is being done now; cut to MAX_STEP_BYTES at a character's border."""
-        self._write(msgspec.structs.replace(self._row, step=safe_line(text, MAX_STEP_BYTES)))
+        self._write(msgspec.structs.replace(self._row, step=clipped(text, MAX_STEP_BYTES)))
 
     def breaker(self, state: BreakerState) -> None:
         """How this process stands with Podman."""

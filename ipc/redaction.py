@@ -39,12 +39,14 @@ _LOGIN_TYPES: Final = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.i
 
 
 class Blocks(msgspec.Struct, frozen=True):
-    """What the values of one Secret are known by: blocks by their size. Its repr says none."""
+    """What the values of one Secret are known by. Its repr says none."""
 
-    by_size: dict[int, frozenset[bytes]]
+    every: frozenset[bytes]
+    sizes: dict[bytes, tuple[int, ...]]
+    """How long the blocks are that begin with these `MIN_VALUE_CHARS` bytes, the longest first."""
 
     def __repr__(self) -> str:
-        return f"Blocks({', '.join(f'{len(blocks)} of {size}' for size, blocks in self.by_size.items())})"
+        return f"Blocks({len(self.every)})"
 
 
 def values_size(secret: Secret) -> int:
@@ -60,12 +62,15 @@ def known_by(secrets: Iterable[Secret]) -> tuple[Blocks, ...] | None:
 
 def blocks_of(secret: Secret) -> Blocks:
     """To be made once per Secret and kept."""
-    by_size: dict[int, set[bytes]] = {}
+    every: set[bytes] = set()
     for form in {form for value in _values(secret) for form in _forms(value)}:
         size = min(len(form), BLOCK_BYTES)
         starts = (*range(0, len(form) - size, size), len(form) - size)
-        by_size.setdefault(size, set()).update(form[start : start + size] for start in starts)
-    return Blocks({size: frozenset(blocks) for size, blocks in by_size.items()})
+        every.update(form[start : start + size] for start in starts)
+    sizes: dict[bytes, set[int]] = {}
+    for block in every:
+        sizes.setdefault(block[:MIN_VALUE_CHARS], set()).add(len(block))
+    return Blocks(frozenset(every), {head: tuple(sorted(found, reverse=True)) for head, found in sizes.items()})
 
 
 def redacted(text: str, known: Iterable[Blocks] | None, *, cut_start: bool = False, cut_end: bool = False) -> str:
@@ -78,10 +83,10 @@ def redacted(text: str, known: Iterable[Blocks] | None, *, cut_start: bool = Fal
     if known is None:
         return WITHHELD
     source = text.encode("utf-8", "backslashreplace")
-    tables = [(size, blocks) for each in known for size, blocks in each.by_size.items()]
-    if not tables:
+    wanted = [blocks for blocks in known if blocks.every]
+    if not wanted:
         return source.decode()
-    spans = [span for reading in _readings(source) for span in _spans(reading, tables)]
+    spans = [span for reading in _readings(source) for blocks in wanted for span in _spans(reading, blocks)]
     begin, end = cut_start * _EDGE_BYTES, len(source) - cut_end * _EDGE_BYTES
     return _without(source, spans, begin, end).decode("utf-8", "ignore")
 
@@ -215,13 +220,15 @@ def _decoded(reading: _Reading, pattern: re.Pattern[bytes], decode: Callable[[by
     return _Reading(bytes(data), starts, ends) if len(data) < len(reading.data) or data != reading.data else None
 
 
-def _spans(reading: _Reading, tables: Iterable[tuple[int, frozenset[bytes]]]) -> Iterator[tuple[int, int]]:
-    """Where blocks stand, in the source."""
+def _spans(reading: _Reading, blocks: Blocks) -> Iterator[tuple[int, int]]:
+    """Where blocks stand, in the source; of several that begin at one place the longest."""
     data, starts, ends = reading.data, reading.starts, reading.ends
-    for size, blocks in tables:
-        for at in range(len(data) - size + 1):
-            if data[at : at + size] in blocks:
+    for at in range(len(data) - MIN_VALUE_CHARS + 1):
+        for size in blocks.sizes.get(data[at : at + MIN_VALUE_CHARS], ()):
+            block = data[at : at + size]
+            if block in blocks.every and len(block) == size:
                 yield starts[at], ends[at + size - 1]
+                break
 
 
 def _without(source: bytes, spans: Iterable[tuple[int, int]], begin: int, end: int) -> bytes:

@@ -6,13 +6,12 @@ texts about pods, the log's formatters, the links between processes, and what th
 is linear in the text, or in the maximum where there is one.
 
 Nothing is dropped: a character that does not print becomes its escape, such as ``\\x1b``, as Go writes it.
-That is done to bidirectional controls, zero-width and other format characters too; spaces of any width stay.
+That is done to bidirectional controls, zero-width and other format characters too.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Any, Final
 
 import msgspec
@@ -35,12 +34,12 @@ def safe_line(text: str, max_bytes: int | None = None) -> str:
 
 
 def safe_text(text: str, max_bytes: int | None = None) -> str:
-    """As `safe_line`, but line feeds and tabs stay."""
+    """As `safe_line`, but line feeds, tabs and spaces of any width stay."""
     return _safe(_NOT_IN_A_TEXT, text, max_bytes)
 
 
 _NOT_IN_A_LINE: Final = re.compile(r"[^ -~]")
-_NOT_IN_A_TEXT: Final = re.compile(r"[^ -~\n\t]")
+_NOT_IN_A_TEXT: Final = re.compile(r"[^ -~\n\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 """What has to be looked at."""
 
 
@@ -51,7 +50,7 @@ def _safe(pattern: re.Pattern[str], text: str, max_bytes: int | None) -> str:
 
 def _shown(match: re.Match[str]) -> str:
     char = match[0]
-    return char if char.isprintable() or unicodedata.category(char) == "Zs" else escaped(char)
+    return char if char.isprintable() else escaped(char)
 
 
 def clipped(text: str, max_bytes: int) -> str:

@@ -15,6 +15,7 @@ from ipc.clock import Instant
 from ipc.config_objects import ObjectRef, referenced_objects
 from ipc.messages import PullFailure, SyncDone, SyncResult, WorkType
 from ipc.probe_results import ProbeVerdicts
+from ipc.redaction import Blocks
 from ipc.runtime import RuntimePodStatus
 from supervisor.active_deadline import past_active_deadline
 from supervisor.status import Failure
@@ -35,6 +36,14 @@ class InFlight(msgspec.Struct, frozen=True):
     generation: int
     kind: WorkType
     remove: bool
+
+
+class Readable(msgspec.Struct, frozen=True):
+    """An observation without the values of Secrets, and what of: statuses are generated more often than pods change."""
+
+    view: RuntimePodStatus
+    known: tuple[Blocks, ...] | None
+    made: RuntimePodStatus
 
 
 def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | None) -> int:
@@ -106,6 +115,8 @@ class PodLifecycle:
         """What is acted on."""
         self.told: PodStatus | None = None
         """What the world knows: a terminal phase comes later there."""
+        self.readable: Readable | None = None
+        """What it was observed to be, as it may be told (`supervisor.pod_texts`)."""
         self.looked_at = False
         """Its status was generated from an observation once."""
         self.sentence = ""

@@ -10,8 +10,6 @@ A termination message stays data otherwise, as upstream has it: programs read it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -23,12 +21,12 @@ from ipc.safe_text import safe_text
 from supervisor.config_objects import ConfigObjectStore
 from supervisor.dialogue import LoopEvent
 from supervisor.lives import Lives
-from supervisor.pod_lifecycle import PodLifecycle
+from supervisor.pod_lifecycle import PodLifecycle, Readable
 
 MAX_TEXT_CHARS: Final = 2048
 """Longest text that is taken of a worker's; half of what the workers cut theirs to, so that each cut is known here."""
 
-Known = Iterable[Blocks] | None
+Known = tuple[Blocks, ...] | None
 
 
 class PodTexts:
@@ -55,8 +53,11 @@ class PodTexts:
         """What containers have left to be read."""
         if not any(container.message or container.error for container in view.containers):
             return view
-        told = partial(_container, known=self._known(life.uid))
-        return msgspec.structs.replace(view, containers=tuple(map(told, view.containers)))
+        known = self._known(life.uid)
+        if life.readable is None or life.readable.view is not view or life.readable.known != known:
+            told = tuple(_container(container, known) for container in view.containers)
+            life.readable = Readable(view, known, msgspec.structs.replace(view, containers=told))
+        return life.readable.made
 
     def _known(self, uid: str) -> Known:
         life = self._lives.get(uid)

@@ -105,7 +105,7 @@ def _words_bytes(status: RuntimePodStatus | None) -> int:
 def _without_words(status: RuntimePodStatus | None) -> RuntimePodStatus | None:
     if status is None:
         return None
-    silent = tuple(msgspec.structs.replace(container, message="") for container in status.containers)
+    silent = tuple(msgspec.structs.replace(container, message="", message_cut=False) for container in status.containers)
     return msgspec.structs.replace(status, containers=silent)
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from ipc.api import Container, ObjectMeta, Pod, PodSpec, PodStatus
 from ipc.channel import MAX_PENDING_BYTES
 from ipc.messages import EventChanged, EventGone, EventReport, FeedSynced, PodChanged, PodGone
+from ipc.safe_text import MAX_EVENT_BYTES
 from supervisor.events import (
     COMBINED,
     MAX_EVENTS_PER_OBJECT,
-    MAX_MESSAGE_BYTES,
     MAX_SIMILAR,
     SIMILAR_INTERVAL_S,
     EventRecorder,
@@ -179,7 +179,7 @@ def test_an_event_without_a_pod_is_the_nodes() -> None:
 
 def test_long_messages_are_cut() -> None:
     event, _ = EventRecorder("node", 10, 3600.0).record(report("x" * 5000), WALL)
-    assert len(event.message) == MAX_MESSAGE_BYTES
+    assert len(event.message) == MAX_EVENT_BYTES
 
 
 @given(names=st.lists(st.sampled_from([f"p{n}" for n in range(9)]), max_size=60), limit=st.integers(1, 5))

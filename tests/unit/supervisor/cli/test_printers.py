@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.clock import rfc3339
+from ipc.safe_text import safe_text
 from supervisor.cli.printers.describe import describe_pod
 from supervisor.cli.printers.documents import as_json, as_list, as_yaml
 from supervisor.cli.printers.events import by_time, event_row
@@ -20,6 +22,7 @@ from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable
 from supervisor.cli.printers.workers import HEADER, WIDE_HEADER, worker_row
 
 NOW = 1_700_000_000.0
+ODD = "aü\x1b\x07\x7f\x9b\r\n\t \u202e\u2066\u200f\u200b\ufeff\u3000\U000e0001\U0001f600\\'\":#-"
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
 
 
@@ -328,8 +331,15 @@ def test_rows_that_come_later_line_up() -> None:
 
 
 def test_terminals_are_not_steered() -> None:
-    assert printable("a\x1b[31mb\r\nc\x9bd\x00") == "a[31mb cd"
-    assert TablePrinter(("A", "B"), show_header=False).format([("\x1b]0;x\x07", "y")]) == "]0;x   y\n"
+    assert printable("a\x1b[31mb\r\nc\x9bd\x00\u202e") == r"a\x1b[31mb\r c\u009bd\x00\u202e"
+    assert TablePrinter(("A", "B"), show_header=False).format([("\x1b]0;x\x07", "y")]) == "\\x1b]0;x\\x07   y\n"
+
+
+@given(st.dictionaries(st.text(ODD, max_size=6), st.text(ODD, max_size=9), max_size=3))
+def test_documents_steer_no_terminal_and_read_back_as_they_were(found: dict[str, Any]) -> None:
+    for document, read in ((as_json(found), json.loads), (as_yaml(found), yaml.safe_load)):
+        assert safe_text(document) == document
+        assert read(document) == found
 
 
 def test_tabs_are_elastic() -> None:
