@@ -13,6 +13,7 @@ import msgspec
 from ipc.api import HTTPGetAction, HTTPHeader
 from ipc.ports import join_host_port
 from workers.endpoints import Endpoint
+from workers.go_text import quoted
 
 HTTP: Final = "http"
 HTTPS: Final = "https"
@@ -67,7 +68,7 @@ def redirected(request: HttpRequest, location: str) -> HttpRequest | None:
         parts = urlsplit(url)
         port, is_absolute = parts.port, bool(urlsplit(location).scheme)
     except ValueError as error:
-        raise RedirectError(f'failed to parse Location header "{location}": {error}') from error
+        raise RedirectError(f"failed to parse Location header {quoted(location)}: {error}") from error
     if parts.hostname != request.endpoint.host.lower():
         return None
     if parts.scheme not in DEFAULT_PORTS:

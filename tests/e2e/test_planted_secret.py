@@ -17,10 +17,12 @@ from tests.podman_service import podman
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 PLANTED = "planted-4c1fe5d0-by-a-test"
-FORMS = (PLANTED.encode(), base64.b64encode(PLANTED.encode()))
+FORMS = (PLANTED.encode(), base64.b64encode(PLANTED.encode()), base64.b64encode(f"ab:{PLANTED}".encode())[4:-4])
 READS = "cat /secret/password >/dev/null && touch /has-read && exec sleep 3600"
 FROM_SECRET = [{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "planted", "key": "password"}}}]
 MOUNT = [{"name": "secret", "mountPath": "/secret"}]
+SPOKEN = 'echo "$PASSWORD"; echo -n "$PASSWORD" | base64; echo -n "ab:$PASSWORD" | base64'
+"""Raw, in base64, and within what was encoded."""
 VOLUME = [{"name": "secret", "secret": {"secretName": "planted"}}]
 
 
@@ -37,14 +39,55 @@ def holds(data: bytes) -> bool:
     return any(form in data for form in FORMS)
 
 
+def saying() -> dict[str, Json]:
+    """Containers by the name of their pods."""
+    says = container(script="exec sleep 3600", env=FROM_SECRET)
+    words = {"exec": {"command": ["sh", "-c", f"{SPOKEN}; exit 1"]}, "periodSeconds": 1}
+    ends = container(script=f"({SPOKEN}) > /dev/termination-log; exit 1", env=FROM_SECRET)
+    return {
+        "says-exec": {**says, "readinessProbe": words},
+        "says-moved": answering("302 Found", "Location: http://elsewhere/[$PASSWORD"),
+        "says-body": answering("302 Found", "Location: http://elsewhere/", f"Content-Length: {len(PLANTED)}"),
+        "says-end": ends,
+    }
+
+
+def answering(status: str, *headers: str) -> Json:
+    """A server that says it in a header or in the body of each answer, and a probe that asks."""
+    head = "".join(rf"{line}\r\n" for line in (f"HTTP/1.0 {status}", *headers, ""))
+    script = f'while true; do {{ printf "{head}"; {SPOKEN}; }} | nc -l -p 8080; done'
+    probe = {"httpGet": {"port": 8080}, "periodSeconds": 1}
+    return {**container(script=script, env=FROM_SECRET), "readinessProbe": probe}
+
+
+def unhealthy(agent: Agent, name: str) -> bool:
+    """Its probe has said so, in words that had the value in them."""
+    said = [*agent.messages(name, "Unhealthy"), *agent.messages(name, "ProbeWarning")]
+    return any("<secret>" in message for message in said)
+
+
+def last_words(agent: Agent) -> str:
+    [status] = agent.pods()["says-end"]["status"].get("containerStatuses") or [{}]
+    return str(status.get("state", {}).get("terminated", {}).get("message", ""))
+
+
 @pytest.fixture(scope="module")
 def using(agent: Agent) -> Agent:
-    """A pod that has it in its environment, in a file and in a probe's request, and one that cannot start for it."""
+    """A pod that has it in its environment, in a file and in a probe's request, one that cannot start for it, and four
+    that say it wherever a container is listened to."""
     uses = container(script=READS, env=FROM_SECRET, volumeMounts=MOUNT)
     probe = {"exec": {"command": ["sh", "-c", "test -e /has-read"]}, "periodSeconds": 1}
     fails = container(env=FROM_SECRET, command=["/nowhere-$(PASSWORD)"], args=[])
-    agent.write(secret(), pod("uses", {**uses, "readinessProbe": probe}, volumes=VOLUME), pod("fails", fails))
+    agent.write(
+        secret(),
+        pod("uses", {**uses, "readinessProbe": probe}, volumes=VOLUME),
+        pod("fails", fails),
+        *(pod(name, says, restartPolicy="Never") for name, says in saying().items()),
+    )
     agent.until_ready(["uses"])
+    for name in ("says-exec", "says-moved", "says-body"):
+        agent.until(lambda name=name: unhealthy(agent, name), f"{name} was probed")
+    agent.until(lambda: last_words(agent), "it has ended")
     agent.until(lambda: "Failed" in {event["reason"] for event in agent.events("fails")}, "the other one fails")
     return agent
 
@@ -65,9 +108,17 @@ def test_nobody_answers_it(using: Agent) -> None:
     assert [answer for answer in answers if holds(answer.encode())] == []
 
 
+def test_what_a_container_says_is_told_without_it(using: Agent) -> None:
+    """Otherwise silence would do, too."""
+    assert last_words(using).startswith("<secret>\n<secret>")
+    for name in ("says-exec", "says-moved", "says-body"):
+        assert unhealthy(using, name)
+
+
 def test_no_file_on_a_disk_has_it(using: Agent) -> None:
-    """But the manifest that states it."""
-    files = [path for path in using.directory.rglob("*") if path.is_file() and path.parent != using.manifests]
+    """But the manifest that states it, and the file that its container writes itself."""
+    found = [path for path in using.directory.rglob("*") if path.is_file() and path.parent != using.manifests]
+    files = [path for path in found if path.suffix != ".termination-log"]
     assert [path for path in files if holds(_content(path))] == []
 
 

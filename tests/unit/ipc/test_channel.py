@@ -184,6 +184,17 @@ def test_both_ways_in_order(run: Run[None]) -> None:
     run(conversation())
 
 
+def test_a_text_that_is_no_unicode_is_escaped_on_its_way(run: Run[None]) -> None:
+    """Instead of ending who passes it on; everything else of the message is as it was."""
+
+    async def conversation() -> None:
+        async with channel_pair() as (master, worker):
+            await worker.send(Done(1, anything={"text": "a\udcffb\u202e", "data": b"\xff", "none": None}))
+            assert await master.receive() == Done(1, {"text": "a\\udcffb\u202e", "data": b"\xff", "none": None})
+
+    run(conversation())
+
+
 def test_iteration_ends_with_the_peer(run: Run[None]) -> None:
     async def conversation() -> None:
         async with channel_pair() as (master, worker):

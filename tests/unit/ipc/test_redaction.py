@@ -46,7 +46,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "Go in JSON": lambda text: json.dumps(quoted(text)),
 }
 VALUES = st.text(st.characters(exclude_categories=["Cs"]), min_size=MIN_VALUE_CHARS, max_size=60)
-AROUND = st.text("ab =%+\\\n\"", max_size=20)
+AROUND = st.text('ab =+-\n"', max_size=20)
+"""Not what begins an escape: whoever wants to hide a value from people can do so in any cipher."""
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def talk_with(*secrets: Secret) -> Talk:
 
 def told_of(talk: Talk, text: str, type: str = "Warning") -> str:
     """As the event of a probe."""
-    report = EventReport(uid="a", namespace="default", name="a", type=type, reason="Unhealthy", message=f"{FAILED}{text}")
-    talk.say(report)
+    message = f"{FAILED}{text}"
+    talk.say(EventReport(uid="a", namespace="default", name="a", type=type, reason="Unhealthy", message=message))
     return talk.loop.event_history.events()[-1].message.removeprefix(FAILED)
 
 
@@ -62,7 +62,7 @@ def test_an_event_has_no_value() -> None:
     talk = talk_with(secret())
     encoded = base64.b64encode(b"user:" + VALUE).decode()
     assert told_of(talk, f"it is {VALUE.decode()}!") == "it is <secret>!"
-    assert VALUE.decode() not in base64.b64decode(told_of(talk, encoded).replace("<secret>", "AAAA") + "===").decode("latin-1")
+    assert encoded[8:-4] not in told_of(talk, encoded)
 
 
 def test_a_value_that_is_cut_leaves_no_half() -> None:

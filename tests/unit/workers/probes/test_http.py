@@ -308,6 +308,16 @@ async def test_a_redirect_to_another_port_and_scheme_of_the_host_is_followed() -
         assert await probed(http(port)) == ProbeOutcome(Answer.SUCCESS, "there")
 
 
+async def test_a_redirect_that_is_no_unicode_is_an_answer_like_any_other() -> None:
+    """A lone surrogate in the outcome must not end who passes it on."""
+    moved = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://[\xff\r\n\r\n"
+    async with serving(answering(moved)) as port:
+        outcome = await probed(http(port))
+    assert outcome.answer is Answer.FAILURE
+    assert r'Location header "http://[\udcff"' in outcome.output
+    msgspec.msgpack.encode(outcome)
+
+
 @pytest.mark.parametrize("location", ["http://example.org/", "//example.org/x", "https://[::1]/", "ftp://example.org/"])
 async def test_a_redirect_to_another_host_is_a_success_that_is_told(location: str) -> None:
     async with serving(Redirects({"/": location})) as port:
