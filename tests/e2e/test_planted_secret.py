@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,8 @@ def using(agent: Agent) -> Agent:
     )
     agent.until_ready(["uses"])
     for name in ("says-exec", "says-moved", "says-body"):
-        agent.until(lambda name=name: unhealthy(agent, name), f"{name} was probed")
-    agent.until(lambda: last_words(agent), "it has ended")
+        agent.until(partial(unhealthy, agent, name), f"{name} was probed")
+    agent.until(lambda: last_words(agent) != "", "the last one has ended")
     agent.until(lambda: "Failed" in {event["reason"] for event in agent.events("fails")}, "the other one fails")
     return agent
 

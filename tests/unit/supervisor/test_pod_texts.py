@@ -11,6 +11,7 @@ from ipc.api import ContainerStateTerminated, EnvFromSource, Pod, Secret, Secret
 from ipc.api.meta import ObjectMeta
 from ipc.messages import EventReport, LookFailed, SyncAction, SyncResult
 from ipc.redaction import MAX_VALUES_BYTES, WITHHELD
+from ipc.runtime import RuntimePodStatus
 from tests.unit.supervisor.dialogue import Talk, exited, pod
 
 VALUE = b"planted-4c1fe5d0"
@@ -45,7 +46,7 @@ def told_of(talk: Talk, text: str, type: str = "Warning") -> str:
     return talk.loop.event_history.events()[-1].message.removeprefix(FAILED)
 
 
-def ended_saying(message: str, **fields: bool) -> msgspec.Struct:
+def ended_saying(message: str, **fields: bool) -> RuntimePodStatus:
     view = exited("a", exit_code=1)
     containers = tuple(msgspec.structs.replace(each, message=message, **fields) for each in view.containers)
     return msgspec.structs.replace(view, containers=containers)
