@@ -7,6 +7,7 @@ often as they come round. A pod without costs nothing.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 from typing import Final
@@ -17,12 +18,15 @@ from ipc.runtime import RuntimePodStatus
 from workers.directories import made_below, private_root
 from workers.disk_usage import used_bytes
 from workers.pod_dirs import pod_directory
-from workers.storage_limits import StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
+from workers.storage_limits import StorageUsage, containers_to_measure, exceeded_limit, total, volumes_to_measure
 from workers.sync_context import WARNING, SyncRun
 from workers.unshare import Unshare, UnshareError
 from workers.volumes.empty_dir import empty_dir_place
 from workers.volumes.mounted import why
 
+MAX_FILES_HERE: Final = 20_000
+"""Counted in a thread of the worker, which takes a tenth of a second; of larger trees a process of its own counts
+all."""
 FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
 """Event reason. Upstream only logs it."""
 
@@ -30,8 +34,8 @@ log = logging.getLogger(__name__)
 
 
 async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
-    """Leaves its mark and a message in the sync's answer. What cannot be measured is told, and ends nothing. Raises
-    SyncEnded."""
+    """Leaves its mark and a message in the sync's answer. What has too many files to be measured is beyond its limits.
+    What cannot be measured by no fault of its own (the disk, Podman) is told, and ends nothing. Raises SyncEnded."""
     volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
     if not volumes and not containers:
         return
@@ -71,16 +75,17 @@ async def _of_container(run: SyncRun, status: RuntimePodStatus, name: str) -> li
     return [str(run.logs / name), *([found.layer] if found is not None and found.layer else [])]
 
 
-async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int:
+async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int | None:
     """Raises OSError, UnshareError, SyncEnded."""
     unshare = run.context.unshare
-    return sum([await run.unless_cancelled(run.in_files, path, _measure, path, unshare) for path in paths])
+    return total([await run.unless_cancelled(run.in_files, path, _measure, path, unshare) for path in paths])
 
 
-def _measure(path: str, unshare: Unshare) -> int:
-    """From inside where users of the container have closed a directory to all others, which takes 0.1 s."""
-    try:
-        return used_bytes(path)
-    except PermissionError:
-        [used] = unshare.run([(used_bytes.__name__, {"path": path})])
-        return int(used)
+def _measure(path: str, unshare: Unshare) -> int | None:
+    """From inside where users of the container have closed a directory to all others, which takes 0.1 s; and where
+    there are so many files that counting them here would be in the way of the worker's other pods."""
+    with contextlib.suppress(PermissionError):
+        if (used := used_bytes(path, MAX_FILES_HERE)) is not None:
+            return used
+    [inside] = unshare.run([(used_bytes.__name__, {"path": path})])
+    return None if inside is None else int(inside)

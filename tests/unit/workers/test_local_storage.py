@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from ipc.api import EmptyDirVolumeSource, Pod, ResourceRequirements, Volume, VolumeMount
 from ipc.eviction_marks import evicted
@@ -10,6 +14,9 @@ from ipc.messages import WorkType
 from tests.unit.workers.pods import UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost, on_host
 from workers import disk_usage
+from workers.storage_limits import UNCOUNTED
+from workers.unshare import Unshare
+from workers.volumes.inside import STEPS
 
 KIB = 1024
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "64Ki". '
@@ -67,19 +74,45 @@ def test_logs_count_for_their_container(tmp_path: Path) -> None:
     on_host(tmp_path / "logs", scenario)
 
 
-def test_what_cannot_be_measured_is_told_and_ends_nothing(tmp_path: Path) -> None:
+def test_depth_hides_nothing(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         await host.sync(limited())
-        deep = volume_directory(host).joinpath(*["d"] * disk_usage.MAX_DEPTH)
+        deep = volume_directory(host).joinpath(*["d"] * 150)
         deep.mkdir(parents=True)
         fill(deep, 128)
+        assert (await host.sync(limited())).evicted == MESSAGE
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_more_files_than_are_counted_are_beyond_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of its own counts them, and stops too."""
+    monkeypatch.setattr("workers.local_storage.MAX_FILES_HERE", 2)
+    monkeypatch.setattr(Unshare, "run", lambda _self, steps: tuple(STEPS[name](**given) for name, given in steps))
+
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        for number in range(3):
+            (volume_directory(host) / str(number)).touch()
+        assert (await host.sync(limited())).evicted == "", "so many are counted elsewhere"
+        monkeypatch.setattr(disk_usage.used_bytes, "__defaults__", (2,))
+        assert (await host.sync(limited())).evicted == MESSAGE + UNCOUNTED
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_what_cannot_be_measured_is_told_and_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: str, _max_files: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        monkeypatch.setattr("workers.local_storage.used_bytes", fail)
         host.reasons()
         assert (await host.sync(limited())).evicted == ""
         [event] = host.events
         assert event.reason == "FailedStorageMeasure"
-        assert event.message == (
-            "limits of local storage are not enforced: more than 100 directories lie within one another"
-        )
+        assert event.message == "limits of local storage are not enforced: Input/output error"
 
     on_host(tmp_path / "logs", scenario)
 
