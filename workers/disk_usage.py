@@ -2,8 +2,8 @@
 
 Mirrors GetDiskUsage (pkg/volume/util/fs/fs.go): blocks, not lengths; a file with several names counts once; nothing on
 another mount, and no symbolic link is followed. Depth costs neither stack nor descriptors: one directory is open at a
-time, and the way back up is "..", which is checked. Different on purpose: files and time are limited, and a tree that
-has more of them than are counted has no size, which its limits take for more than they allow.
+time, and the way back up is "..", which is checked. Different on purpose: a tree with more files than are counted has
+no size, which its limits take for more than they allow.
 
 Needs nothing but the standard library: `workers.volumes.inside` runs it too, in an interpreter that has nothing else.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 from typing import Final, NamedTuple
 
 from workers.directories import directory_below
@@ -22,18 +21,14 @@ BLOCK_BYTES: Final = 512
 """Of st_blocks."""
 MAX_FILES: Final = 1_000_000
 """Counted in one tree, directories among them."""
-MAX_S: Final = 45.0
-"""For one tree, in seconds: less than a run of `podman unshare` has."""
-FILES_BETWEEN_CLOCK_READS: Final = 10_000
-"""So a smaller tree is never too large by a slow machine's fault."""
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 """Removed or replaced meanwhile."""
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def used_bytes(path: str, max_files: int = MAX_FILES) -> int | None:
-    """Of a directory; 0 when it is not there, None when it has more files than ``max_files``, or more than are counted
-    within `MAX_S`. No part of the path below its root is of somebody else's making.
+    """Of a directory; 0 when it is not there, None when it has more files than ``max_files``. No part of the path below
+    its root is of somebody else's making.
 
     Blocks. Raises OSError: EACCES when files of mapped users are in the way.
     """
@@ -50,7 +45,7 @@ def used_bytes(path: str, max_files: int = MAX_FILES) -> int | None:
 
 
 class _TooMany(Exception):
-    """Files, or seconds."""
+    """Files, or ways back to directories that somebody keeps moving."""
 
 
 class _Level(NamedTuple):
@@ -70,7 +65,6 @@ class _Count:
         self._top = top
         self._device = os.fstat(top).st_dev
         self._max_files = max_files
-        self._deadline = time.monotonic() + MAX_S
         self._files = 0
         self._linked: set[int] = set()
         """Inodes of files with several names."""
@@ -135,10 +129,8 @@ class _Count:
                 way.pop()
 
     def _spend(self, steps: int) -> None:
-        before = self._files // FILES_BETWEEN_CLOCK_READS
         self._files += steps
-        is_late = self._files // FILES_BETWEEN_CLOCK_READS > before and time.monotonic() > self._deadline
-        if is_late or self._files > self._max_files:
+        if self._files > self._max_files:
             raise _TooMany
 
     def _add(self, found: os.stat_result) -> None:

@@ -7,26 +7,27 @@ often as they come round. A pod without costs nothing.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from ipc.api import Pod
 from ipc.eviction_marks import mark_evicted
 from ipc.runtime import RuntimePodStatus
 from workers.directories import made_below, private_root
-from workers.disk_usage import used_bytes
+from workers.disk_usage import MAX_FILES, used_bytes
 from workers.pod_dirs import pod_directory
-from workers.storage_limits import StorageUsage, containers_to_measure, exceeded_limit, total, volumes_to_measure
+from workers.storage_limits import MAX_S, StorageUsage, containers_to_measure, exceeded_limit, total, volumes_to_measure
 from workers.sync_context import WARNING, SyncRun
-from workers.unshare import Unshare, UnshareError
+from workers.unshare import Unshare, UnshareError, UnshareTimeout
 from workers.volumes.empty_dir import empty_dir_place
 from workers.volumes.mounted import why
 
-MAX_FILES_HERE: Final = 20_000
-"""Counted in a thread of the worker, which takes a tenth of a second; of larger trees a process of its own counts
-all."""
+SMALL_TREE_FILES: Final = 20_000
+"""Counted in a thread of the worker, which takes a tenth of a second. Of larger trees a process of its own counts all,
+and the time counts that it takes; that of a small one is the disk's or Podman's fault."""
 FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
 """Event reason. Upstream only logs it."""
 
@@ -82,10 +83,24 @@ async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int | None:
 
 
 def _measure(path: str, unshare: Unshare) -> int | None:
-    """From inside where users of the container have closed a directory to all others, which takes 0.1 s; and where
-    there are so many files that counting them here would be in the way of the worker's other pods."""
-    with contextlib.suppress(PermissionError):
-        if (used := used_bytes(path, MAX_FILES_HERE)) is not None:
-            return used
-    [inside] = unshare.run([(used_bytes.__name__, {"path": path})])
-    return None if inside is None else int(inside)
+    """None when there are more files than are counted, or when so many as are no small number take too long."""
+    if (used := _of_a_small_tree(path, unshare)) is not None:
+        return used
+    patient = msgspec.structs.replace(unshare, deadline_s=MAX_S)
+    try:
+        return _measured_inside(path, patient, MAX_FILES)
+    except UnshareTimeout:
+        return None
+
+
+def _of_a_small_tree(path: str, unshare: Unshare) -> int | None:
+    """From inside where users of the container have closed a directory to all others, which takes 0.1 s."""
+    try:
+        return used_bytes(path, SMALL_TREE_FILES)
+    except PermissionError:
+        return _measured_inside(path, unshare, SMALL_TREE_FILES)
+
+
+def _measured_inside(path: str, unshare: Unshare, max_files: int) -> int | None:
+    [used] = unshare.run([(used_bytes.__name__, {"path": path, "max_files": max_files})])
+    return None if used is None else int(used)

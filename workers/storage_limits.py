@@ -17,10 +17,11 @@ from ipc.api.default_resources import aggregate_limits
 from ipc.api.quantity import Amount, parse_amount
 from ipc.api.volume import MEMORY_MEDIUM
 from ipc.pod_requests import EPHEMERAL_STORAGE
-from workers.disk_usage import MAX_FILES, MAX_S
+from workers.disk_usage import MAX_FILES
 from workers.go_text import quoted
 
-
+MAX_S: Final = 45.0
+"""For counting one large tree, in seconds: within what any work in files has."""
 UNCOUNTED: Final = (
     f"It has more files than are counted ({MAX_FILES}, or as many as take {MAX_S:g} s): that counts as exceeded. "
 )

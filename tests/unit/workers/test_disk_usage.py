@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from workers import disk_usage
 from workers.disk_usage import used_bytes
 
 KIB = 1024
@@ -86,17 +85,6 @@ def test_a_tree_of_too_many_files_has_no_size(tmp_path: Path) -> None:
     assert used_bytes(str(tmp_path), max_files=3) == du_bytes(tmp_path)
     (tmp_path / "d").mkdir()
     assert used_bytes(str(tmp_path), max_files=3) is None
-
-
-def test_a_tree_that_takes_too_long_has_no_size_but_a_small_one_always_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(5):
-        (tmp_path / str(number)).touch()
-    monkeypatch.setattr(disk_usage, "MAX_S", -1.0)
-    assert used_bytes(str(tmp_path)) == du_bytes(tmp_path)
-    monkeypatch.setattr(disk_usage, "FILES_BETWEEN_CLOCK_READS", 5)
-    assert used_bytes(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("goes", ["moved", "replaced"])
