@@ -86,11 +86,10 @@ class ExecSessions:
         """No endpoint of 4.3 ends a session, and nothing ends its processes when the client goes."""
         try:
             pid = libpod.decode_exec_pid(await self._inspect(session))
-        except RuntimeCallError as error:
+            if pid:
+                await asyncio.to_thread(kill_session, pid)
+        except (RuntimeCallError, OSError) as error:
             log.warning("exec session %s runs on: %s", session[:12], error)
-            return
-        if pid:
-            await asyncio.to_thread(kill_session, pid)
 
 
 def too_late(timeout_s: float) -> RuntimeCallError:

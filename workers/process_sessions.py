@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 from functools import partial
 from typing import Final
 
@@ -11,12 +13,14 @@ from workers.pidfd import kill_if
 
 MAX_KILL_ROUNDS: Final = 10
 """How often it is looked for what a command has started meanwhile."""
+KILL_ROUND_S: Final = 0.05
+"""How long a round waits for what was killed to end, in seconds."""
 
 
 def kill_session(pid: int) -> None:
     """SIGKILL to a command and what it has started, but for what has made itself a session of its own.
 
-    Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE.
+    Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE; EAGAIN when they are started faster than they end.
     """
     session = processes.session_of(pid)
     if session in (0, os.getsid(0)):
@@ -29,3 +33,5 @@ def kill_session(pid: int) -> None:
         found = [pid for pid in processes.pids() if is_in_it(pid)]
         if not [pid for pid in found if kill_if(pid, partial(is_in_it, pid))]:
             return
+        time.sleep(KILL_ROUND_S)
+    raise OSError(errno.EAGAIN, "its processes still start new ones, or do not end")
