@@ -99,11 +99,13 @@ def test_a_directory_that_is_moved_while_it_is_open_leads_nowhere_else(
     (tree / "z").mkdir()
     (tree / "z" / "file").write_bytes(bytes(100 * KIB))
     real = os.open
-    moved = []
+    moved = False
 
     def swap(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        nonlocal moved
         if path == ".." and not moved:
-            moved.append(os.rename(tree / "a" / "b" / "c", outside / "c"))
+            moved = True
+            os.rename(tree / "a" / "b" / "c", outside / "c")
             if goes == "replaced":
                 os.rename(tree / "a", outside / "a")
                 os.symlink(outside, tree / "a")
