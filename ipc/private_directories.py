@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from typing import Final
 
 PRIVATE_MODE: Final = 0o700
+_OTHERS: Final = 0o077
 
 
 def make_private(path: str | os.PathLike[str]) -> None:
@@ -19,3 +21,11 @@ def make_private(path: str | os.PathLike[str]) -> None:
         make_private(above)
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, PRIVATE_MODE)
+
+
+def ensure_private(path: str | os.PathLike[str]) -> None:
+    """`make_private`, and one of ours that was there already is closed to all others. Raises OSError."""
+    make_private(path)
+    found = os.stat(path)
+    if found.st_mode & _OTHERS and found.st_uid == os.geteuid():
+        os.chmod(path, stat.S_IMODE(found.st_mode) & ~_OTHERS)

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from ipc.private_directories import make_private
+from ipc.private_directories import ensure_private
 from supervisor.atomic_file import PRIVATE_FILE_MODE
 
 OWNER_FILE: Final = ".rootlet-instance"
@@ -30,11 +30,12 @@ class DirectoryTaken(Exception):
 
 
 def claim(directory: Path, instance: str) -> None:
-    """Make the directory, and it ours. Again and again, and by two at a time: one of them gets it.
+    """Make the directory, which no other user may look into, and it ours. Again and again, and by two at a time: one of
+    them gets it.
 
     Raises DirectoryTaken, and OSError when it cannot be made or marked.
     """
-    make_private(directory)
+    ensure_private(directory)
     mark = directory / OWNER_FILE
     descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
     try:

@@ -7,7 +7,9 @@ as commands in containers do (`workers.exec_marks`): a value of RLIMIT_LOCKS, wh
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import time
 from collections.abc import Collection
 from functools import partial
 from typing import Any, Final
@@ -20,6 +22,8 @@ from workers.pidfd import kill_if
 
 MAX_ROUNDS: Final = 16
 """Looks at all processes of the host, at the most: one that was forked during a look is found by the next one."""
+ROUND_S: Final = 0.05
+"""Between two looks, in seconds: what was killed takes its time to end."""
 _MAGIC: Final = 0x526F6F75
 
 
@@ -43,7 +47,7 @@ def container_mark(uid: str, name: str, attempt: int) -> ContainerMark:
 def end_marked(marks: Collection[ContainerMark]) -> int:
     """SIGKILL to every process with one of these marks, until none is left; how many there were.
 
-    Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE.
+    Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE; EAGAIN when they are started faster than they end.
     """
     ended: set[int] = set()
     for _ in range(MAX_ROUNDS):
@@ -52,8 +56,9 @@ def end_marked(marks: Collection[ContainerMark]) -> int:
         }
         ended |= killed
         if not killed:
-            break
-    return len(ended)
+            return len(ended)
+        time.sleep(ROUND_S)
+    raise OSError(errno.EAGAIN, f"{len(ended)} were ended, and they still start new ones")
 
 
 def _mark(pid: int) -> ContainerMark | None:

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -21,10 +19,10 @@ import orjson
 import requests
 import urllib3.exceptions
 
-from workers import libpod, processes
+from workers import libpod
 from workers.libpod_client import Kind, LibpodClient, Request, transport_error
 from workers.line_stream import LineStream
-from workers.pidfd import kill_if
+from workers.process_sessions import kill_session
 from workers.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 
 MAX_EXECS: Final = 256
@@ -32,8 +30,6 @@ MAX_EXECS: Final = 256
 MAX_FRAMED_BYTES: Final = 64 * 1024
 """Most that is kept of an answer, in bytes: the output that is wanted and the headers of its frames, which are as many
 as the command made writes."""
-MAX_KILL_ROUNDS: Final = 10
-"""How often it is looked for what a command has started meanwhile."""
 
 log = logging.getLogger(__name__)
 
@@ -90,31 +86,15 @@ class ExecSessions:
         """No endpoint of 4.3 ends a session, and nothing ends its processes when the client goes."""
         try:
             pid = libpod.decode_exec_pid(await self._inspect(session))
-        except RuntimeCallError as error:
+            if pid:
+                await asyncio.to_thread(kill_session, pid)
+        except (RuntimeCallError, OSError) as error:
             log.warning("exec session %s runs on: %s", session[:12], error)
-            return
-        if pid:
-            await asyncio.to_thread(_kill_session, pid)
 
 
 def too_late(timeout_s: float) -> RuntimeCallError:
     """How a command ends that takes longer than it may."""
     return RuntimeCallError(ErrorKind.TIMEOUT, EXEC, f"the command did not end within {timeout_s:g} s")
-
-
-def _kill_session(pid: int) -> None:
-    """A command and what it has started, but for what has made itself a session of its own (setsid)."""
-    session = processes.session_of(pid)
-    if session in (0, os.getsid(0)):
-        return
-
-    def is_in_it(pid: int) -> bool:
-        return processes.session_of(pid) == session and processes.is_alive(pid)
-
-    for _ in range(MAX_KILL_ROUNDS):
-        found = [pid for pid in processes.pids() if is_in_it(pid)]
-        if not [pid for pid in found if kill_if(pid, partial(is_in_it, pid))]:
-            return
 
 
 def _head(answer: Any, chunk_bytes: int) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from workers.pidfd import open_pidfd, wait_ended
-from workers.processes import PROC, is_monitor, monitor_option, monitor_words
+from workers.processes import PROC, has_our_root, is_monitor, monitor_option, monitor_words
 
 LEAVE_S: Final = 2.0
 """A monitor whose container was removed in good order is gone by then, in seconds."""
@@ -105,4 +105,5 @@ def own_pids() -> Iterator[int]:
 
 
 def _monitor(pid: int, pod_logs_dir: str) -> Monitor | None:
-    return parse_monitor(pid, monitor_words(pid), pod_logs_dir)
+    found = parse_monitor(pid, monitor_words(pid), pod_logs_dir)
+    return found if found is not None and has_our_root(pid) else None

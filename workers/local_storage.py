@@ -11,18 +11,23 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from ipc.api import Pod
 from ipc.eviction_marks import mark_evicted
 from ipc.runtime import RuntimePodStatus
 from workers.directories import made_below, private_root
-from workers.disk_usage import used_bytes
+from workers.disk_usage import MAX_FILES, used_bytes
 from workers.pod_dirs import pod_directory
-from workers.storage_limits import StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
+from workers.storage_limits import MAX_S, StorageUsage, containers_to_measure, exceeded_limit, total, volumes_to_measure
 from workers.sync_context import WARNING, SyncRun
-from workers.unshare import Unshare, UnshareError
+from workers.unshare import Unshare, UnshareError, UnshareTimeout
 from workers.volumes.empty_dir import empty_dir_place
 from workers.volumes.mounted import why
 
+SMALL_TREE_FILES: Final = 20_000
+"""Counted in a thread of the worker, which takes a tenth of a second. Of larger trees a process of its own counts all,
+and the time counts that it takes; that of a small one is the disk's or Podman's fault."""
 FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
 """Event reason. Upstream only logs it."""
 
@@ -30,8 +35,8 @@ log = logging.getLogger(__name__)
 
 
 async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
-    """Leaves its mark and a message in the sync's answer. What cannot be measured is told, and ends nothing. Raises
-    SyncEnded."""
+    """Leaves its mark and a message in the sync's answer. What has too many files to be measured is beyond its limits.
+    What cannot be measured by no fault of its own (the disk, Podman) is told, and ends nothing. Raises SyncEnded."""
     volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
     if not volumes and not containers:
         return
@@ -71,16 +76,31 @@ async def _of_container(run: SyncRun, status: RuntimePodStatus, name: str) -> li
     return [str(run.logs / name), *([found.layer] if found is not None and found.layer else [])]
 
 
-async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int:
+async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int | None:
     """Raises OSError, UnshareError, SyncEnded."""
     unshare = run.context.unshare
-    return sum([await run.unless_cancelled(run.in_files, path, _measure, path, unshare) for path in paths])
+    return total([await run.unless_cancelled(run.in_files, path, _measure, path, unshare) for path in paths])
 
 
-def _measure(path: str, unshare: Unshare) -> int:
+def _measure(path: str, unshare: Unshare) -> int | None:
+    """None when there are more files than are counted, or when so many as are no small number take too long."""
+    if (used := _of_a_small_tree(path, unshare)) is not None:
+        return used
+    patient = msgspec.structs.replace(unshare, deadline_s=MAX_S)
+    try:
+        return _measured_inside(path, patient, MAX_FILES)
+    except UnshareTimeout:
+        return None
+
+
+def _of_a_small_tree(path: str, unshare: Unshare) -> int | None:
     """From inside where users of the container have closed a directory to all others, which takes 0.1 s."""
     try:
-        return used_bytes(path)
+        return used_bytes(path, SMALL_TREE_FILES)
     except PermissionError:
-        [used] = unshare.run([(used_bytes.__name__, {"path": path})])
-        return int(used)
+        return _measured_inside(path, unshare, SMALL_TREE_FILES)
+
+
+def _measured_inside(path: str, unshare: Unshare, max_files: int) -> int | None:
+    [used] = unshare.run([(used_bytes.__name__, {"path": path, "max_files": max_files})])
+    return None if used is None else int(used)

@@ -20,7 +20,7 @@ import orjson
 
 from workers.exec_marks import RUNTIMES, Mark
 from workers.locks_limit import MARKED
-from workers.processes import PROC, monitor_option, monitor_words
+from workers.processes import PROC, has_our_root, monitor_option, monitor_words
 from workers.runtime import InspectedContainer
 
 ENTERING: Final = "rootlet-nsenter"
@@ -200,7 +200,7 @@ def _environment(monitor: Path) -> dict[str, str]:
 
 def _monitor_words(pid: int, container_id: str) -> list[str] | None:
     words = monitor_words(pid)
-    return words if monitor_option(words, "-c") == container_id else None
+    return words if monitor_option(words, "-c") == container_id and has_our_root(pid) else None
 
 
 def _capabilities(process: Mapping[str, Any]) -> dict[str, Any]:

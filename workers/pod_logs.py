@@ -14,9 +14,10 @@ from collections.abc import Iterable, Set
 from pathlib import Path
 from typing import Final
 
+from ipc.private_directories import make_private
+
 KEPT_ATTEMPTS: Final = 2
 """How many attempts of one container keep their log at least."""
-DIRECTORY_MODE: Final = 0o755
 
 START_ERROR_SUFFIX: Final = ".start-error"
 """Of the file beside ``<attempt>.log`` that says why that attempt did not start."""
@@ -73,7 +74,7 @@ def newest_attempt(directory: Path, container: str) -> int:
 
 def ensure_directory(file: Path) -> None:
     """Make the directory that Podman will open the log in. Raises OSError."""
-    file.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    make_private(file.parent)
 
 
 def kept_attempts(max_dead: int) -> int | None:

@@ -4,7 +4,8 @@ A start of an exec session and an attach are HTTP requests that take their conne
 compat exec.go and containers_attach.go): from then on it carries the process's input one way, and its output the
 other; without a terminal in frames of both output streams. Measured on 4.3.1: a half-closed connection ends the input
 of a process without a terminal; its end comes when all output was sent, and the exit code is known then; neither side
-is read ahead of a slow other one. A client that goes does not end the process.
+is read ahead of a slow other one. A client that goes does not end the process, but
+`workers.api_server.remote_command` does.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
 
     running: bool = False
     exit_code: int = 0
+    pid: int = 0
+    """In this host's numbers."""
+    can_remove: bool = False
+    """It has ended; a command that neither runs nor has ended was not begun, or has begun this moment."""
 
 
 class Piece(msgspec.Struct, frozen=True):

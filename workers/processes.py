@@ -78,6 +78,18 @@ def is_monitor(words: Sequence[str]) -> bool:
     return bool(words) and os.path.basename(words[0]) == MONITOR
 
 
+def has_our_root(pid: int) -> bool:
+    """Whether a process sees the file system that this one sees, as Podman's monitors do and no container does.
+
+    A command line says what its process wants it to say: one in a container may call itself a monitor, of an OCI
+    runtime of its own making.
+    """
+    try:
+        return (PROC / str(pid) / "root").samefile("/")
+    except OSError:  # gone, or somebody else's
+        return False
+
+
 def monitor_option(words: Sequence[str], name: str) -> str:
     """The word behind that option on a monitor's command line; empty when it is not there."""
     return dict(itertools.pairwise(words)).get(name, "")

@@ -7,7 +7,8 @@ as it is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import msgspec
 
@@ -16,14 +17,23 @@ from ipc.api.default_resources import aggregate_limits
 from ipc.api.quantity import Amount, parse_amount
 from ipc.api.volume import MEMORY_MEDIUM
 from ipc.pod_requests import EPHEMERAL_STORAGE
+from workers.disk_usage import MAX_FILES
 from workers.go_text import quoted
+
+MAX_S: Final = 45.0
+"""For counting one large tree, in seconds: within what any work in files has."""
+UNCOUNTED: Final = (
+    f"It has more files than are counted ({MAX_FILES}, or as many as take {MAX_S:g} s): that counts as exceeded. "
+)
+"""Said of a pod that was not measured to the end."""
 
 
 class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """In bytes, by name; what is not measured is not in it."""
+    """In bytes, by name; None for what has more files than are counted (`workers.disk_usage`). What is not measured is
+    not in it."""
 
-    volumes: Mapping[str, int]
-    containers: Mapping[str, int]
+    volumes: Mapping[str, int | None]
+    containers: Mapping[str, int | None]
     """Log and writable layer."""
 
 
@@ -48,18 +58,33 @@ def exceeded_limit(pod: Pod, usage: StorageUsage) -> str:
     return next(_exceeded(pod, usage), "")
 
 
+def total(used: Iterable[int | None]) -> int | None:
+    """In bytes; None when any of them is."""
+    known = tuple(used)
+    return None if None in known else sum(one for one in known if one is not None)
+
+
 def _exceeded(pod: Pod, usage: StorageUsage) -> Iterator[str]:
+    for used, limit, words in _judged(pod, usage):
+        if used is None:
+            yield words + UNCOUNTED
+        elif used > limit.value:
+            yield words
+
+
+def _judged(pod: Pod, usage: StorageUsage) -> Iterator[tuple[int | None, Amount, str]]:
+    """Usage, limit, and what is said when that is exceeded."""
     for volume in disk_volumes(pod):
-        limit = _size_limit(volume)
-        if limit is not None and usage.volumes.get(volume.name, 0) > limit.value:
-            yield f"Usage of EmptyDir volume {quoted(volume.name)} exceeds the limit {quoted(str(limit))}. "
-    of_pod = _pod_limit(pod)
-    if of_pod is not None and sum((*usage.volumes.values(), *usage.containers.values())) > of_pod.value:
-        yield f"Pod ephemeral local storage usage exceeds the total limit of containers {of_pod}. "
+        if (limit := _size_limit(volume)) is not None:
+            words = f"Usage of EmptyDir volume {quoted(volume.name)} exceeds the limit {quoted(str(limit))}. "
+            yield usage.volumes.get(volume.name, 0), limit, words
+    if (limit := _pod_limit(pod)) is not None:
+        words = f"Pod ephemeral local storage usage exceeds the total limit of containers {limit}. "
+        yield total((*usage.volumes.values(), *usage.containers.values())), limit, words
     for container in pod.spec.containers:
-        limit = _container_limit(container)
-        if limit is not None and usage.containers.get(container.name, 0) > limit.value:
-            yield f"Container {container.name} exceeded its local ephemeral storage limit {quoted(str(limit))}. "
+        if (limit := _container_limit(container)) is not None:
+            words = f"Container {container.name} exceeded its local ephemeral storage limit {quoted(str(limit))}. "
+            yield usage.containers.get(container.name, 0), limit, words
 
 
 def _size_limit(volume: Volume) -> Amount | None:

@@ -2,13 +2,15 @@
 
 No symbolic link is followed, and nothing on another mount is touched: a directory is opened in the one above it, and
 what is on another mount stays, with everything above it. Deep nesting costs neither stack nor descriptors: below a
-certain depth directories are moved up before they are emptied. All goes that can go.
+certain depth directories are moved up before they are emptied. Nor do many files cost memory. All goes that can go;
+what a caller has no time for goes the next time.
 
 Needs nothing but the standard library: `workers.volumes.inside` runs it too, in an interpreter that has nothing else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from typing import Final, NamedTuple
@@ -17,7 +19,7 @@ from ipc.file_systems import mount_id
 from workers.directories import directory_below, is_name
 
 MAX_DEPTH: Final = 64
-"""Directories open at the same time, and levels of recursion."""
+"""Directories open at the same time, each with two descriptors, and levels of recursion."""
 MAX_TOLD: Final = 10
 """Most failures of one removal that are told."""
 _RWX: Final = 0o700
@@ -77,7 +79,8 @@ class _Removal:
             self._empty(top, name, 1)
             while self._deep:
                 deep = self._deep.pop()
-                self._remove(top, os.path.join(name, deep), 1)
+                with contextlib.suppress(FileNotFoundError):  # it was moved to where `_empty` had not been yet
+                    self._remove(top, os.path.join(name, deep), 1)
         if not self.stuck:
             os.rmdir(name, dir_fd=parent)
 
@@ -88,19 +91,18 @@ class _Removal:
 
     def _empty(self, directory: int, path: str, depth: int) -> None:
         """Raises OSError."""
-        with os.scandir(directory) as found:
-            entries = list(found)
-        for entry in entries:
-            below = os.path.join(path, entry.name)
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    self._remove(directory, below, depth)
-                else:
-                    os.unlink(entry.name, dir_fd=directory)
-            except FileNotFoundError:
-                continue  # somebody was quicker
-            except OSError as error:
-                self.stays(below, error)
+        with os.scandir(directory) as entries:  # not kept all at once: there may be millions
+            for entry in entries:
+                below = os.path.join(path, entry.name)
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        self._remove(directory, below, depth)
+                    else:
+                        os.unlink(entry.name, dir_fd=directory)
+                except FileNotFoundError:
+                    continue  # somebody was quicker
+                except OSError as error:
+                    self.stays(below, error)
 
     def _remove(self, parent: int, path: str, depth: int) -> None:
         """A directory. Raises OSError."""

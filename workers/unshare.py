@@ -41,6 +41,10 @@ class UnshareError(Exception):
         self.done = done
 
 
+class UnshareTimeout(UnshareError):
+    """The deadline passed: what was under way is not done."""
+
+
 class _Answer(msgspec.Struct, frozen=True):
     done: tuple[Any, ...]
     error: str = ""
@@ -89,7 +93,7 @@ def _run(argv: Sequence[str], data: bytes, deadline_s: float) -> tuple[bytes, st
         out, words = process.communicate(data, timeout=deadline_s)
     except subprocess.TimeoutExpired as error:
         _kill(process)
-        raise UnshareError(f"podman unshare: not done within {deadline_s:g} s") from error
+        raise UnshareTimeout(f"podman unshare: not done within {deadline_s:g} s") from error
     return out, words.decode(errors="replace"), process.returncode
 
 

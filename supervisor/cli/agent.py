@@ -31,10 +31,12 @@ def run(load_worker_main: LoadWorkerMain, config_path: Path | None) -> int:
     from ipc import logs
     from supervisor.agent import run_agent
     from supervisor.directory_owner import DirectoryTaken
+    from supervisor.inherited_descriptors import close_inherited
     from supervisor.instance_lock import InstanceBusy
     from supervisor.podman_service import BrokenContainersConf
 
-    settings = load_configuration(config_path)
+    settings = load_configuration(config_path)  # before: it may be read from one of them (/dev/fd)
+    close_inherited()
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     try:
         return run_agent(settings, load_worker_main, config_path)

@@ -77,6 +77,18 @@ def test_files_that_only_the_containers_user_may_see_count_too(agent: Agent) -> 
     agent.remove("hidden")
 
 
+def test_directories_within_one_another_hide_nothing(agent: Agent) -> None:
+    deep = "i=0; while [ $i -lt 150 ]; do mkdir d; cd d; i=$((i+1)); done"
+    script = f"cd /cache; {deep}; dd if=/dev/zero of=file bs=1M count=5 2>/dev/null; {STAY}"
+    main = container(script=script, volumeMounts=[{"name": "cache", "mountPath": "/cache"}])
+    agent.write(pod("deep", main, volumes=[{"name": "cache", "emptyDir": {"sizeLimit": "3Mi"}}]))
+    until_evicted(agent, "deep", 'Usage of EmptyDir volume "cache" exceeds the limit "3Mi". ')
+    agent.until(lambda: not agent.eye.containers("deep"), "its containers are gone")
+    [directory] = [path for path in (agent.state / "pods").iterdir() if (path / "evicted").exists()]
+    agent.until(lambda: not (directory / "volumes").exists(), "so is its volume")
+    agent.remove("deep")
+
+
 @pytest.mark.parametrize("what", ["layer", "log"])
 def test_a_container_beyond_its_limit_ends_its_pod(agent: Agent, what: str) -> None:
     name = f"large-{what}"

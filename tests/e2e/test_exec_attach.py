@@ -9,7 +9,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 import psutil
@@ -242,21 +241,40 @@ def test_an_interrupt_without_a_terminal(agent: Agent) -> None:
 # --- what ends it early ------------------------------------------------------------------------------------------
 
 
-def test_a_client_that_is_killed(agent: Agent, tmp_path: Path) -> None:
-    """Its command's input ends; the command itself goes on."""
+@pytest.mark.parametrize("options", [(), ("-i",)])
+def test_a_client_that_is_killed(agent: Agent, options: tuple[str, ...]) -> None:
+    """Its command goes too, with what that has started, whether it reads its input or not."""
     server = api_server(agent)
     before = server.num_fds()
-    script = "echo there; cat >/dev/null; mkdir -p /tmp; touch /tmp/went-on; sleep 1"
+    script = "sleep 1001 & echo there; exec sleep 1001"
     with subprocess.Popen(
-        agent.command("exec", "-i", "web", "-c", "main", "--", "sh", "-c", script),
+        agent.command("exec", *options, "web", "-c", "main", "--", "sh", "-c", script),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as command:
         assert command.stdout is not None
         assert command.stdout.readline() == b"there\n"
+        assert len(sleepers()) == 2
         command.kill()
-    agent.until(lambda: run(agent, "web", "--", "ls", "/tmp/went-on").returncode == 0, "the command went on")
+    agent.until(lambda: not sleepers(), "the command has ended")
     agent.until(lambda: server.num_fds() <= before, "no descriptor is left")
+    assert agent.row("web")[1:2] == ["2/2"]
+
+
+def test_a_terminal_whose_client_is_killed(agent: Agent) -> None:
+    with terminal(agent.command("exec", "-it", "web", "-c", "main", "--", "sh")) as screen:
+        screen.until(b"# ")
+        screen.type(b"trap '' HUP; echo begin''s; sleep 1001\n")
+        screen.until(b"begins\r\n")
+        agent.until(lambda: bool(sleepers()), "it runs")
+        screen.process.kill()
+        screen.wait()
+    agent.until(lambda: not sleepers(), "the command has ended")
+
+
+def sleepers() -> list[psutil.Process]:
+    """What the commands here leave running if nobody ends it."""
+    return [found for found in psutil.process_iter(["cmdline"]) if found.info["cmdline"] == ["sleep", "1001"]]
 
 
 def test_a_container_that_ends_takes_its_commands_along(agent: Agent) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -56,10 +57,13 @@ class Instance:
         self.settings |= changes
         self.config.write_text(yaml.safe_dump(self.settings))
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, *inherited: int) -> subprocess.Popen[bytes]:
+        """``inherited``: descriptors that are left open for it."""
         with self.log.open("ab") as log:
             command = ["setpriv", "--pdeathsig", "KILL", *ROOTLET, "run", "--config", str(self.config)]
-            process = subprocess.Popen(command, cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                command, cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=inherited
+            )
         self.started.append(process)
         return process
 
@@ -201,3 +205,38 @@ def test_no_agent_starts_on_the_logs_of_another_instance(instance: Instance) -> 
     assert instance.start().wait(DEADLINE_S) == 1
     assert f"{instance.directory}/logs belongs to the instance 'other'" in instance.log.read_text()
     assert not instance.socket.exists()
+
+
+def test_no_child_holds_what_was_left_open_for_the_agent(instance: Instance) -> None:
+    """Podman's service least of all, which may outlive it: a pipe ends when its last writer has."""
+    service = instance.directory / "podman"
+    seen = instance.directory / "descriptors"
+    service.write_text(f"#!/bin/sh\nls -l /proc/$$/fd >{seen}.new; mv {seen}.new {seen}; exec sleep 1000\n")
+    service.chmod(0o755)
+    instance.configure(containerRuntimeEndpoint="", podman={"service": "own", "path": str(service)})
+    reading, writing = os.pipe()
+    process = instance.start(writing)
+    pipe = os.readlink(f"/proc/self/fd/{writing}")
+    os.close(writing)
+    instance.until(seen.exists, process)
+    instance.until(lambda: instance.cli("get", "workers").returncode == 0, process)
+    family = [process.pid, *(child.pid for child in psutil.Process(process.pid).children(recursive=True))]
+    assert len(family) > 3
+    assert all(pipe not in descriptors(pid) for pid in family)
+    assert pipe not in seen.read_text()
+    assert os.read(reading, 1) == b"", "nobody could write to it any more"
+    os.close(reading)
+
+
+def descriptors(pid: int) -> list[str]:
+    """What those of a process lead to."""
+    return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+
+
+def test_directories_that_were_open_to_others_are_closed(instance: Instance) -> None:
+    names = ("state", "logs", "memory")
+    for name in names:
+        (instance.directory / name).mkdir()
+        (instance.directory / name).chmod(0o755)
+    instance.start_and_wait()
+    assert {stat.S_IMODE((instance.directory / name).stat().st_mode) for name in names} == {0o700}

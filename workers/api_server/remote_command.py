@@ -1,7 +1,9 @@
 """GET .../pods/{name}/exec and .../attach: a process's streams between Podman and a WebSocket.
 
 As the kubelet and CRI runtimes do it (cri-streaming pkg/streaming/remotecommand): stdin, stdout and stderr are
-channels, the last message is a Status with the exit code, and a process goes on when its client goes: its input ends.
+channels, the last message is a Status with the exit code. Different on purpose: a command whose client has gone is
+ended, as containerd ends one whose context is cancelled (execInContainer, internal/cri/server/container_execsync.go);
+Podman would leave it running, with nobody to end it and nobody to count it.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, Final, TypeVar
 
@@ -26,10 +29,11 @@ from ipc.stream_channels import (
     failure_status,
 )
 from workers.api_server.site import Site
-from workers.api_server.status_errors import ApiError, bad_request
+from workers.api_server.status_errors import ApiError, bad_request, too_many
 from workers.api_server.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
 from workers.api_server.stream_target import Streams, Target, not_running, running_container, wanted_streams
 from workers.podman_streams import ProcessStreams
+from workers.process_sessions import kill_session
 from workers.runtime import ErrorKind, RuntimeCallError
 
 FIRST_SIZE_WAIT_S: Final = 0.5
@@ -37,10 +41,15 @@ FIRST_SIZE_WAIT_S: Final = 0.5
 END_POLL_S: Final = 0.05
 END_POLLS: Final = 100
 """How often Podman is asked about an end before the streams are said to have ended without one."""
+MAX_CONTAINER_COMMANDS: Final = 64
+"""Most commands of clients at once in one container. In all there are `middleware.MAX_SESSIONS`."""
 
 RUNNING: Final = "running"
 _GONE: Final = frozenset((ErrorKind.NOT_FOUND, ErrorKind.WRONG_STATE))
 """The container is not, or does not run."""
+
+_UNCERTAIN: Final = frozenset((ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE))
+"""Whether the command was started is unknown."""
 
 T = TypeVar("T")
 Resize = Callable[[TerminalSize], Awaitable[None]]
@@ -63,18 +72,21 @@ class RemoteCommand:
         self._site = site
         self._podman = site.podman
         self._sockets = site.sockets
+        self._commands: Counter[str] = Counter()
+        """Under way, by container id."""
 
     async def exec(self, request: web.Request) -> web.StreamResponse:
         command = request.query.getall("command", [])
         if not command:
             raise bad_request("you must specify at least one command for the container")
         streams, target = await self._target(request)
-        with _kubelets_words(target):
-            session = await self._podman.create_exec(target.id, command, stdin=streams.stdin, tty=streams.tty)
-        async with self._sockets.opened(request) as socket:
-            opening = await _opening(socket) if streams.tty else Opening()
-            if not opening.gone:
-                await _say(socket, await _reported(target, self._run(socket, session, streams, opening)))
+        with self._counted(target):
+            with _kubelets_words(target):
+                session = await self._podman.create_exec(target.id, command, stdin=streams.stdin, tty=streams.tty)
+            async with self._sockets.opened(request) as socket:
+                opening = await _opening(socket) if streams.tty else Opening()
+                if not opening.gone:
+                    await _say(socket, await _reported(target, self._run(socket, session, streams, opening)))
         return socket.response
 
     async def attach(self, request: web.Request) -> web.StreamResponse:
@@ -98,20 +110,64 @@ class RemoteCommand:
         check_upgrade(request)
         return streams, target
 
-    async def _run(self, socket: StreamSocket, session: str, streams: Streams, opening: Opening) -> StreamStatus | None:
-        process = await self._podman.start_exec(session, tty=streams.tty, size=opening.size)
+    @contextlib.contextmanager
+    def _counted(self, target: Target) -> Iterator[None]:
+        """Raises ApiError 429."""
+        if self._commands[target.id] >= MAX_CONTAINER_COMMANDS:
+            raise too_many(f"too many commands in container {target.name} at once: at most {MAX_CONTAINER_COMMANDS}")
+        self._commands[target.id] += 1
         try:
-            copy = _Copy(socket, process, streams, lambda size: self._podman.resize_exec(session, size))
-            ended = await self._sockets.first_end(socket, *copy.ways(opening.held))
+            yield
         finally:
-            process.close()
-        if ended is not Ended.FINISHED:
-            return _broken_off(ended)
-        return exit_status(await _settled(lambda: self._exit_code(session)))
+            self._commands[target.id] -= 1
+            self._commands += Counter()  # without those of which there is none
+
+    async def _run(self, socket: StreamSocket, session: str, streams: Streams, opening: Opening) -> StreamStatus | None:
+        """A command from its start to its end, which comes before this one's, whatever becomes of its client."""
+        may_run = True
+        try:
+            started = await self._podman.start_exec(session, tty=streams.tty, size=opening.size)
+            with contextlib.closing(started) as process:
+                copy = _Copy(socket, process, streams, lambda size: self._podman.resize_exec(session, size))
+                ended = await self._sockets.first_end(socket, *copy.ways(opening.held))
+            if ended is not Ended.FINISHED:
+                return _broken_off(ended)
+            code = await _settled(lambda: self._exit_code(session))
+            may_run = False
+            return exit_status(code)
+        except RuntimeCallError as error:
+            may_run = error.kind in _UNCERTAIN
+            raise
+        finally:
+            if may_run:
+                await self._end_command(session)
 
     async def _exit_code(self, session: str) -> int | None:
         state = await self._podman.exec_state(session)
         return None if state.running else state.exit_code
+
+    async def _end_command(self, session: str) -> None:
+        """It and what it has started. One that cannot be ended is told of in the log."""
+        try:
+            pid = await _settled(lambda: self._pid(session))
+            if pid:
+                await asyncio.to_thread(kill_session, pid)
+        except (TimeoutError, RuntimeCallError, OSError) as error:
+            log.warning("a command whose client has gone may go on (exec session %s): %s", session, error)
+
+    async def _pid(self, session: str) -> int | None:
+        """Of a command; 0 of one that has ended, None of one of which that is not known yet."""
+        try:
+            state = await self._podman.exec_state(session)
+        except RuntimeCallError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                return 0
+            if error.kind in _UNCERTAIN:
+                return None
+            raise
+        if state.running and state.pid:
+            return state.pid
+        return 0 if state.can_remove else None
 
     async def _join(
         self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target

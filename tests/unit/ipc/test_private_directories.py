@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.private_directories import make_private
+from ipc.private_directories import ensure_private, make_private
 
 
 @pytest.fixture
@@ -32,6 +32,16 @@ def test_what_is_there_stays_as_it_is(tmp_path: Path) -> None:
     make_private(there / "below")
     make_private(there)
     assert (mode(there), mode(there / "below")) == (0o755, 0o700)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0o755, 0o700), (0o2770, 0o2700), (0o500, 0o500)])
+def test_one_of_ours_is_closed_to_others(tmp_path: Path, before: int, after: int) -> None:
+    there = tmp_path / "there"
+    there.mkdir()
+    there.chmod(before)
+    (tmp_path / "link").symlink_to(there)
+    ensure_private(tmp_path / "link")
+    assert mode(there) == after
 
 
 def mode(path: Path) -> int:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+import pytest
+
 from workers.container_marks import ContainerMark, container_mark, end_marked
 
 DEADLINE_S: Final = 20.0
@@ -50,3 +52,12 @@ def test_what_has_the_mark_ends_and_nothing_else() -> None:
         assert stays.poll() is None
         assert end_marked({mine}) == 0
         assert end_marked({other}) == 2
+
+
+def test_processes_that_start_faster_than_they_end_are_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = container_mark("u", "a", 0)
+    monkeypatch.setattr("workers.container_marks.processes.pids", lambda: [1])
+    monkeypatch.setattr("workers.container_marks._mark", lambda _pid: mine)
+    monkeypatch.setattr("workers.container_marks.kill_if", lambda _pid, _is_it: True)
+    with pytest.raises(OSError, match="they still start new ones"):
+        end_marked({mine})

@@ -11,6 +11,7 @@ import pytest
 
 from tests.podman_service import wait_until
 from workers.leftovers import Monitor, end, find_monitors, parse_monitor
+from workers.processes import monitor_words
 
 LOGS = "/var/lib/rootlet/logs"
 ID = "0a" * 32
@@ -87,3 +88,20 @@ async def test_a_pid_that_has_passed_to_another_process_is_left_alone(
     stale = Monitor(pid=conmon.pid, container_id=ID, name="main_web", oci_runtime="/usr/bin/crun")
     assert not await end(stale, str(tmp_path), leave_s=0.05)
     assert conmon.poll() is None
+
+
+def test_a_container_cannot_speak_as_a_monitor(tmp_path: Path) -> None:
+    """What it names as its OCI runtime would be run on the host. Its root tells it apart."""
+    (tmp_path / "root").mkdir()
+    leaves = f"import ctypes, os, time; ctypes.CDLL(None).unshare(1 << 28); os.chroot({str(tmp_path / 'root')!r})"
+    argv = ["conmon", "-c", f"{leaves}; time.sleep(60)", "-r", "/evil", "-n", "x", "-l", f"k8s-file:{tmp_path}/0.log"]
+    with subprocess.Popen(argv, executable=sys.executable) as process:
+        try:
+            root = Path(f"/proc/{process.pid}/root")
+            wait_until(lambda: process.poll() is not None or root.readlink() == tmp_path / "root", DEADLINE_S)
+            if process.poll() is not None:
+                pytest.skip("no user namespaces here")
+            assert parse_monitor(process.pid, monitor_words(process.pid), str(tmp_path)) is not None, "it says so"
+            assert find_monitors(str(tmp_path)) == ()
+        finally:
+            process.kill()

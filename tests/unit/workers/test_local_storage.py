@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ipc.api import EmptyDirVolumeSource, Pod, ResourceRequirements, Volume, VolumeMount
 from ipc.eviction_marks import evicted
 from ipc.messages import WorkType
 from tests.unit.workers.pods import UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost, on_host
-from workers import disk_usage
+from workers.storage_limits import UNCOUNTED
+from workers.unshare import Step, Unshare, UnshareTimeout
+from workers.volumes.inside import STEPS
 
 KIB = 1024
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "64Ki". '
@@ -67,19 +75,72 @@ def test_logs_count_for_their_container(tmp_path: Path) -> None:
     on_host(tmp_path / "logs", scenario)
 
 
-def test_what_cannot_be_measured_is_told_and_ends_nothing(tmp_path: Path) -> None:
+def test_depth_hides_nothing(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         await host.sync(limited())
-        deep = volume_directory(host).joinpath(*["d"] * disk_usage.MAX_DEPTH)
+        deep = volume_directory(host).joinpath(*["d"] * 150)
         deep.mkdir(parents=True)
         fill(deep, 128)
+        assert (await host.sync(limited())).evicted == MESSAGE
+
+    on_host(tmp_path / "logs", scenario)
+
+
+@pytest.mark.parametrize("bound", ["files", "seconds"])
+def test_more_files_than_are_counted_are_beyond_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    """A process of its own counts them, and stops too."""
+    monkeypatch.setattr("workers.local_storage.SMALL_TREE_FILES", 2)
+
+    def inside(_unshare: Unshare, steps: Sequence[Step]) -> tuple[Any, ...]:
+        if bound == "seconds":
+            raise UnshareTimeout("not done")
+        return tuple(STEPS[name](**given) for name, given in steps)
+
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        for number in range(3):
+            (volume_directory(host) / str(number)).touch()
+        monkeypatch.setattr(Unshare, "run", lambda _unshare, steps: tuple(STEPS[n](**given) for n, given in steps))
+        assert (await host.sync(limited())).evicted == "", "so many are counted elsewhere"
+        monkeypatch.setattr(Unshare, "run", inside)
+        monkeypatch.setattr("workers.local_storage.MAX_FILES", 2)
+        assert (await host.sync(limited())).evicted == MESSAGE + UNCOUNTED
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_a_small_tree_that_takes_long_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: Any) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def hangs(*_: Any) -> tuple[Any, ...]:
+        raise UnshareTimeout("podman unshare: not done within 60 s")
+
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        monkeypatch.setattr("workers.local_storage.used_bytes", closed)
+        closed.__name__ = "used_bytes"
+        monkeypatch.setattr(Unshare, "run", hangs)
+        assert (await host.sync(limited())).evicted == ""
+        assert host.events[-1].reason == "FailedStorageMeasure"
+
+    on_host(tmp_path / "logs", scenario)
+
+
+def test_what_cannot_be_measured_is_told_and_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_path: str, _max_files: int) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(limited())
+        monkeypatch.setattr("workers.local_storage.used_bytes", fail)
         host.reasons()
         assert (await host.sync(limited())).evicted == ""
         [event] = host.events
         assert event.reason == "FailedStorageMeasure"
-        assert event.message == (
-            "limits of local storage are not enforced: more than 100 directories lie within one another"
-        )
+        assert event.message == "limits of local storage are not enforced: Input/output error"
 
     on_host(tmp_path / "logs", scenario)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipc.api import Container, EmptyDirVolumeSource, ObjectMeta, Pod, PodSpec, ResourceRequirements, Volume
-from workers.storage_limits import StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
+from workers.storage_limits import UNCOUNTED, StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
 
 MIB = 1 << 20
 
@@ -30,7 +30,7 @@ def pod(*parts: Volume | Container, init: tuple[Container, ...] = ()) -> Pod:
     )
 
 
-def usage(**bytes_: int) -> StorageUsage:
+def usage(**bytes_: int | None) -> StorageUsage:
     """Of volumes, whose names begin with v, and containers."""
     return StorageUsage(
         volumes={name: used for name, used in bytes_.items() if name.startswith("v")},
@@ -83,6 +83,17 @@ def test_only_what_counts_is_measured(given: Pod, volumes: tuple[str, ...], cont
             usage(a=1),
             "Pod ephemeral local storage usage exceeds the total limit of containers 0. ",
         ),
+        (
+            pod(volume("v", "1Mi"), container("a")),
+            usage(v=None),
+            f'Usage of EmptyDir volume "v" exceeds the limit "1Mi". {UNCOUNTED}',
+        ),
+        (
+            pod(volume("v"), container("a", "1Mi"), container("b", "2Mi")),
+            usage(v=0, a=0, b=None),
+            f"Pod ephemeral local storage usage exceeds the total limit of containers 3Mi. {UNCOUNTED}",
+        ),
+        (pod(volume("v"), container("a")), usage(v=None), ""),
     ],
 )
 def test_the_first_limit_that_is_exceeded_is_told(given: Pod, used: StorageUsage, message: str) -> None:

@@ -6,13 +6,14 @@ import errno
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from workers.directories import root_directory
-from workers.tree_removal import MAX_DEPTH, MAX_TOLD, Stuck, remove_tree
+from workers.tree_removal import MAX_TOLD, Stuck, remove_tree
 
 ROOT = Path(__file__).parents[3]
 
@@ -66,7 +67,7 @@ def test_modes_are_not_in_the_way(parent: int, tmp_path: Path, mode: int) -> Non
 
 
 def test_depth_costs_neither_stack_nor_descriptors(parent: int, tmp_path: Path) -> None:
-    depth = 20 * MAX_DEPTH
+    depth = 5000
     fd = os.open(tmp_path / "tree", os.O_RDONLY)
     for level in range(depth):
         os.mkdir("d", dir_fd=fd)
@@ -82,6 +83,18 @@ def test_depth_costs_neither_stack_nor_descriptors(parent: int, tmp_path: Path) 
     assert remove_tree(parent, "tree") == ()
     assert not (tmp_path / "tree").exists()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_many_files_cost_no_memory(parent: int, tmp_path: Path) -> None:
+    for number in range(20_000):
+        os.close(os.open(f"tree/{number:0200}", os.O_CREAT | os.O_WRONLY, dir_fd=parent))
+    tracemalloc.start()
+    try:
+        assert remove_tree(parent, "tree") == ()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert not (tmp_path / "tree").exists()
 
 
 def test_another_thing_of_that_name_since_it_was_looked_at_is_not_followed(

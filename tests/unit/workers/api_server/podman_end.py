@@ -10,12 +10,15 @@ import contextlib
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 Program = Callable[["Process"], Awaitable[int]]
 """What a process does; its exit code."""
+
+NOBODY: Final = 2**22 + 1
+"""A pid that no process can have (PID_MAX_LIMIT)."""
 
 
 class Process:
@@ -46,6 +49,8 @@ class PodmanEnd:
         self.state = "running"
         """Of every container."""
         self.exit_code: int | None = None
+        self.pid = NOBODY
+        """Of every command that runs."""
         self.started: list[dict[str, Any]] = []
         """Bodies of exec starts."""
         self.resized: list[str] = []
@@ -75,7 +80,8 @@ class PodmanEnd:
                 await self._run(Process(reader, writer, self._created[int(session.rpartition("-")[2]) - 1]))
             case ["exec", _, "json"]:
                 code = self.exit_code
-                await self._answer(writer, 200, {"Running": code is None, "ExitCode": code or 0})
+                state = {"Running": code is None, "CanRemove": code is not None, "Pid": self.pid if code is None else 0}
+                await self._answer(writer, 200, state | {"ExitCode": code or 0})
             case [_, _, "resize"]:
                 self.resized.append(query)
                 await self._answer(writer, 201, {})

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import AsyncIterator
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +39,9 @@ from tests.unit.workers.api_server.harness import (
 )
 from tests.unit.workers.api_server.podman_end import PodmanEnd, Process, podman_end
 from tests.unit.workers.api_server.stream_client import StreamClient
+from workers import processes
 from workers.api_server.middleware import MAX_SESSIONS
+from workers.api_server.remote_command import MAX_CONTAINER_COMMANDS
 from workers.api_server.stream_sockets import STOPPING_WORDS
 
 POD: Final = "/api/v1/namespaces/default/pods/web"
@@ -347,10 +351,12 @@ async def test_a_message_that_is_too_large_ends_the_stream(master: Master, podma
 
 async def test_there_is_a_most_of_streams(master: Master, podman: PodmanEnd) -> None:
     podman.program = patient
-    master.ready(web())
+    names = tuple(f"c{number}" for number in range(MAX_SESSIONS // MAX_CONTAINER_COMMANDS + 1))
+    master.ready(web(*names))
     async with contextlib.AsyncExitStack() as stack:
-        for _ in range(MAX_SESSIONS):
-            await stack.enter_async_context(opened(master))
+        for number in range(MAX_SESSIONS):
+            query = (*EXEC, ("container", names[number % len(names)]))
+            await stack.enter_async_context(opened(master, query=query))
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await stack.enter_async_context(opened(master))
         assert refused.value.status == 429
@@ -359,7 +365,85 @@ async def test_there_is_a_most_of_streams(master: Master, podman: PodmanEnd) -> 
         await eventually(lambda: podman.running == 1, "there is room again")
 
 
+async def test_there_is_a_most_of_commands_in_a_container(master: Master, podman: PodmanEnd) -> None:
+    podman.program = patient
+    master.ready(web("app", "side"))
+    app, side = ((*EXEC, ("container", name)) for name in ("app", "side"))
+    async with contextlib.AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(opened(master, query=app)) for _ in range(MAX_CONTAINER_COMMANDS)]
+        words = f"too many commands in container app at once: at most {MAX_CONTAINER_COMMANDS}"
+        assert await refusal(master, "exec", *app) == (429, words)
+        await stack.enter_async_context(opened(master, query=side))
+        clients[0].go()
+        for _ in range(100):
+            with contextlib.suppress(aiohttp.WSServerHandshakeError):
+                await stack.enter_async_context(opened(master, query=app))
+                break
+            await asyncio.sleep(0.05)
+        else:
+            pytest.fail("there is no room again")
+
+
 # --- what ends it early ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command() -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own, with a child that it does not wait for and that ignores what is no SIGKILL."""
+    script = "trap '' HUP TERM; sleep 1000 & exec sleep 1000"
+    with subprocess.Popen(["sh", "-c", script], start_new_session=True, stdout=subprocess.DEVNULL) as process:
+        yield process
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("way", ["gone", "stopping", "broken off"])
+async def test_a_command_ends_with_its_stream(
+    master: Master, podman: PodmanEnd, command: subprocess.Popen[bytes], way: str
+) -> None:
+    async def wait(process: Process) -> int:
+        if way == "broken off":
+            await process.say_raw(b"\x01\x00\x00\x00\x00\x00\x00\x09torn")
+            process.writer.close()
+        await asyncio.Event().wait()
+        return 0
+
+    podman.program, podman.pid = wait, command.pid
+    master.ready(web())
+    async with opened(master) as client:
+        await eventually(lambda: podman.running == 1, "it runs")
+        if way == "gone":
+            client.go()
+        elif way == "stopping":
+            master.feed(Shutdown())
+        await eventually(lambda: command.poll() == -signal.SIGKILL, "it was ended")
+        left = [pid for pid in processes.pids() if processes.session_of(pid) == command.pid and processes.is_alive(pid)]
+        assert left == []
+
+
+async def test_a_command_that_ends_by_itself_leaves_what_it_has_started(
+    master: Master, podman: PodmanEnd, command: subprocess.Popen[bytes]
+) -> None:
+    podman.pid = command.pid
+    master.ready(web())
+    async with opened(master) as client:
+        _, status = await client.rest()
+    assert status is not None
+    assert status.exit_code() == 0
+    assert command.poll() is None
+
+
+async def test_one_that_cannot_be_ended_is_told(
+    master: Master, podman: PodmanEnd, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Podman does not say whether it runs."""
+    monkeypatch.setattr("workers.api_server.remote_command.END_POLLS", 2)
+    podman.program, podman.pid = deaf, 0
+    master.ready(web())
+    async with opened(master) as client:
+        await eventually(lambda: podman.running == 1, "it runs")
+        client.go()
+        await eventually(lambda: "a command whose client has gone may go on" in caplog.text, "it is told")
 
 
 async def test_a_client_that_goes_ends_the_input(master: Master, podman: PodmanEnd) -> None:
