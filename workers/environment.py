@@ -65,9 +65,8 @@ class Environment(dict[str, str]):
         """Of two values of a name the last one holds; both count for MAX_PROCESS_CHARS. Raises ConfigError."""
         self._left -= len(name) + len(value)
         if self._left < 0:
-            raise ConfigError(
-                f"environment variable {quoted(name)}: with it all variables have more than {MAX_PROCESS_CHARS} characters"
-            )
+            what = f"with it all variables have more than {MAX_PROCESS_CHARS} characters"
+            raise ConfigError(f"environment variable {quoted(name)}: {what}")
         self[name] = value
 
     def __repr__(self) -> str:

@@ -55,7 +55,7 @@ def test_references_expand_to_no_more_than_a_process_can_be_given() -> None:
     assert len(expand("$(A)$(A)", half)) == MAX_EXPANSION_CHARS
     with pytest.raises(ConfigError, match=rf"^the text: .* expand to more than {MAX_EXPANSION_CHARS} characters$"):
         expand("$$$(A)$(A)", half, "the text")
-    with pytest.raises(ConfigError, match="^subPathExpr: "):
+    with pytest.raises(ConfigError, match=r"^subPathExpr: "):
         expand_sub_path_expr("$(A)$(A)$(A)", half)
 
 
