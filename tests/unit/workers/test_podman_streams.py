@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+import socket
 from pathlib import Path
 
 import pytest
 
-from tests.servers.local_servers import answering
+from tests.servers.local_servers import answering, handling
 from workers.podman_streams import PodmanStreams
 from workers.runtime import ErrorKind, RuntimeCallError
 
@@ -25,8 +25,9 @@ from workers.runtime import ErrorKind, RuntimeCallError
 )
 async def test_a_head_that_is_none(tmp_path: Path, answer: bytes, kind: ErrorKind | None, words: str) -> None:
     streams = PodmanStreams(str(tmp_path / "podman.sock"))
-    server = await asyncio.start_unix_server(answering(answer), tmp_path / "podman.sock")
-    async with server:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "podman.sock"))
+    async with handling(answering(answer), sock=listening):
         with pytest.raises(RuntimeCallError) as failed:
             await streams.start_exec("id", tty=False, size=None)
     assert kind in (None, failed.value.kind)
