@@ -34,6 +34,7 @@ SUCCESS: Final = "Success"
 NON_ZERO_EXIT_CODE: Final = "NonZeroExitCode"
 """Reason of the status of a command that failed (remotecommand constants.go, NonZeroExitCodeReason)."""
 EXIT_CODE_CAUSE: Final = "ExitCode"
+MAX_EXIT_CODE_DIGITS: Final = 10
 """Reason of the cause whose message is the exit code (ExitCodeCauseType)."""
 INTERNAL_ERROR: Final = "InternalError"
 
@@ -98,7 +99,8 @@ class StreamStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
             return 0
         causes = self.details.causes if self.details is not None else ()
         found = next((cause.message for cause in causes if cause.reason == EXIT_CODE_CAUSE), "")
-        return int(found) if self.reason == NON_ZERO_EXIT_CODE and found.isascii() and found.isdigit() else None
+        is_number = found.isascii() and found.isdigit() and len(found) <= MAX_EXIT_CODE_DIGITS
+        return int(found) if self.reason == NON_ZERO_EXIT_CODE and is_number else None
 
 
 def exit_status(code: int) -> StreamStatus:

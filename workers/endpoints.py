@@ -22,6 +22,10 @@ NODE: Final = PodNetwork()
 LOOPBACK: Final = "127.0.0.1"
 MAX_ADDRESSES: Final = 8
 """Addresses of one name that are tried."""
+MAX_HOST_CHARS: Final = 254
+"""Longest name of a host, with a dot at its end (Go's net/dnsclient.go, isDomainName)."""
+MAX_LABEL_CHARS: Final = 63
+"""Longest part of one between dots."""
 
 Address = tuple[Any, ...]
 """What a socket of its family is connected to."""
@@ -107,17 +111,27 @@ _LOOKUP_TEXTS: Final = {
 
 async def _addresses(endpoint: Endpoint, deadline: float) -> list[tuple[socket.AddressFamily, Address]]:
     """In the order in which they are to be tried. Raises OSError."""
+    host = ascii_host(endpoint.host)
     try:
-        ip = ipaddress.ip_address(endpoint.host)
+        ip = ipaddress.ip_address(host)
     except ValueError:
-        return await _looked_up(endpoint, deadline)
-    return [(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, (endpoint.host, endpoint.port))]
+        return await _looked_up(host, endpoint.port, deadline)
+    return [(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, (host, endpoint.port))]
 
 
-async def _looked_up(endpoint: Endpoint, deadline: float) -> list[tuple[socket.AddressFamily, Address]]:
+def ascii_host(host: str) -> str:
+    """A name or address as the system's resolver takes it, by IDNA. Raises socket.gaierror for what can be neither."""
+    is_short = len(host) <= MAX_HOST_CHARS and all(len(label) <= MAX_LABEL_CHARS for label in host.split("."))
+    if is_short and "\0" not in host:
+        with contextlib.suppress(UnicodeError):
+            return host.encode("idna").decode("ascii")
+    raise socket.gaierror(socket.EAI_NONAME, "no such host")
+
+
+async def _looked_up(host: str, port: int, deadline: float) -> list[tuple[socket.AddressFamily, Address]]:
     """Of a name. Raises OSError."""
     async with asyncio.timeout_at(deadline):
-        found = await asyncio.get_running_loop().getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [(family, address) for family, _, _, _, address in found[:MAX_ADDRESSES]]
 
 

@@ -6,9 +6,11 @@ Mirrors ParseEnv (pkg/kubelet/util/env/env_util.go). Different on purpose: a fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from workers.unshare import Unshare, UnshareError
 from workers.volumes.reading import read_volume_file
@@ -22,11 +24,27 @@ class EnvFileError(Exception):
     """The file cannot be read as one of variables. The text is for people and has nothing of what is in the file."""
 
 
-def read_variable(volume: Path, path: str, key: str, unshare: Unshare, *, in_memory: bool = False) -> str:
-    """The variable's value in that file below ``volume``; empty when the file has no such variable, or an empty one.
+class EnvFile(msgspec.Struct, frozen=True):
+    """Variables of one file, up to where it is wrong. Its repr has no values: they may be secrets."""
 
-    Blocks. Raises EnvFileError, OSError.
-    """
+    values: Mapping[str, str]
+    """The first one of each name."""
+    problem: str = ""
+    """What ended the reading."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.values))})"
+
+    def value(self, key: str) -> str:
+        """That variable's; empty when the file has no such variable, or an empty one. Raises EnvFileError for what is
+        wrong before it."""
+        if key not in self.values and self.problem:
+            raise EnvFileError(self.problem)
+        return self.values.get(key, "")
+
+
+def read_env_file(volume: Path, path: str, unshare: Unshare, *, in_memory: bool = False) -> EnvFile:
+    """The file at that path below ``volume``. Blocks. Raises EnvFileError, OSError."""
     try:
         data = read_volume_file(volume, path, MAX_ENV_FILE_BYTES + 1, unshare, in_memory=in_memory)
     except UnshareError as error:
@@ -37,13 +55,18 @@ def read_variable(volume: Path, path: str, key: str, unshare: Unshare, *, in_mem
         text = data.decode()
     except UnicodeDecodeError:
         raise EnvFileError("not UTF-8") from None
-    return find_variable(text, key)
+    return parse_env_file(text)
 
 
-def find_variable(text: str, key: str) -> str:
-    """The first value of that variable; nothing behind it is looked at. Raises EnvFileError for what is wrong before
-    it."""
-    return next((value for name, value in _variables(text) if name == key), "")
+def parse_env_file(text: str) -> EnvFile:
+    """One pass, whoever asks for which variable."""
+    values: dict[str, str] = {}
+    try:
+        for name, value in _variables(text):
+            values.setdefault(name, value)
+    except EnvFileError as error:
+        return EnvFile(values, str(error))
+    return EnvFile(values)
 
 
 def _variables(text: str) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,15 @@
 
 Mirrors makeEnvironmentVariables (pkg/kubelet/kubelet_pods.go). Different on purpose: there are no services to name; an
 optional variable of a file that is not there is left out, as the API has it, where the kubelet fails; and a value that
-no process can be given, with a NUL or not UTF-8, is refused with the variable's name instead of reaching Podman.
+no process can be given, with a NUL, not UTF-8 or too long, is refused with the variable's name instead of reaching
+Podman.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
@@ -28,8 +30,8 @@ from ipc.config_objects import ConfigObjects
 from ipc.node_resources import NodeResources
 from workers.config_error import ConfigError
 from workers.downward import Whereabouts, field_value, resource_value
-from workers.env_files import EnvFileError, read_variable
-from workers.expansion import expand
+from workers.env_files import EnvFile, EnvFileError, read_env_file
+from workers.expansion import MAX_PROCESS_CHARS, expand
 from workers.go_text import quoted
 from workers.unshare import DEFAULT, Unshare
 from workers.volumes.mounted import MountedVolume
@@ -55,6 +57,18 @@ class EnvironmentSources(msgspec.Struct, frozen=True, kw_only=True):
 class Environment(dict[str, str]):
     """Name to value. Its repr says the names only: some values are of Secrets."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._left = MAX_PROCESS_CHARS
+
+    def add(self, name: str, value: str) -> None:
+        """Of two values of a name the last one holds; both count for MAX_PROCESS_CHARS. Raises ConfigError."""
+        self._left -= len(name) + len(value)
+        if self._left < 0:
+            what = f"with it all variables have more than {MAX_PROCESS_CHARS} characters"
+            raise ConfigError(f"environment variable {quoted(name)}: {what}")
+        self[name] = value
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self))})"
 
@@ -66,20 +80,42 @@ def make_environment(container: Container, sources: EnvironmentSources) -> Envir
     name the last one counts. Raises ConfigError.
     """
     environment = Environment()
+    asking = _Asking(container, sources, _EnvFiles(sources.unshare))
     for source in container.env_from:
-        environment.update(_all_keys(source, sources))
+        for name, value in _all_keys(source, sources).items():
+            environment.add(source.prefix + name, value)
     for variable in container.env:
-        value: str | None = variable.value
-        if value:
-            value = expand(value, environment)
+        found: str | None = variable.value
+        if found:
+            found = expand(found, environment, f"environment variable {quoted(variable.name)}")
         elif variable.value_from is not None:
-            value = _value_from(variable.value_from, _Asking(container, sources))
-        if value is not None:
-            environment[variable.name] = value
+            found = _value_from(variable.value_from, asking)
+        if found is not None:
+            environment.add(variable.name, found)
     for name, value in environment.items():
         if "\0" in value:
             raise ConfigError(f"environment variable {quoted(name)} has a NUL in its value")
     return environment
+
+
+class _EnvFiles:
+    """Files of variables, each read once, however many variables are in it."""
+
+    def __init__(self, unshare: Unshare) -> None:
+        self._unshare = unshare
+        self._read: dict[tuple[Path, str], EnvFile | OSError | EnvFileError] = {}
+
+    def get(self, volume: Path, path: str, *, in_memory: bool) -> EnvFile:
+        """Blocks. Raises OSError, EnvFileError."""
+        if (volume, path) not in self._read:
+            try:
+                self._read[volume, path] = read_env_file(volume, path, self._unshare, in_memory=in_memory)
+            except (OSError, EnvFileError) as error:
+                self._read[volume, path] = error
+        known = self._read[volume, path]
+        if isinstance(known, EnvFile):
+            return known
+        raise known
 
 
 class _Asking(msgspec.Struct, frozen=True):
@@ -87,6 +123,7 @@ class _Asking(msgspec.Struct, frozen=True):
 
     container: Container
     sources: EnvironmentSources
+    files: _EnvFiles
 
 
 def _value_from(source: EnvVarSource, asking: _Asking) -> str | None:
@@ -101,8 +138,8 @@ def _value_from(source: EnvVarSource, asking: _Asking) -> str | None:
 # --- ConfigMaps and Secrets --------------------------------------------------------------------------------------
 
 
-def _all_keys(source: EnvFromSource, sources: EnvironmentSources) -> dict[str, str]:
-    """What one item of ``envFrom`` gives. Of a ConfigMap's binary data, as upstream, nothing."""
+def _all_keys(source: EnvFromSource, sources: EnvironmentSources) -> Mapping[str, str]:
+    """What one item of ``envFrom`` gives, without its prefix. Of a ConfigMap's binary data, as upstream, nothing."""
     values: Mapping[str, str] = {}
     if source.config_map_ref is not None:
         name, optional = source.config_map_ref.name, source.config_map_ref.optional
@@ -111,7 +148,7 @@ def _all_keys(source: EnvFromSource, sources: EnvironmentSources) -> dict[str, s
         name, optional = source.secret_ref.name, source.secret_ref.optional
         data = _secret(name, sources, optional=bool(optional)) or {}
         values = {key: _text(value, key, name, sources) for key, value in data.items()}
-    return {source.prefix + key: value for key, value in values.items()}
+    return values
 
 
 def _config_map_key(selector: ConfigMapKeySelector, asking: _Asking) -> str | None:
@@ -179,7 +216,7 @@ def _file_key(selector: FileKeySelector, asking: _Asking) -> str | None:
     file = volume.path / selector.path
     try:
         in_memory = volume.memory_bytes is not None
-        value = read_variable(volume.path, selector.path, selector.key, asking.sources.unshare, in_memory=in_memory)
+        value = asking.files.get(volume.path, selector.path, in_memory=in_memory).value(selector.key)
     except FileNotFoundError as error:
         if selector.optional:
             return None

@@ -14,6 +14,7 @@ from ipc.api import HTTPGetAction, HTTPHeader
 from ipc.ports import join_host_port
 from workers.endpoints import Endpoint
 from workers.go_text import quoted
+from workers.urls import ascii_url
 
 HTTP: Final = "http"
 HTTPS: Final = "https"
@@ -63,13 +64,14 @@ def redirected(request: HttpRequest, location: str) -> HttpRequest | None:
 
     Mirrors Client.do of Go's net/http for GET. Raises RedirectError.
     """
+    location, host = ascii_url(location), request.endpoint.host.lower()
     try:
-        url = urldefrag(urljoin(request.url, location)).url
+        url = urldefrag(urljoin(ascii_url(request.url), location)).url
         parts = urlsplit(url)
         port, is_absolute = parts.port, bool(urlsplit(location).scheme)
     except ValueError as error:
         raise RedirectError(f"failed to parse Location header {quoted(location)}: {error}") from error
-    if parts.hostname != request.endpoint.host.lower():
+    if (parts.hostname or "").lower() != ascii_url(host).lower():
         return None
     if parts.scheme not in DEFAULT_PORTS:
         raise RedirectError(f'unsupported protocol scheme "{parts.scheme}"')
@@ -79,7 +81,7 @@ def redirected(request: HttpRequest, location: str) -> HttpRequest | None:
         endpoint=endpoint,
         tls=parts.scheme == HTTPS,
         target=_request_target(parts.path + (f"?{parts.query}" if parts.query else "")),
-        host=_netloc(parts.hostname, port) if is_absolute else request.host,
+        host=_netloc(host, port) if is_absolute else request.host,
     )
 
 
@@ -92,7 +94,7 @@ def _netloc(host: str, port: int | None) -> str:
 def _request_target(path: str) -> str:
     """As url.Parse and URL.RequestURI make it; what is no URL is taken for a path (request.go, formatURL)."""
     try:
-        parts = urlsplit(path)
+        parts = urlsplit(ascii_url(path))
     except ValueError:
         return _escaped(path)
     if _NO_ESCAPE.search(parts.path) or _CONTROL.search(path):

@@ -11,6 +11,7 @@ is read ahead of a slow other one. A client that goes does not end the process, 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import struct
 from collections.abc import AsyncIterator, Sequence
@@ -37,6 +38,8 @@ MAX_ANSWER_BYTES: Final = 1024 * 1024
 MAX_HEAD_BYTES: Final = 16 * 1024
 """Largest head of an answer to a request for streams."""
 
+_STATUS_LINE: Final = re.compile(r"http/1\.[01] ([0-9]{3})(?![0-9])")
+_LENGTH: Final = re.compile(r"[0-9]{1,18}")
 _FRAME: Final = struct.Struct(">BxxxI")
 _STDERR: Final = 2
 _SWITCHED: Final = frozenset((101, 200))
@@ -106,7 +109,8 @@ class ProcessStreams:
     async def read_body(self, head: str) -> bytes:
         """Of an answer that says no."""
         lengths = (line.partition(":")[2] for line in head.split("\r\n") if line.startswith("content-length:"))
-        left = min(int(next(lengths, "0")), MAX_ANSWER_BYTES)
+        length = next(lengths, "0").strip()
+        left = min(int(length), MAX_ANSWER_BYTES) if _LENGTH.fullmatch(length) else MAX_ANSWER_BYTES
         body = b""
         while len(body) < left and (data := await self._read(left - len(body))):
             body += data
@@ -234,7 +238,7 @@ class PodmanStreams:
             await asyncio.get_running_loop().sock_connect(sock, self._socket_path)
             await process.write(_request_head(path, len(content)) + content)
             head = await process.read_head()
-            status = int(head.split(None, 2)[1])
+            status = _status(head)
             if status not in _SWITCHED:
                 raise libpod.call_error(call, status, await process.read_body(head))
         except BaseException:
@@ -250,6 +254,14 @@ async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
         if len(content) > MAX_ANSWER_BYTES:
             raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of more than {MAX_ANSWER_BYTES} bytes")
     return bytes(content)
+
+
+def _status(head: str) -> int:
+    """Raises ConnectionError for what is no head of an answer."""
+    found = _STATUS_LINE.match(head)
+    if found is None:
+        raise ConnectionResetError("no HTTP in answer to a request for streams")
+    return int(found[1])
 
 
 def _request_head(path: str, content_bytes: int) -> bytes:

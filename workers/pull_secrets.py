@@ -17,6 +17,7 @@ import msgspec
 from ipc.api import Secret
 from ipc.registry_login import RegistryLogin
 from workers.image_reference import ImageReference
+from workers.urls import ascii_url
 
 DOCKER_CONFIG_JSON: Final = "kubernetes.io/dockerconfigjson"
 DOCKER_CFG: Final = "kubernetes.io/dockercfg"
@@ -96,10 +97,12 @@ def _key(registry: str) -> str:
     """Host with port, and path if it has one (BasicDockerKeyring.Add); empty for what is no address."""
     try:
         url = _split(registry)
+        path = next((url.path[3:] for version in _API_VERSIONS if url.path.startswith(version)), url.path)
+        key = url.netloc + (path.rstrip("/") if path != "/" else "")
+        _split(key)
     except ValueError:
         return ""
-    path = next((url.path[3:] for version in _API_VERSIONS if url.path.startswith(version)), url.path)
-    return url.netloc + (path.rstrip("/") if path != "/" else "")
+    return key
 
 
 def _matches(key: str, image: ImageReference) -> bool:
@@ -118,6 +121,7 @@ def _matches(key: str, image: ImageReference) -> bool:
 
 def _split(text: str) -> SplitResult:
     """Raises ValueError."""
+    text = ascii_url(text)
     return urlsplit(text if text.startswith(("http://", "https://")) else f"https://{text}")
 
 

@@ -147,7 +147,8 @@ def _process(container: Container, place: ContainerPlace) -> dict[str, list[str]
     """``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
     and command do the same. But for an entrypoint of one empty word, which Podman takes for none: it would run the
     first argument."""
-    command, args = expand_all(container.command, place.environment), expand_all(container.args, place.environment)
+    command = expand_all(container.command, place.environment, "command")
+    args = expand_all(container.args, place.environment, "args")
     if command == [""]:
         return {"entrypoint": command + args, "command": []}
     return {"entrypoint": command, "command": args}

@@ -6,7 +6,7 @@ and its event, and stops no other container.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -88,19 +88,21 @@ async def _create(
     run.step(f"creating {container.name}")
     try:
         place = await make_place(run, pod, container, start, sandbox_id)
+        spec = container_spec(pod, container, place)
     except ConfigError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
     try:
-        id = await _create_or_adopt(run, pod, container, place)
+        id = await _create_or_adopt(run, pod, container, place, spec)
     except RuntimeCallError as error:
         raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
     await run.event(NORMAL, "Created", "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
 
 
-async def _create_or_adopt(run: SyncRun, pod: Pod, container: Container, place: ContainerPlace) -> str:
+async def _create_or_adopt(
+    run: SyncRun, pod: Pod, container: Container, place: ContainerPlace, spec: dict[str, Any]
+) -> str:
     """Raises RuntimeCallError, ImageError, SyncEnded."""
-    spec = container_spec(pod, container, place)
     try:
         return await run.act(run.runtime.create_container, spec)
     except RuntimeCallError as error:

@@ -56,7 +56,7 @@ def answer(message: bytes, flag: int = 0, status: str = "0") -> Reply:
     return reply
 
 
-def failing(status: str, message: str, head: Sequence[tuple[str, str]] = GRPC_HEAD) -> Reply:
+def failing(status: str, message: str | bytes, head: Sequence[tuple[str, str]] = GRPC_HEAD) -> Reply:
     """Only trailers."""
 
     def reply(server: Server, stream: int, _message: bytes) -> None:
@@ -65,7 +65,7 @@ def failing(status: str, message: str, head: Sequence[tuple[str, str]] = GRPC_HE
     return reply
 
 
-def plain(status: str, kind: str = "text/html") -> Reply:
+def plain(status: str, kind: str | bytes = "text/html") -> Reply:
     """A web server that knows HTTP/2 and no gRPC."""
 
     def reply(server: Server, stream: int, _message: bytes) -> None:

@@ -22,6 +22,8 @@ from workers.probes.attempt import attempt
 from workers.probes.outcome import ProbeOutcome, ProbeTarget
 
 LOOPBACK: Final = "127.0.0.1"
+NO_HOSTS: Final = ("é..x", ".", "x" * 64, "é" * 60, "x." * 128, "localhost\0.x", "fe80::1%é..x", "\ud800")
+"""Nothing that can be looked up."""
 EXPIRED: Final = Path(__file__).with_name("expired.pem")
 """A key and its certificate, of which the last day is over."""
 SETTLE_DEADLINE_S: Final = 5.0

@@ -17,12 +17,11 @@ MAX_SELECTOR_CHARS: Final = 2048
 """Longest selector, in characters."""
 
 _KEY: Final = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"
-_SET: Final = re.compile(rf"\s*(?P<key>{_KEY})\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)\s*")
-_EQUALITY: Final = re.compile(rf"\s*(?P<key>{_KEY})\s*(?P<operator>==|=|!=)\s*(?P<value>[A-Za-z0-9._-]*)\s*")
-_EXISTENCE: Final = re.compile(rf"\s*(?P<operator>!?)\s*(?P<key>{_KEY})\s*")
-_FIELD: Final = re.compile(r"\s*(?P<key>[A-Za-z.]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^=!]*?)\s*")
-_BETWEEN: Final = re.compile(r",(?![^(]*\))")
-"""A comma outside of parentheses."""
+_SET: Final = re.compile(rf"(?P<key>{_KEY})\s++(?P<operator>in|notin)\s*+\((?P<values>[^()]*+)\)")
+_EQUALITY: Final = re.compile(rf"(?P<key>{_KEY})\s*+(?P<operator>==|=|!=)\s*+(?P<value>[A-Za-z0-9._-]*+)")
+_EXISTENCE: Final = re.compile(rf"(?P<operator>!?)\s*+(?P<key>{_KEY})")
+_FIELD: Final = re.compile(r"(?P<key>[A-Za-z.]++)\s*+(?P<operator>==|=|!=)\s*+(?P<value>[^=!]*+)")
+_MARK: Final = re.compile(r"[(),]")
 
 
 class Operator(enum.StrEnum):
@@ -84,10 +83,23 @@ def parse_field_selector(text: str, known: Collection[str]) -> tuple[Requirement
 def _terms(text: str) -> list[str]:
     if len(text) > MAX_SELECTOR_CHARS:
         raise bad_request(f"selector has {len(text)} characters, the maximum is {MAX_SELECTOR_CHARS}")
-    terms = _BETWEEN.split(text) if text.strip() else []
+    terms = [term.strip() for term in _split(text)] if text.strip() else []
     if len(terms) > MAX_REQUIREMENTS:
         raise bad_request(f"selector has {len(terms)} requirements, the maximum is {MAX_REQUIREMENTS}")
     return terms
+
+
+def _split(text: str) -> list[str]:
+    """At every comma outside of parentheses."""
+    terms: list[str] = []
+    begin, is_inside = 0, False
+    for mark in _MARK.finditer(text):
+        if mark[0] != ",":
+            is_inside = mark[0] == "("
+        elif not is_inside:
+            terms.append(text[begin : mark.start()])
+            begin = mark.end()
+    return [*terms, text[begin:]]
 
 
 def _label_requirement(term: str) -> Requirement:
@@ -98,13 +110,13 @@ def _label_requirement(term: str) -> Requirement:
         return Requirement(found["key"], _OPERATORS[found["operator"]], (found["value"],))
     if found := _EXISTENCE.fullmatch(term):
         return Requirement(found["key"], _OPERATORS[found["operator"]])
-    raise bad_request(f"unable to parse label selector requirement: {term.strip()!r}")
+    raise bad_request(f"unable to parse label selector requirement: {term!r}")
 
 
 def _field_requirement(term: str, known: Collection[str]) -> Requirement:
     found = _FIELD.fullmatch(term)
     if found is None:
-        raise bad_request(f"unable to parse field selector requirement: {term.strip()!r}")
+        raise bad_request(f"unable to parse field selector requirement: {term!r}")
     if found["key"] not in known:
         raise bad_request(f"field label not supported: {found['key']}; supported: {', '.join(sorted(known))}")
     return Requirement(found["key"], _OPERATORS[found["operator"]], (found["value"],))

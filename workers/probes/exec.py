@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ipc.api import Container, ExecAction
 from ipc.durations import format_duration
+from workers.config_error import ConfigError
 from workers.expansion import expand_all
 from workers.go_text import head, quoted
 from workers.probes.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
@@ -18,7 +19,10 @@ async def probe_exec(action: ExecAction, target: ProbeTarget, timeout_s: int, ru
     A command that cannot be run at all (no such file) raises ProbeError, as with containerd: the container is not to
     blame for it, so its liveness probe never restarts it. One that takes too long is killed and is a failure.
     """
-    command = expanded_command(action.command, target.container)
+    try:
+        command = expanded_command(action.command, target.container)
+    except ConfigError as error:
+        raise ProbeError(error.message) from error
     try:
         result = await runtime.exec_container(target.container_id, command, timeout_s)
     except RuntimeCallError as error:
@@ -32,7 +36,7 @@ async def probe_exec(action: ExecAction, target: ProbeTarget, timeout_s: int, ru
 def expanded_command(command: Sequence[str], container: Container) -> list[str]:
     """With the values that stand in the manifest itself; a variable from elsewhere counts as empty.
 
-    Mirrors ExpandContainerCommandOnlyStatic (pkg/kubelet/container/helpers.go).
+    Mirrors ExpandContainerCommandOnlyStatic (pkg/kubelet/container/helpers.go). Raises ConfigError.
     """
     values = {variable.name: variable.value for variable in container.env}
     return expand_all(command, values)

@@ -28,6 +28,8 @@ _SERVICE_FIELD: Final = 1
 _STATUS_FIELD: Final = 1
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 """Wire types of protobuf."""
+_MAX_VARINT_BYTES: Final = 10
+_INT32_SIGN: Final = 2**31
 
 
 async def probe_grpc(action: GRPCAction, target: ProbeTarget, timeout_s: int, dialer: Dialer) -> ProbeOutcome:
@@ -137,7 +139,8 @@ def decode_status(response: bytes) -> str:
                 status = value
     except (IndexError, ValueError):
         raise RpcError("Internal", "grpc: failed to unmarshal the received message") from None
-    return _STATUSES[status] if status < len(_STATUSES) else str(status)
+    status = (status + _INT32_SIGN) % (2 * _INT32_SIGN) - _INT32_SIGN  # an enumeration has 32 bits, the varint up to 64
+    return _STATUSES[status] if 0 <= status < len(_STATUSES) else str(status)
 
 
 def _read_field(message: bytes, at: int, wire_type: int) -> tuple[int, int]:
@@ -154,13 +157,14 @@ def _read_field(message: bytes, at: int, wire_type: int) -> tuple[int, int]:
 
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:
-    """Raises IndexError when it is cut off."""
-    value = shift = 0
-    while True:
+    """Raises IndexError when it is cut off, ValueError when it is longer than 64 bits take."""
+    value = 0
+    for shift in range(0, 7 * _MAX_VARINT_BYTES, 7):
         value |= (message[at] & 0x7F) << shift
-        if message[at] < 0x80:
-            return value, at + 1
-        at, shift = at + 1, shift + 7
+        at += 1
+        if message[at - 1] < 0x80:
+            return value, at
+    raise ValueError("variable length integer overflow")
 
 
 def _varint(value: int) -> bytes:

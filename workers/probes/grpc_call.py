@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import http
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from typing import Final, Self
@@ -20,7 +21,7 @@ import h2.exceptions
 import msgspec
 from h2.errors import ErrorCodes
 
-from workers.go_text import quoted
+from workers.go_text import head, quoted
 
 MAX_MESSAGE_BYTES: Final = 10 * 1024
 """Largest answer that is taken, in bytes; a health answer has two."""
@@ -48,17 +49,18 @@ CODES: Final = (
     "Unauthenticated",
 )
 """Names of grpc-status, as grpc-go prints them."""
-_OF_HTTP_STATUS: Final[Mapping[int, str]] = {
-    400: "Internal",
-    401: "Unauthenticated",
-    403: "PermissionDenied",
-    404: "Unimplemented",
-    429: "Unavailable",
-    502: "Unavailable",
-    503: "Unavailable",
-    504: "Unavailable",
+_OF_HTTP_STATUS: Final[Mapping[str, str]] = {
+    "400": "Internal",
+    "401": "Unauthenticated",
+    "403": "PermissionDenied",
+    "404": "Unimplemented",
+    "429": "Unavailable",
+    "502": "Unavailable",
+    "503": "Unavailable",
+    "504": "Unavailable",
 }
 """grpc/grpc, doc/http-grpc-status-mapping.md; any other is Unknown."""
+_PHRASES: Final = {str(status.value): status.phrase for status in http.HTTPStatus}
 _OF_RESET: Final[Mapping[int, str]] = {
     ErrorCodes.REFUSED_STREAM: "Unavailable",
     ErrorCodes.CANCEL: "Canceled",
@@ -66,7 +68,12 @@ _OF_RESET: Final[Mapping[int, str]] = {
     ErrorCodes.INADEQUATE_SECURITY: "PermissionDenied",
 }
 """doc/PROTOCOL-HTTP2.md, Errors; any other is Internal."""
-_CONFIG: Final = h2.config.H2Configuration(client_side=True, header_encoding="utf-8")
+_CONFIG: Final = h2.config.H2Configuration(client_side=True, header_encoding=False)
+"""Headers as bytes: the library lets them be anything, and fails without words over what is no text."""
+_CODE: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
+_MAX_CODE: Final = 2**31 - 1
+_SHOWN_CHARS: Final = 64
+"""Of a status that is none, in a message."""
 
 
 class RpcError(Exception):
@@ -190,24 +197,26 @@ def error_text(error: Exception) -> str:
 
 
 def _texts(headers: Iterable[tuple[str | bytes, str | bytes]]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in headers}
+    return {_text(name): _text(value) for name, value in headers}
+
+
+def _text(header: str | bytes) -> str:
+    return header if isinstance(header, str) else head(header)
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
     """Raises RpcError when this is no answer of a gRPC server."""
     status, kind = headers[":status"], headers.get("content-type", "")
     if status != "200":
-        code = _OF_HTTP_STATUS.get(int(status), "Unknown") if status.isdecimal() else "Unknown"
+        code = _OF_HTTP_STATUS.get(status, "Unknown")
         raise RpcError(code, f"unexpected HTTP status code received from server: {_status_text(status)}")
     if not kind.startswith("application/grpc"):
         raise RpcError("Unknown", f"transport: received unexpected content-type {quoted(kind)}")
 
 
 def _status_text(status: str) -> str:
-    try:
-        return f"{status} ({http.HTTPStatus(int(status)).phrase})"
-    except ValueError:
-        return status
+    phrase = _PHRASES.get(status)
+    return status[:_SHOWN_CHARS] if phrase is None else f"{status} ({phrase})"
 
 
 def _reset(code: int) -> RpcError:
@@ -216,8 +225,11 @@ def _reset(code: int) -> RpcError:
 
 
 def _code_name(status: str) -> str:
-    number = int(status) if status.isdecimal() else len(CODES)
-    return CODES[number] if number < len(CODES) else f"Code({status})"
+    """Raises RpcError for what is no number of 32 bits."""
+    number = int(status) if _CODE.fullmatch(status) else _MAX_CODE + 1
+    if number > _MAX_CODE:
+        raise RpcError("Internal", f"transport: malformed grpc-status: {quoted(status[:_SHOWN_CHARS])}")
+    return CODES[number] if number < len(CODES) else f"Code({number})"
 
 
 def _prefixed(message: bytes) -> bytes:

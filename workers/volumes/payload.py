@@ -34,6 +34,9 @@ from workers.directories import MAX_NAME_BYTES
 from workers.downward import field_value, resource_value
 
 MAX_PATH_BYTES: Final = 4096
+MAX_PAYLOAD_BYTES: Final = 64 << 20
+"""Most that the files of one volume may have together. Upstream has no such limit: a key or field that is shown under
+each of ten thousand paths would fill the node."""
 MAX_PATH_NAMES: Final = 100
 """Names in one path. Upstream has no such limit."""
 GROUP_MODE: Final = 0o440
@@ -76,7 +79,15 @@ def make_payload(volume: Volume, sources: PayloadSources) -> Payload:
     source = volume.config_map or volume.secret or volume.downward_api or volume.projected
     assert source is not None, f"volume {volume.name} shows no objects"
     mode = DEFAULT_FILE_MODE if source.default_mode is None else source.default_mode
-    return _for_group(cleaned(_MAKERS[type(source)](source, mode, sources)), sources.pod)
+    payload = _for_group(cleaned(_MAKERS[type(source)](source, mode, sources)), sources.pod)
+    _check_size(sum(len(file.data) for file in payload.values()))
+    return payload
+
+
+def _check_size(size_bytes: int) -> None:
+    """Raises PayloadError."""
+    if size_bytes > MAX_PAYLOAD_BYTES:
+        raise PayloadError(f"its files have more than {MAX_PAYLOAD_BYTES} bytes")
 
 
 def _for_group(payload: Payload, pod: Pod) -> Payload:
@@ -144,13 +155,16 @@ def _downward_api(
 ) -> Payload:
     payload: dict[str, FileProjection] = {}
     problems: list[str] = []
+    size_bytes = 0
     for file in source.items:
         try:
-            text = _field(file, sources)
+            data = _field(file, sources).encode()
         except ConfigError as error:
             problems.append(error.message)
             continue
-        payload[file.path] = FileProjection(text.encode(), mode if file.mode is None else file.mode)
+        size_bytes += len(data)
+        _check_size(size_bytes)
+        payload[file.path] = FileProjection(data, mode if file.mode is None else file.mode)
     if problems:
         raise PayloadError(*problems)
     return payload

@@ -40,11 +40,11 @@ def read_documents(data: bytes) -> DocumentsRead:
     found = json_documents(text) if text.lstrip()[:1] == "{" else yaml_documents(text)
     documents, errors = [], []
     for item in found:
-        if isinstance(item, DocumentError):
-            errors.append(item)
-        elif item.number > MAX_DOCUMENTS:
+        if item.number > MAX_DOCUMENTS:
             errors.append(DocumentError(item.number, "", f"more than {MAX_DOCUMENTS} documents in one file"))
             break
+        if isinstance(item, DocumentError):
+            errors.append(item)
         elif item.value is not None:
             documents.append(item)
     return DocumentsRead(tuple(documents), tuple(errors))

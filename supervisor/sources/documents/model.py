@@ -12,6 +12,8 @@ MAX_VALUES: Final = 200_000
 """Most values in one document, aliases expanded. Also bounds what merge keys copy."""
 MAX_DEPTH: Final = 64
 """Deepest nesting of one document, in levels, aliases expanded."""
+MAX_TAG_DIRECTIVES: Final = 1_000
+"""Most handles of tags that one YAML file may declare: the parser compares each with all before it."""
 MAX_SHOWN_CHARS: Final = 64
 """Longest piece of a manifest that an error repeats, in characters."""
 

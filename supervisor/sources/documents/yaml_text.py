@@ -14,13 +14,14 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from supervisor.sources.documents.model import MAX_DEPTH, MAX_VALUES, Document, DocumentError, cut
+from supervisor.sources.documents.model import MAX_DEPTH, MAX_TAG_DIRECTIVES, MAX_VALUES, Document, DocumentError, cut
 from supervisor.sources.documents.scalars import resolve_plain
 
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's parser where PyYAML was built with it: ten times faster, the same events."""
 
 _UNKNOWN_TAG: Final = "found undefined tag handle"
+_TAG_DIRECTIVE: Final = "%TAG"
 _TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _TAG_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     f"{_TAG_PREFIX}bool": (bool,),
@@ -58,6 +59,9 @@ class _RefusedError(Exception):
 
 def yaml_documents(text: str) -> Iterator[Document | DocumentError]:
     """Every document of a YAML stream, up to the first syntax error."""
+    if text.count(_TAG_DIRECTIVE) > MAX_TAG_DIRECTIVES:
+        yield DocumentError(0, "", f"more than {MAX_TAG_DIRECTIVES} times {_TAG_DIRECTIVE}")
+        return
     number = 0
     builder = _Builder()
     events = _events(text)

@@ -247,6 +247,8 @@ MERGE_BOMB = (
         ),
         pytest.param('{"a":[' + "1," * MAX_VALUES + "1]}", f"more than {MAX_VALUES} values", id="JSON values"),
         pytest.param("---\n" * 2000, f"more than {MAX_DOCUMENTS} documents", id="documents"),
+        pytest.param("--- *a\n" * 2000, f"more than {MAX_DOCUMENTS} documents", id="documents that are refused"),
+        pytest.param("%TAG !a! x\n" * 100_000 + "--- a", "more than 1000 times %TAG", id="tags' handles"),
         pytest.param("{" * 1_000_000, "line 1", id="braces"),
         pytest.param("a: " * 300_000, "line 1", id="keys"),
     ],

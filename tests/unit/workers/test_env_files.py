@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.podman_service import wait_until
-from workers.env_files import MAX_ENV_FILE_BYTES, EnvFileError, find_variable, read_variable
+from workers.env_files import MAX_ENV_FILE_BYTES, EnvFileError, parse_env_file, read_env_file
 from workers.unshare import Unshare
 
 NOBODY = Unshare(podman="/nonexistent/podman")
@@ -46,7 +46,7 @@ NOBODY = Unshare(podman="/nonexistent/podman")
     ],
 )
 def test_the_value(text: str, value: str) -> None:
-    assert find_variable(text, "K") == value
+    assert parse_env_file(text).value("K") == value
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_value(text: str, value: str) -> None:
 )
 def test_what_is_wrong_before_the_variable_is_told_by_its_line(text: str, message: str) -> None:
     with pytest.raises(EnvFileError) as wrong:
-        find_variable(text, "K")
+        parse_env_file(text).value("K")
     assert str(wrong.value) == f"invalid environment variable format {message}"
 
 
@@ -79,13 +79,13 @@ values = st.text(st.characters(exclude_characters="'\r", exclude_categories=["Cs
 @given(st.dictionaries(names, values, max_size=6))
 def test_what_is_written_is_read(variables: dict[str, str]) -> None:
     text = "".join(f"{name}='{value}'\n" for name, value in variables.items())
-    assert {name: find_variable(text, name) for name in variables} == variables
+    assert {name: parse_env_file(text).value(name) for name in variables} == variables
 
 
 @given(st.text(alphabet="AK='# \n\t\rx", max_size=30))
 def test_any_text_has_a_value_or_is_wrong(text: str) -> None:
     try:
-        assert isinstance(find_variable(text, "K"), str)
+        assert isinstance(parse_env_file(text).value("K"), str)
     except EnvFileError:
         return
 
@@ -93,8 +93,8 @@ def test_any_text_has_a_value_or_is_wrong(text: str) -> None:
 def test_a_file_in_a_volume(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.env").write_text("K='v'\n")
-    assert read_variable(tmp_path, "a/b.env", "K", NOBODY) == "v"
-    assert read_variable(tmp_path, "./a//b.env", "K", NOBODY) == "v"
+    assert read_env_file(tmp_path, "a/b.env", NOBODY).value("K") == "v"
+    assert read_env_file(tmp_path, "./a//b.env", NOBODY).value("K") == "v"
 
 
 def test_a_file_that_is_too_large_or_no_text(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_file_that_is_too_large_or_no_text(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"K='\xff'\n")
     for name, what in (("large", "larger than 1048576 bytes"), ("binary", "not UTF-8")):
         with pytest.raises(EnvFileError, match=what):
-            read_variable(tmp_path, name, "K", NOBODY)
+            read_env_file(tmp_path, name, NOBODY).value("K")
 
 
 @pytest.mark.parametrize("name", ["none", "a/none", "fifo", "directory", "loop", "file/below", ".", ".."])
@@ -112,7 +112,7 @@ def test_what_is_no_file(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(OSError, match=r"."):
-        read_variable(tmp_path, name, "K", NOBODY)
+        read_env_file(tmp_path, name, NOBODY).value("K")
 
 
 def test_no_symlink_leads_out_of_the_volume(tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_no_symlink_leads_out_of_the_volume(tmp_path: Path) -> None:
     (volume / "way").symlink_to("deep/er")
     (volume / "elsewhere").symlink_to(tmp_path)
     for name in ("absolute", "climbing", "deep/er/back", "way/back", "../outside.env", "deep/../../outside.env"):
-        assert read_variable(volume, name, "K", NOBODY) == "inside", name
+        assert read_env_file(volume, name, NOBODY).value("K") == "inside", name
     with pytest.raises(FileNotFoundError):
-        read_variable(volume, "elsewhere/outside.env", "K", NOBODY)
+        read_env_file(volume, "elsewhere/outside.env", NOBODY).value("K")
 
 
 def test_renames_elsewhere_do_not_keep_a_path_from_being_opened(tmp_path: Path) -> None:
@@ -142,7 +142,15 @@ def test_renames_elsewhere_do_not_keep_a_path_from_being_opened(tmp_path: Path) 
     try:
         wait_until((tmp_path / "y").exists, 10.0)
         for _ in range(2000):
-            assert read_variable(tmp_path / "volume", "a/../a/../file.env", "K", NOBODY) == "v"
+            assert read_env_file(tmp_path / "volume", "a/../a/../file.env", NOBODY).value("K") == "v"
     finally:
         renaming.kill()
         renaming.wait()
+
+
+def test_a_file_is_read_to_its_first_fault_and_shows_no_value() -> None:
+    found = parse_env_file("A='kept to ourselves'\nnonsense\nB='b'")
+    assert found.value("A") == "kept to ourselves"
+    with pytest.raises(EnvFileError, match="at line 2: missing '='"):
+        found.value("B")
+    assert repr(found) == "EnvFile('A')"

@@ -15,7 +15,10 @@ from ipc.node_resources import NodeResources
 from tests.unit.workers.pods import container, pod
 from workers.config_error import ConfigError
 from workers.downward import Whereabouts
+from workers.env_files import EnvFile, read_env_file
 from workers.environment import EnvironmentSources, make_environment
+from workers.expansion import MAX_EXPANSION_CHARS, MAX_PROCESS_CHARS
+from workers.unshare import Unshare
 from workers.volumes.mounted import MountedVolume
 
 SECRET = "kept to ourselves"
@@ -83,6 +86,27 @@ def test_env_from_comes_first_and_in_order() -> None:
         "S_EMPTY": "",
         "REF": "of d, of s",
     }
+
+
+def test_values_that_double_one_another_end_at_the_longest_that_a_process_can_be_given() -> None:
+    doubling = (literal(f"A{number}", f"$(A{number - 1})" * 2) for number in range(1, 60))
+    message = refusal(literal("A0", "xx"), *doubling)
+    first = MAX_EXPANSION_CHARS.bit_length() - 1
+    assert message == (
+        f'environment variable "A{first}": its references expand to more than {MAX_EXPANSION_CHARS} characters'
+    )
+
+
+def test_all_variables_together_are_no_longer_than_a_process_can_be_given() -> None:
+    long = ConfigObjects(config_maps={"c": ConfigMap(data={"A": "x" * MAX_EXPANSION_CHARS})})
+    fit, names = MAX_PROCESS_CHARS // (MAX_EXPANSION_CHARS + 3), [f"{number:02}_" for number in range(60)]
+    froms = [env_from(configMapRef={"name": "c"}, prefix=name) for name in names]
+    assert len(environment(env_from=tuple(froms[:fit]), objects=long)) == fit
+    assert refusal(env_from=tuple(froms), objects=long) == (
+        f'environment variable "{names[fit]}A": with it all variables have more than {MAX_PROCESS_CHARS} characters'
+    )
+    of_map = {"configMapKeyRef": {"name": "c", "key": "A"}}
+    assert names[fit] in refusal(*(value_from(name, **of_map) for name in names), objects=long)
 
 
 def test_what_comes_from_elsewhere_is_not_expanded() -> None:
@@ -205,6 +229,21 @@ def of_file(path: str, key: str = "A", volume: str = "v", **more: Any) -> EnvVar
 
 def test_a_variable_of_a_file(volumes: dict[str, MountedVolume]) -> None:
     assert environment(of_file("sub/vars.env"), volumes=volumes) == {"V": "from a file"}
+
+
+def test_a_file_is_read_once_for_all_its_variables(
+    volumes: dict[str, MountedVolume], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def reading(volume: Path, path: str, unshare: Unshare, *, in_memory: bool) -> EnvFile:
+        read.append(path)
+        return read_env_file(volume, path, unshare, in_memory=in_memory)
+
+    monkeypatch.setattr("workers.environment.read_env_file", reading)
+    there, absent = of_file("sub/vars.env"), of_file("none.env", optional=True)
+    assert environment(there, absent, there, absent, volumes=volumes) == {"V": "from a file"}
+    assert read == ["sub/vars.env", "none.env"]
 
 
 @pytest.mark.parametrize(("path", "key"), [("sub/vars.env", "X"), ("sub/vars.env", "EMPTY"), ("none.env", "A")])

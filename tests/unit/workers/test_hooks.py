@@ -120,6 +120,7 @@ def test_a_pre_stop_hook_may_just_wait(tmp_path: Path, seconds: int, expected_s:
         pytest.param(exec_hook("no-such-command"), id="not found"),
         pytest.param(LifecycleHandler(tcp_socket=TCPSocketAction(port=80)), id="tcpSocket"),
         pytest.param(LifecycleHandler(http_get=HTTPGetAction(port=80)), id="httpGet"),
+        pytest.param(LifecycleHandler(http_get=HTTPGetAction(port=80, host="é..x")), id="no host"),
         pytest.param(LifecycleHandler(), id="nothing"),
     ],
 )
@@ -448,6 +449,10 @@ def test_a_start_waits_for_the_post_start_hook(
         (
             LifecycleHandler(http_get=HTTPGetAction(port=80)),
             "httpGet hook of container a: nobody dials into pods here",
+        ),
+        (
+            LifecycleHandler(http_get=HTTPGetAction(port=80, host="é..x")),
+            "httpGet hook of container a: dial tcp: lookup é..x: no such host",
         ),
         (LifecycleHandler(tcp_socket=TCPSocketAction(port=80)), "hook of container a: invalid handler"),
     ],

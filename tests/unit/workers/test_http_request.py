@@ -38,6 +38,8 @@ def asked(path: str = "/", *headers: tuple[str, str], endpoint: Endpoint = POD) 
         ("http://elsewhere:1/path", "/path"),
         ("//elsewhere/path", "/path"),
         ("//[broken", "//[broken"),
+        ("//\u2100/ä?ö", "/%C3%A4?%C3%B6"),
+        ("/%zz/ä", "/%25zz/%C3%A4"),
     ],
 )
 def test_targets(path: str, target: str) -> None:
@@ -95,6 +97,22 @@ def test_redirects(location: str, url: str) -> None:
 @pytest.mark.parametrize("location", ["http://10.0.2.101/", "//example.org/", "https://[fd00::1]:1/", "mailto:a@b"])
 def test_redirects_to_another_host(location: str) -> None:
     assert redirected(asked("/"), location) is None
+
+
+def test_a_host_that_is_no_ascii_is_compared_as_it_is_written() -> None:
+    idn = Endpoint(network=PodNetwork(), host="bücher.example", port=8080)
+    following = redirected(asked("/x", endpoint=idn), "http://BüCHER.Example:81/ä")
+    assert following is not None
+    assert (following.url, following.host) == ("http://bücher.example:81/%C3%A4", "bücher.example:81")
+    relative = redirected(asked("/x", endpoint=idn), "y")
+    assert relative is not None
+    assert relative.url == "http://bücher.example:8080/y"
+    assert redirected(asked("/x", endpoint=idn), "http://bucher.example/") is None
+
+
+def test_a_location_that_cannot_be_parsed_is_told_in_ascii() -> None:
+    with pytest.raises(RedirectError, match=r'^failed to parse Location header "http://\[%FF%C3%A4": '):
+        redirected(asked("/"), "http://[\udcffä")
 
 
 @pytest.mark.parametrize("location", ["ftp://10.0.2.100/", "http://10.0.2.100:99999/", "http://[fd00::1/"])

@@ -61,7 +61,7 @@ def test_a_secret_of_another_type_has_no_logins() -> None:
     assert read_pull_secret(other) == ()
 
 
-@pytest.mark.parametrize("registry", ["[quay.io", "https://", "/v2/"])
+@pytest.mark.parametrize("registry", ["[quay.io", "https://", "/v2/", "http://http://[", "quay.io\u2100"])
 def test_what_is_no_registry_keeps_nobody_from_the_others(registry: str) -> None:
     found = logins_for(parse_image_reference("quay.io/a/b"), read_pull_secret(secret(registry, "quay.io")))
     assert [login.username for login in found] == ["quay.io"]

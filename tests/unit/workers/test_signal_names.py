@@ -65,6 +65,8 @@ def test_a_numbers_name_has_that_number() -> None:
         (65, ""),
         (-1, ""),
         ("", ""),
+        ("9" * 5000, ""),
+        ("\u0661\u0665", ""),
     ],
 )
 def test_every_way_to_write_a_signal(value: int | str, name: str) -> None:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from ipc.api import (
+    EnvVar,
     EphemeralContainer,
     ExecAction,
     Lifecycle,
@@ -34,6 +35,7 @@ from tests.fakes.clock import simulate
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost
 from workers import labels
+from workers.expansion import MAX_EXPANSION_CHARS
 from workers.images import SEEN_FOR_S
 from workers.pull_secrets import DOCKER_CONFIG_JSON
 from workers.runtime import SpecDict
@@ -111,6 +113,31 @@ def test_a_target_shows_its_processes(tmp_path: Path) -> None:
         specs = specs_made(host)
         assert (await host.start(of, "debug"))[0]
         assert [spec["pidns"] for spec in specs] == [{"nsmode": "path", "value": f"/proc/{target.pid}/ns/pid"}]
+
+    on_host(tmp_path, scenario)
+
+
+A = EnvVar(name="A", value="x" * (MAX_EXPANSION_CHARS - 1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"args": ("$(A)", "$(A)" * 99)}, "args: its references expand to more than"),
+        ({"command": ("$(A)",) * 99}, "command: has more than"),
+        ({"env": (A, EnvVar(name="B", value="$(A)$(A)"))}, 'environment variable "B": its references expand to more'),
+    ],
+)
+def test_what_expands_to_more_than_a_process_can_be_given_is_a_wrong_configuration(
+    tmp_path: Path, fields: dict[str, Any], words: str
+) -> None:
+    async def scenario(host: FakeHost) -> None:
+        started, done = await host.start(pod(container("main", **({"env": (A,)} | fields))), "main")
+        assert not started
+        (result,) = (result for result in done.results if result.error)
+        assert (result.target, result.error) == ("main", "CreateContainerConfigError")
+        assert result.message.startswith(words)
+        assert not host.running()
 
     on_host(tmp_path, scenario)
 

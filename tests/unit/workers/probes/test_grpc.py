@@ -113,7 +113,36 @@ QUICK = {
     ),
     "says that it was too late": Fault(speaking(failing("4", "late")), RPC_LATE),
     "fails with a code that nobody knows": Fault(speaking(failing("99", "x")), failed("Code(99)", "x")),
-    "fails with no number": Fault(speaking(failing("no", "x")), failed("Code(no)", "x")),
+    "fails with no number": Fault(
+        speaking(failing("no", "x")), failed("Internal", 'transport: malformed grpc-status: "no"')
+    ),
+    "fails with 5,000 digits": Fault(
+        speaking(failing("9" * 5000, "x")), failed("Internal", f'transport: malformed grpc-status: "{"9" * 64}"')
+    ),
+    "fails with a code of more than 32 bits": Fault(
+        speaking(failing("2147483648", "x")), failed("Internal", 'transport: malformed grpc-status: "2147483648"')
+    ),
+    "fails with a message that is no UTF-8": Fault(
+        speaking(failing("5", b"\xff\xfe")), failed("NotFound", "\ufffd\ufffd")
+    ),
+    "has a status of 5,000 digits": Fault(
+        speaking(plain("9" * 5000)),
+        failed("Unknown", f"unexpected HTTP status code received from server: {'9' * 64}"),
+    ),
+    "has a content type that is no UTF-8": Fault(
+        speaking(plain("200", b"\xff")), failed("Unknown", 'transport: received unexpected content-type "\ufffd"')
+    ),
+    "answers a number of 9,000 bytes": Fault(
+        speaking(health_server.answer(b"\x08" + b"\xff" * 8999 + b"\x01")),
+        failed("Internal", "grpc: failed to unmarshal the received message"),
+    ),
+    "answers a field of 9,000 bytes": Fault(
+        speaking(health_server.answer(b"\x80" * 8999 + b"\x01")),
+        failed("Internal", "grpc: failed to unmarshal the received message"),
+    ),
+    "answers a negative status": Fault(
+        speaking(health_server.answer(b"\x08" + b"\xff" * 9 + b"\x01")), 'service unhealthy (responded with "-1")'
+    ),
     "refuses the stream": Fault(
         reset(ErrorCodes.REFUSED_STREAM),
         failed("Unavailable", "stream terminated by RST_STREAM with error code: REFUSED_STREAM"),

@@ -13,6 +13,7 @@ import pytest
 from ipc.api import Container, ContainerPort, HTTPHeader, Probe
 from tests.servers.local_servers import (
     LOOPBACK,
+    NO_HOSTS,
     DeadDialer,
     Handler,
     LocalDialer,
@@ -331,6 +332,7 @@ async def test_a_redirect_to_another_host_is_a_success_that_is_told(location: st
         (f"ftp://{LOOPBACK}/", 'unsupported protocol scheme "ftp"'),
         ("http://[::1/", "failed to parse Location header"),
         (f"http://{LOOPBACK}:99999/", "failed to parse Location header"),
+        ("http://[\xff", 'failed to parse Location header "http://[%'),
     ],
 )
 async def test_a_redirect_that_leads_nowhere_is_a_failure(location: str, text: str) -> None:
@@ -407,6 +409,14 @@ async def test_tls_where_plain_http_is_asked_for() -> None:
 async def test_an_ipv6_address() -> None:
     async with serving(Redirects({"/": "/end"}), host="::1") as port:
         assert await probed(http(port), target(ip="::1")) == ProbeOutcome(Answer.SUCCESS, f"[::1]:{port}")
+
+
+@pytest.mark.parametrize("scheme", ["HTTP", "HTTPS"])
+@pytest.mark.parametrize("host", NO_HOSTS)
+async def test_what_is_no_host_is_a_failure_at_once(host: str, scheme: str) -> None:
+    outcome = await probed(http(80, timeout_s=60, host=host, scheme=scheme))
+    assert outcome.answer is Answer.FAILURE
+    assert outcome.output.endswith(f": dial tcp: lookup {host}: no such host")
 
 
 async def test_nobody_listens() -> None:

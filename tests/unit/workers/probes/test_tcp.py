@@ -11,6 +11,7 @@ import pytest
 from ipc.api import Container, ContainerPort
 from tests.servers.local_servers import (
     LOOPBACK,
+    NO_HOSTS,
     DeadDialer,
     LocalDialer,
     NoDialer,
@@ -53,6 +54,14 @@ def test_it_sees_an_end_and_no_reset(run: Run) -> None:
         assert seen == [b""]
 
     run(scenario())
+
+
+@pytest.mark.parametrize("host", NO_HOSTS)
+async def test_what_is_no_host_is_a_failure_at_once(host: str) -> None:
+    dialer = LocalDialer()
+    outcome = await probed(tcp(80, timeout_s=60, host=host), dialer=dialer)
+    assert outcome == ProbeOutcome(Answer.FAILURE, f"dial tcp: lookup {host}: no such host")
+    assert dialer.asked == []
 
 
 def test_nobody_listens(run: Run) -> None:

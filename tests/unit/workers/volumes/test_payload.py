@@ -13,6 +13,7 @@ from ipc.node_resources import NodeResources
 from tests.unit.workers.pods import pod
 from workers.volumes.payload import (
     MAX_PATH_NAMES,
+    MAX_PAYLOAD_BYTES,
     FileProjection,
     PayloadError,
     PayloadSources,
@@ -169,6 +170,26 @@ def test_a_projected_volume_joins_its_sources_and_the_last_one_wins() -> None:
         "bin": (b"\x00\xff", 0o440),
         "name": (b"web", 0o440),
     }
+
+
+def under_many_paths(kind: str, number: int) -> dict[str, Any]:
+    """The same MiB."""
+    paths = [f"p{at}" for at in range(number)]
+    if kind == "downwardAPI":
+        field = {"fieldPath": "metadata.annotations['a']"}
+        return {kind: {"items": [{"path": path, "fieldRef": field} for path in paths]}}
+    keys = {"name": "big", "items": [{"key": "k", "path": path} for path in paths]}
+    return {kind: keys} if kind == "configMap" else {kind: {"sources": [{"configMap": keys}]}}
+
+
+@pytest.mark.parametrize("kind", ["configMap", "downwardAPI", "projected"])
+def test_all_files_together_have_a_maximum(kind: str) -> None:
+    big, most = "x" * (1 << 20), MAX_PAYLOAD_BYTES >> 20
+    objects = ConfigObjects(config_maps={"big": ConfigMap(data={"k": big})})
+    of = msgspec.structs.replace(pod(), metadata=ObjectMeta(name="web", annotations={"a": big}))
+    assert len(files(under_many_paths(kind, most), of, objects=objects)) == most
+    with pytest.raises(PayloadError, match=f"^its files have more than {MAX_PAYLOAD_BYTES} bytes$"):
+        files(under_many_paths(kind, most + 1), of, objects=objects)
 
 
 def test_an_fs_group_may_read_everything() -> None:

@@ -1,0 +1,445 @@
+"""Work with hostile text is linear and bounded: eight times the text is about eight times the work, for every parser
+that sees text of a manifest, a container, an image, a registry, a client or Podman.
+
+Work is counted in steps: one is a turn of an empty loop, measured in the same run on this thread's own CPU clock, which
+neither the machine's speed nor its load changes. C code (regular expressions, string methods) is so counted too, which
+no trace does. Less than a step for each character counts as one.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import math
+import re
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import h2.events
+import msgspec
+import pytest
+
+from ipc import clock, durations
+from ipc.api import EnvVar, HTTPGetAction, Secret, decode_pod, decode_secret, default_pod, validate_pod
+from ipc.api import errors as api_errors
+from ipc.api.image import parse_image_name
+from ipc.api.quantity import parse_quantity
+from ipc.api.validation import names
+from ipc.pod_ips import sort_pod_ips
+from ipc.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
+from supervisor.sources.documents import read_documents
+from tests.unit.workers.pods import container, pod
+from workers import dns, downward, labels, libpod, log_lines, network_addresses
+from workers.api_server import query, selectors
+from workers.container_user import parse_image_user
+from workers.endpoints import NODE, Endpoint, ascii_host
+from workers.env_files import parse_env_file
+from workers.environment import EnvironmentSources, make_environment
+from workers.expansion import expand, expand_all, expand_sub_path_expr
+from workers.go_text import quoted
+from workers.http_request import redirected, request_of
+from workers.image_reference import parse_image_reference
+from workers.probes.exec import expanded_command
+from workers.probes.grpc import decode_status
+from workers.probes.grpc_call import _Answer
+from workers.pull_secrets import DOCKER_CONFIG_JSON, logins_for, read_pull_secret
+from workers.signal_names import signal_name, signal_number
+from workers.volumes.payload import path_problem
+
+ROOT: Final = Path(__file__).parents[2]
+TIMES: Final = 8
+MAX_GROWTH: Final = 3 * TIMES
+"""Linear work has 8, quadratic work 64."""
+ROUNDS: Final = 6
+"""The least of so many measures is the work; one round is enough where growth is small at once."""
+FEW: Final = 2_000
+"""Characters or items of the smaller text; the larger one has TIMES as many."""
+
+Text = str | bytes
+
+
+# --- steps -------------------------------------------------------------------------------------------------------
+
+
+def cpu_s(act: Callable[[], object]) -> float:
+    """What a hostile text is refused with is no matter here: other tests say it."""
+    urllib.parse.clear_cache()  # type: ignore[attr-defined]  # a text that is known costs nothing
+    began = time.thread_time()
+    with contextlib.suppress(Exception):
+        act()
+    return time.thread_time() - began
+
+
+def turns(number: int) -> None:
+    for _ in range(number):
+        pass
+
+
+TURN_S: Final = min(cpu_s(lambda: turns(100_000)) for _ in range(9)) / 100_000
+
+
+def growth(parse: Callable[[Any], object], make: Callable[[int], Any], few: int = FEW) -> float:
+    """How many times more steps TIMES the text takes."""
+    texts = {size: make(size) for size in (few, TIMES * few)}
+    steps = dict.fromkeys(texts, math.inf)
+    found = math.inf
+    for _ in range(ROUNDS):
+        for size, text in texts.items():
+            steps[size] = min(steps[size], max(cpu_s(partial(parse, text)) / TURN_S, size))
+        found = steps[TIMES * few] / steps[few]
+        if found < MAX_GROWTH:
+            break
+    return found
+
+
+def test_steps_tell_linear_work_from_quadratic() -> None:
+    """The last one is how references were once looked for."""
+    once = re.compile(r"\$(?:\$|\(([^)]*)\))")
+    assert growth(lambda text: text.count("x"), lambda n: "ab" * n) < MAX_GROWTH
+    assert growth(lambda text: [char for char in text if char == "x"], lambda n: "ab" * n) < MAX_GROWTH
+    assert growth(lambda text: [text[at:] for at in range(len(text))], lambda n: "ab" * n) > MAX_GROWTH
+    assert growth(lambda text: once.sub("", text), lambda n: "$(" * n, few=250) > MAX_GROWTH
+
+
+# --- texts -------------------------------------------------------------------------------------------------------
+
+MARKS: Final = "\u0315\u0300"
+"""Combining marks in the order in which normalizing has to sort them."""
+
+
+def repeated(*pieces: str, before: str = "", after: str = "") -> dict[str, Callable[[int], str]]:
+    """A text of each piece, over and over."""
+    return {f"{before}{piece}…{after}": partial(_repeated, before, piece, after) for piece in pieces}
+
+
+def _repeated(before: str, piece: str, after: str, times: int) -> str:
+    return before + piece * times + after
+
+
+DIGITS: Final = repeated("9", "0", "1_", "٣") | repeated("9", before="-") | repeated("0", before="0.", after="1")
+REFERENCES: Final = {
+    **repeated("$(", "$", "$$", "$()", "$(A", "$(A)", "$)", "(", ")"),
+    **repeated("$(", before="$(A)") | repeated("$(", after=")"),
+}
+NAMES: Final = {
+    **repeated("a", "a-", "-", "a.", ".", "a_", "a/", "/", "A", "é", " ", "a--"),
+    **repeated("a", "-", "a.", "a-", "a_", "/a", after="!"),
+}
+IMAGES: Final = {
+    **NAMES,
+    **repeated("a:", "a@", "a+", "__", "a__"),
+    **repeated("a", "a+", "a.", before="x@", after="!") | repeated("a", before="x@sha256:"),
+    **repeated("a", before="x:") | repeated("9", before="a:", after="/b"),
+}
+ADDRESSES: Final = repeated(":", "1.", "1:", "f", "[", "%", before="") | repeated("a", before="::1%") | DIGITS
+HOSTS: Final = {
+    **NAMES,
+    **ADDRESSES,
+    **repeated(MARKS, before="a"),
+    "many letters": lambda n: "".join(chr(0x4E00 + at % 20_000) for at in range(n)),
+}
+URLS: Final = {
+    **repeated("/", "../", "a/../", "%", "%zz", "?", "#", "é", "\udcff", "[", ":", "@", "\t", before="/"),
+    **repeated(MARKS, "@", ":", "[", before="//a"),
+    **repeated(MARKS, "..", "9", before="http://a"),
+    "marks in two runs": lambda n: f"//a{MARKS[0] * n}{MARKS[1] * n}",
+}
+FIELD_PATHS: Final = repeated("']", "['", "a", before="metadata.labels['") | repeated("metadata.labels[", "a", "-")
+QUANTITIES: Final = DIGITS | repeated("9", before="1e") | repeated("1.", "Ki", " ", "+")
+DURATIONS: Final = DIGITS | repeated("1h", "1.5s", "-", "h", ".") | repeated("9", after="h")
+SELECTORS: Final = {
+    **repeated(",", "(", ")", ",(", "a,", "a in (b),", "a=", "!", " ", "=", "a", "a "),
+    **repeated(" ", before="a=", after="!") | repeated(" ", before="a", after="x") | repeated(" ", after="!") ,
+    **repeated(" ", before="a in", after="x") | repeated(",", before="a in (", after="x") | repeated("a-", after="-"),
+}
+YAML: Final = {
+    **repeated("- ", "a: ", "? ", "[", "{", "- a\n", "#\n", " ", "\n", "---\n", "--- *a\n", "\t", "'", "%TAG !a! b\n"),
+    **repeated(" \n", before="a: |\n") | repeated(" b\n\n", before="a: >\n") | repeated("\\\n ", before='"', after='"'),
+    **repeated("9", "1_", "0.", before="a: ") | repeated("%41", before="!<", after="> a"),
+    **repeated("a,", before="[" * 60) | repeated("*a,", before="[&a x,", after="]"),
+    ** repeated("<<: *a\n", before="x: &a {b: c}\ny:\n  z: 1\n"),
+    "anchors": lambda n: "".join(f"- &a{at} x\n" for at in range(n)),
+    "handles": lambda n: "".join(f"%TAG !a{at}! x\n" for at in range(n)) + "--- a",
+    "keys": lambda n: "".join(f"a{at}: b\n" for at in range(n)),
+}
+JSON: Final = {
+    **repeated("{}", "[", "{} --- ", "\\", '{"a":', ' "', ",", "\n", before="{}"),
+    **repeated("9", "0.", before='{"a":', after="}") | repeated("[", before='{"a":') | repeated("1,", before='{"a":['),
+}
+LINES: Final = repeated("\n", "a\n", "\r", " ", "a", "nameserver 1.2.3.4\n", "search a\n", "options a\n")
+ENV_FILES: Final = {
+    **LINES,
+    **repeated("\n", "a\n", "''", "'", before="A='") | repeated("A=''\n", "A='a' #\n", "#\n", "=", " "),
+    **repeated(" ", before="A"),
+}
+LOGS: Final = {
+    **LINES,
+    **repeated("t stdout F a\n", "t stdout P a\n", "2026-01-01T00:00:00Z stdout F a\n", ":", before="t stdout F:"),
+    **repeated("9", before="2026-01-01T00:00:00.", after="Z stdout F a\n"),
+}
+TIMES_OF_DAY: Final = DIGITS | repeated("9", before="2026-01-01T00:00:00.", after="Z") | repeated("-", "T", ":")
+ERRORS: Final = {
+    **repeated("//", "//a", "@", "/", "a", "//a@", "/a start ", "` failed: signal: "),
+    **repeated('"', "\\", "\n", "\x00", "\u202e"),
+    **repeated("a", before="/", after=" start"),
+}
+KERNEL_TABLES: Final = LINES | repeated("|-- 1\n", "|-- ", "0 0 0 00 9 a\n") | repeated("\n", before="|-- 1.2.3.4\n")
+VARINTS: Final[dict[str, Callable[[int], bytes]]] = {
+    "endless": lambda n: b"\xff" * n,
+    "a number": lambda n: b"\x08" + b"\xff" * n + b"\x01",
+    "a field": lambda n: b"\x80" * n + b"\x01",
+    "many": lambda n: b"\x08\x01" * n,
+    "bytes": lambda n: b"\x12\x00" * n,
+}
+
+
+# --- parsers -----------------------------------------------------------------------------------------------------
+
+
+class Parser(NamedTuple):
+    """Whose work is looked at."""
+
+    module: str
+    """Path below the root."""
+    parse: Callable[[Any], object]
+    texts: Mapping[str, Callable[[int], Any]]
+    few: int = FEW
+
+
+HERE: Final = Endpoint(network=NODE, host="10.0.2.100", port=80)
+REQUEST: Final = request_of(HTTPGetAction(port=80), HERE, "")
+IMAGE: Final = parse_image_reference("quay.io/a/b")
+VALUES: Final = {"A": "a"}
+WITH_VARIABLE: Final = container("a", env=(EnvVar(name="A"),))
+FIELDS: Final = frozenset({"metadata.name"})
+RULES: Final = tuple(rule for rule in vars(names).values() if isinstance(rule, names.NameRule))
+
+
+def environment(env: tuple[EnvVar, ...]) -> object:
+    of = pod(container("main", env=env))
+    return make_environment(of.spec.containers[0], EnvironmentSources(pod=of))
+
+
+def doubling(n: int) -> tuple[EnvVar, ...]:
+    return tuple(EnvVar(name=f"A{at}", value=f"$(A{at - 1})" * 2 or "x") for at in range(n))
+
+
+def manifest(**fields: Any) -> dict[str, Any]:
+    main = {"name": "main", "image": "a", **fields}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [main]}}
+
+
+def read_manifest(of: dict[str, Any]) -> object:
+    return list(validate_pod(default_pod(decode_pod(of))))
+
+
+def in_manifest(text: str) -> None:
+    """Wherever a manifest may say anything."""
+    for fields in (
+        {"image": text},
+        {"env": [{"name": text, "value": text}]},
+        {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": text}}}]},
+        {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": text}}}]},
+        {"resources": {"limits": {text: text}}},
+        {"ports": [{"containerPort": 1, "name": text, "hostIP": text}]},
+        {"livenessProbe": {"httpGet": {"port": text, "host": text, "httpHeaders": [{"name": text, "value": text}]}}},
+        {"lifecycle": {"stopSignal": text}},
+        {"volumeMounts": [{"name": text, "mountPath": text, "subPath": text}]},
+        {text: text},
+    ):
+        with contextlib.suppress(Exception):
+            read_manifest(manifest(**fields))
+
+
+def many_of_all(n: int) -> dict[str, Any]:
+    some = range(n)
+    return manifest(
+        env=[{"name": f"A{at}", "value": "$(A)"} for at in some],
+        ports=[{"containerPort": at % 60_000 + 1, "name": f"p{at}"} for at in some],
+        volumeMounts=[{"name": f"v{at}", "mountPath": f"/m{at}"} for at in some],
+        livenessProbe={"httpGet": {"port": 1, "httpHeaders": [{"name": f"a{at}", "value": "b"} for at in some]}},
+    )
+
+
+def pull_secret(key: str) -> object:
+    auths = {key: {"username": "a"}, f"*.{key}": {"auth": key}}
+    data = json.dumps({"auths": auths}).encode("utf-8", "replace")
+    logins = read_pull_secret(Secret(type=DOCKER_CONFIG_JSON, data={".dockerconfigjson": data}))
+    return logins_for(IMAGE, logins)
+
+
+def heard(text: str) -> bytes:
+    answer = _Answer()
+    value = text.encode("utf-8", "replace")
+    head = [(b":status", b"200"), (b"content-type", b"application/grpc")]
+    status = h2.events.ResponseReceived(stream_id=1, headers=head)
+    trailers = h2.events.TrailersReceived(stream_id=1, headers=[(b"grpc-status", value), (b"grpc-message", value)])
+    for event in (status, trailers):
+        answer.hear(event)
+    return answer.message()
+
+
+def log(text: str) -> bytes:
+    renderer = log_lines.LogRenderer(timestamps=True, since=1.0)
+    return renderer.render(log_lines.LineCutter().feed(text.encode()))
+
+
+def resolv_conf(text: str) -> object:
+    return dns.render_resolv_conf(dns.parse_resolv_conf(text))
+
+
+def field_of(path: str) -> str:
+    return downward.field_value(pod(), path)
+
+
+def secret(text: str) -> object:
+    return decode_secret({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"a": text}})
+
+
+def exit_code(text: str) -> object:
+    causes = [{"reason": EXIT_CODE_CAUSE, "message": text}]
+    found = {"status": "Failure", "reason": NON_ZERO_EXIT_CODE, "details": {"causes": causes}}
+    return msgspec.convert(found, StreamStatus).exit_code()
+
+
+PARSERS: Final[Mapping[str, Parser]] = {
+    "references": Parser("workers/expansion.py", lambda text: expand(text, VALUES), REFERENCES),
+    "subPathExpr": Parser("workers/expansion.py", lambda text: expand_sub_path_expr(text, VALUES), REFERENCES),
+    "words": Parser("workers/expansion.py", lambda text: expand_all([text] * 9, VALUES), REFERENCES),
+    "a probe's command": Parser(
+        "workers/probes/exec.py", lambda text: expanded_command([text], WITH_VARIABLE), REFERENCES
+    ),
+    "variables": Parser("workers/environment.py", environment, {"doubling": doubling}),
+    "images": Parser("workers/image_reference.py", parse_image_reference, IMAGES),
+    "images, in the API": Parser("ipc/api/image.py", parse_image_name, IMAGES),
+    "users of images": Parser("workers/container_user.py", parse_image_user, NAMES | DIGITS),
+    "signals": Parser("workers/signal_names.py", signal_name, NAMES | DIGITS),
+    "signals of manifests": Parser(
+        "workers/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
+    ),
+    "label selectors": Parser("workers/api_server/selectors.py", selectors.parse_label_selector, SELECTORS, 60),
+    "field selectors": Parser(
+        "workers/api_server/selectors.py", lambda text: selectors.parse_field_selector(text, FIELDS), SELECTORS, 60
+    ),
+    "long selectors": Parser("workers/api_server/selectors.py", selectors.parse_label_selector, SELECTORS),
+    "numbers of queries": Parser("workers/api_server/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS),
+    "pod addresses": Parser("ipc/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
+    "addresses": Parser("ipc/api/validation/names.py", names.ip_problem, ADDRESSES),
+    "names": Parser("ipc/api/validation/names.py", lambda text: [rule.problem(text) for rule in RULES], NAMES),
+    "qualified names": Parser("ipc/api/validation/names.py", names.qualified_name_problem, NAMES),
+    "hosts": Parser("workers/endpoints.py", ascii_host, HOSTS),
+    "short hosts": Parser("workers/endpoints.py", ascii_host, HOSTS, 30),
+    "paths of requests": Parser(
+        "workers/http_request.py", lambda text: request_of(HTTPGetAction(port=80, path=text), HERE, ""), URLS
+    ),
+    "redirects": Parser("workers/http_request.py", lambda text: redirected(REQUEST, text), URLS),
+    "registries": Parser("workers/pull_secrets.py", pull_secret, HOSTS | URLS | repeated("*", "*a", "[", "?", "[!")),
+    "durations": Parser("ipc/durations.py", durations.parse_duration, DURATIONS),
+    "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
+    "times": Parser("ipc/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
+    "Go's quotes": Parser("workers/go_text.py", quoted, ERRORS),
+    "errors of manifests": Parser(
+        "ipc/api/errors.py",
+        lambda text: api_errors.redacted(api_errors.FieldError("a", f'Invalid value: "{text}')),
+        ERRORS,
+    ),
+    "log lines": Parser("workers/log_lines.py", log, LOGS),
+    "files of variables": Parser("workers/env_files.py", parse_env_file, ENV_FILES),
+    "resolv.conf": Parser("workers/dns.py", resolv_conf, LINES),
+    "fields": Parser("workers/downward.py", field_of, FIELD_PATHS),
+    "maps as text": Parser("workers/downward.py", lambda text: downward.format_map({"a": text}), ERRORS),
+    "paths of files": Parser("workers/volumes/payload.py", path_problem, NAMES | URLS),
+    "messages of gRPC": Parser("workers/probes/grpc.py", decode_status, VARINTS),
+    "headers of gRPC": Parser("workers/probes/grpc_call.py", heard, DIGITS | URLS),
+    "errors of Podman": Parser(
+        "workers/libpod.py",
+        lambda text: libpod.call_error("a", 500, json.dumps({"cause": text, "message": text}).encode()),
+        ERRORS,
+    ),
+    "labels": Parser("workers/labels.py", lambda text: labels.whole({"a": text}, "a", 0), DIGITS),
+    "IPv4 of the kernel": Parser("workers/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
+    "IPv6 of the kernel": Parser("workers/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
+    "YAML": Parser(
+        "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
+    ),
+    "JSON": Parser("supervisor/sources/documents/json_text.py", lambda text: read_documents(text.encode()), JSON),
+    "texts of manifests": Parser("ipc/api/validation/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
+    "items of manifests": Parser("ipc/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
+    "base64": Parser("ipc/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
+    "exit codes": Parser("ipc/stream_channels.py", exit_code, DIGITS),
+}
+
+
+@pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
+def test_work_grows_with_the_text_and_no_faster(parser: Parser) -> None:
+    found = {name: growth(parser.parse, make, parser.few) for name, make in parser.texts.items()}
+    assert {name: round(times) for name, times in found.items() if times >= MAX_GROWTH} == {}
+
+
+# --- nobody is forgotten -----------------------------------------------------------------------------------------
+
+RISKY: Final = frozenset({"re.compile", "re.fullmatch", "int", "Fraction", "fnmatch.fnmatchcase", "urlsplit"})
+"""What may take more than linear time, or fail over long digits: a module that calls one of these has a parser above,
+or a reason below."""
+NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
+    "the user's own configuration, arguments and host": (
+        "supervisor/cli/",
+        "supervisor/client.py",
+        "supervisor/config_file.py",
+        "supervisor/doctor/",
+        "supervisor/load_test/",
+        "supervisor/node_resources.py",
+        "supervisor/resolved_settings.py",
+        "supervisor/sysctl_allowlist.py",
+    ),
+    "the kernel's texts": (
+        "ipc/file_systems.py",
+        "workers/api_server/workers_view.py",
+        "workers/leftovers.py",
+        "workers/locks_limit.py",
+        "workers/oci_exec.py",
+        "workers/processes.py",
+    ),
+    "numbers, no texts": (
+        "workers/api_server/server.py",
+        "workers/dialing.py",
+        "workers/execs.py",
+        "workers/libpod_client.py",
+        "workers/local_storage.py",
+        "workers/oom_score.py",
+        "workers/pod_worker.py",
+        "workers/relist.py",
+        "workers/volumes/empty_dir.py",
+    ),
+    "names of files, which have 255 bytes, and of names the first 200": (
+        "supervisor/sources/applied.py",
+        "workers/log_gc.py",
+        "workers/pod_logs.py",
+        "workers/termination_message.py",
+        "workers/volumes/atomic_writer.py",
+    ),
+    "a file of our own": ("workers/volumes/ownership.py",),
+    "expressions of one length": ("workers/image_rights.py", "workers/naming.py"),
+    "heads of at most 16 KiB, numbers of at most 18 digits": ("workers/podman_streams.py",),
+}
+
+
+def risky_modules() -> Iterator[str]:
+    for package in ("ipc", "supervisor", "workers"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            calls = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call))
+            if any(ast.unparse(call.func) in RISKY for call in calls):
+                yield str(file.relative_to(ROOT))
+
+
+def test_every_module_that_may_be_slow_has_a_parser_here_or_a_reason() -> None:
+    reasons = tuple(path for paths in NO_PARSER.values() for path in paths)
+    risky = set(risky_modules())
+    assert {path for path in risky if not path.startswith(reasons)} <= {parser.module for parser in PARSERS.values()}
+    assert [path for path in reasons if not any(module.startswith(path) for module in risky)] == []
+    assert [parser.module for parser in PARSERS.values() if not (ROOT / parser.module).exists()] == []
