@@ -23,6 +23,7 @@ from ipc.boot import WorkerSettings
 from ipc.messages import WorkType
 from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
+from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
@@ -136,6 +137,7 @@ class Simulation:
             settings=settings,
             worker_settings=WorkerSettings(
                 instance=INSTANCE,
+                label_key=LABEL_KEY,
                 node_name="sim",
                 podman_socket="",
                 pod_logs_dir=str(directory / "pod-logs"),
@@ -328,7 +330,7 @@ class Simulation:
             return
         pod = self._maker.make(uid)
         with contextlib.suppress(RuntimeCallError):
-            id = self._podman.create_pod(pod_spec(pod, INSTANCE, 0, Path("/nonexistent")))
+            id = self._podman.create_pod(pod_spec(pod, ownership(INSTANCE), 0, Path("/nonexistent")))
             self._podman.start_container(self._podman.pods[id].infra_id)
 
     # --- what processes do ---

@@ -11,6 +11,7 @@ import pytest
 from ipc.messages import LookFailed, Observation, Observe, Relist, Relisted, RuntimeHealth, Track, WorkType
 from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.fakes.clock import SimClock, simulate, simulated
+from tests.fakes.ownership import ownership
 from tests.unit.workers import pods
 from tests.unit.workers.node_worker_harness import NEVER_S, Host, Master
 from tests.unit.workers.sync_harness import FakeHost
@@ -294,7 +295,7 @@ class Seen(FakeHost):
         self.observer = Observer(
             self._eyes,
             self.clock,
-            instance=self.INSTANCE,
+            ownership=ownership(self.INSTANCE),
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
             on_exit=lambda uid: None,

@@ -16,6 +16,7 @@ from ipc.messages import (
 )
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.fakes.clock import simulate, simulated
+from tests.fakes.ownership import signed_pod
 from tests.unit.workers.node_worker_harness import (
     FOREVER,
     IMAGE,
@@ -216,7 +217,7 @@ async def test_a_pod_without_its_infra_container_is_still_seen() -> None:
     container = host.running("u1")
     pod = host.podman.pods[host.podman.container(container).pod_id]
     del host.podman.containers[pod.infra_id]
-    empty = host.podman.create_pod({"name": "half-made", "labels": host.labels("u2"), "no_infra": True})
+    empty = host.podman.create_pod(signed_pod({"name": "half-made", "labels": host.labels("u2"), "no_infra": True}))
     async with host.worker() as master:
         relisted = await master.first(Relisted)
         found = {seen.uid: seen.status for seen in relisted.changed}
