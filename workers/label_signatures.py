@@ -81,10 +81,15 @@ class Ownership(msgspec.Struct, frozen=True, kw_only=True):
     def _owns(self, kind: _Kind, name: str, found: Mapping[str, str], created_at: float) -> bool:
         if found.get(labels.INSTANCE) != self.instance:
             return False
-        claimed = found.get(labels.SIGNATURE, "")
-        if claimed and hmac.compare_digest(claimed.encode(), self._signature(kind, name, found).encode()):
+        if labels.SIGNATURE in found and self._is_signed(kind, name, found):
             return True
         return 0.0 < created_at < self.key.made_at and name == kind.name_of(found)
+
+    def _is_signed(self, kind: _Kind, name: str, found: Mapping[str, str]) -> bool:
+        try:
+            return hmac.compare_digest(found[labels.SIGNATURE].encode(), self._signature(kind, name, found).encode())
+        except UnicodeEncodeError:  # a lone surrogate, which we write on nothing
+            return False
 
     def _signature(self, kind: _Kind, name: str, found: Mapping[str, str]) -> str:
         """JSON keeps the parts apart, whatever is in them."""

@@ -63,7 +63,8 @@ class Form(msgspec.Struct, frozen=True):
     write: Callable[[Any], str] = str
 
 
-def _text(max_chars: int, pattern: str = "(?s:.*)") -> Form:
+def _text(max_chars: int, pattern: str = r"[^\ud800-\udfff]*") -> Form:
+    """Anything that can be encoded, unless there is a pattern."""
     form = re.compile(pattern)
 
     def read(text: str) -> str:

@@ -172,9 +172,9 @@ class Host:
         spec = {"name": f"{uid}-{name}-{count}", "image": IMAGE, "pod": pod, "labels": own, "command": list(command)}
         return self.podman.create_container(signed_container(spec))
 
-    def running(self, uid: str, attempt: int = 0, command: Sequence[str] = FOREVER) -> str:
+    def running(self, uid: str, attempt: int = 0, command: Sequence[str] = FOREVER, **more: str) -> str:
         """A pod with one running container: the container's id."""
-        id = self.container(self.pod(uid, attempt), uid, command=command)
+        id = self.container(self.pod(uid, attempt), uid, command=command, **more)
         self.podman.start_container(id)
         return id
 

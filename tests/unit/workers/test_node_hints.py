@@ -68,8 +68,7 @@ async def test_an_end_that_nobody_has_noted_is_looked_at() -> None:
 @simulated
 async def test_where_the_sandboxs_end_is_everybodys_an_end_is_looked_at() -> None:
     host = Host()
-    container = host.running("u1")
-    host.podman.container(container).labels[labels.LEAVES_PROCESSES] = "true"
+    container = host.running("u1", **{labels.LEAVES_PROCESSES: "true"})
     await it_is_looked_at_when_it_ends(host, container)
 
 

@@ -40,16 +40,19 @@ def test_a_sandbox() -> None:
         "name": "web_default_0c3ad6a8_2",
         "infra_name": "web_default_0c3ad6a8_2_infra",
         "infra_conmon_pid_file": str(PID_FILE),
-        "labels": {
-            labels.INSTANCE: "test",
-            labels.POD_NAME: "web",
-            labels.POD_NAMESPACE: "default",
-            labels.POD_UID: UID,
-            labels.GRACE_PERIOD_S: "7",
-            labels.SANDBOX_HASH: sandbox_hash(of),
-            labels.ATTEMPT: "2",
-            labels.HOST_NETWORK: "false",
-        },
+        "labels": TEST.signed_sandbox(
+            "web_default_0c3ad6a8_2",
+            {
+                labels.INSTANCE: "test",
+                labels.POD_NAME: "web",
+                labels.POD_NAMESPACE: "default",
+                labels.POD_UID: UID,
+                labels.GRACE_PERIOD_S: "7",
+                labels.SANDBOX_HASH: sandbox_hash(of),
+                labels.ATTEMPT: "2",
+                labels.HOST_NETWORK: "false",
+            },
+        ),
         "exit_policy": "continue",
         "shared_namespaces": ["ipc", "net", "uts"],
         "no_manage_hosts": True,
@@ -91,19 +94,24 @@ def test_a_container() -> None:
         "env": {"A": "b"},
         "terminal": False,
         "stdin": False,
-        "labels": {
-            labels.INSTANCE: "test",
-            labels.POD_NAME: "web",
-            labels.POD_NAMESPACE: "default",
-            labels.POD_UID: UID,
-            labels.GRACE_PERIOD_S: "30",
-            labels.CONTAINER_NAME: "main",
-            labels.CONTAINER_HASH: container_hash(of.spec.containers[0], ContainerKind.REGULAR),
-            labels.ATTEMPT: "3",
-            labels.BACKOFF_S: "40",
-            labels.TERMINATION_MESSAGE_PATH: "",
-            labels.TERMINATION_MESSAGE_POLICY: "",
-        },
+        "labels": TEST.signed_container(
+            "main_web_default_0c3ad6a8_3",
+            {
+                labels.INSTANCE: "test",
+                labels.POD_NAME: "web",
+                labels.POD_NAMESPACE: "default",
+                labels.POD_UID: UID,
+                labels.GRACE_PERIOD_S: "30",
+                labels.CONTAINER_NAME: "main",
+                labels.CONTAINER_HASH: container_hash(of.spec.containers[0], ContainerKind.REGULAR),
+                labels.ATTEMPT: "3",
+                labels.BACKOFF_S: "40",
+                labels.LEAVES_PROCESSES: "false",
+                labels.PRE_STOP: "",
+                labels.TERMINATION_MESSAGE_PATH: "",
+                labels.TERMINATION_MESSAGE_POLICY: "",
+            },
+        ),
         "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log"},
         "restart_policy": "no",
         "healthconfig": {"Test": ["NONE"]},
@@ -224,7 +232,7 @@ def test_names_tell_pods_and_attempts_apart() -> None:
 def test_a_containers_labels_tell_the_name_that_we_gave_it(uid: str) -> None:
     of = pod(uid=uid)
     spec = container_spec(of, of.spec.containers[0], PLACE)
-    assert container_name_of(spec["labels"], int(spec["labels"][labels.ATTEMPT])) == spec["name"]
+    assert container_name_of(labels.read_container(spec["labels"])) == spec["name"]
 
 
 def test_a_uuid_shows_its_head() -> None:
@@ -263,4 +271,4 @@ def test_what_its_end_does_not_end_is_marked(spec: dict[str, Any], target_pid: i
     of = pod("main", **spec)
     made = container_spec(of, of.spec.containers[0], msgspec.structs.replace(PLACE, target_pid=target_pid))
     assert made.get("r_limits") == ([container_mark(UID, "main", 3).rlimit()] if marked else None)
-    assert (labels.LEAVES_PROCESSES in made["labels"]) is marked
+    assert labels.read_container(made["labels"]).leaves_processes is marked
