@@ -299,7 +299,8 @@ def test_workers_get_their_part() -> None:
         "crashLoopBackOff: {maxContainerRestartPeriod: 7s}\nlogging: {format: json, verbosity: debug}"
     )
     workers = worker_settings(settings, "/p.sock", LABEL_KEY)
-    assert (workers.instance, workers.node_name, workers.podman_socket) == ("rootlet", "node", "/p.sock", LABEL_KEY)
+    assert (workers.instance, workers.node_name, workers.podman_socket) == ("rootlet", "node", "/p.sock")
+    assert workers.label_key == LABEL_KEY
     assert workers.quiet_relist_period_s == 60
     assert (workers.relist_period_s, workers.runtime_request_timeout_s, workers.image_pull_timeout_s) == (3, 9, 8)
     assert (workers.pod_logs_dir, workers.max_container_restart_period_s) == ("/l", 7)
