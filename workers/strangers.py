@@ -10,7 +10,7 @@ from workers.runtime import ListedContainer, ListedPod
 
 UNKNOWN_CONTAINER: Final = "UnknownContainer"
 """Reason of the node's event."""
-MAX_NAMED: Final = 5
+MAX_NAMED: Final = 10
 """Of many that are found at once so many are named."""
 MAX_NAME_CHARS: Final = 64
 
