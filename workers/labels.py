@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -48,6 +48,9 @@ MAX_ATTEMPT: Final = 2**31 - 1
 MAX_BACKOFF_S: Final = 86_400.0
 MAX_HOOK_CHARS: Final = 1 << 20
 """A hook of a manifest of the default size fits."""
+
+
+N = TypeVar("N", int, float)
 
 
 # --- forms -------------------------------------------------------------------------------------------------------
@@ -88,7 +91,7 @@ def _seconds(maximum: float) -> Form:
     return Form(24, lambda text: _at_most(maximum, float(text)), lambda value: f"{value:g}")
 
 
-def _at_most(maximum: Any, value: Any) -> Any:
+def _at_most(maximum: N, value: N) -> N:
     if not 0 <= value <= maximum:
         raise ValueError("out of range")
     return value

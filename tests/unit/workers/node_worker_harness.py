@@ -172,8 +172,9 @@ class Host:
         spec = {"name": f"{uid}-{name}-{count}", "image": IMAGE, "pod": pod, "labels": own, "command": list(command)}
         return self.podman.create_container(signed_container(spec))
 
-    def running(self, uid: str, attempt: int = 0, command: Sequence[str] = FOREVER, **more: str) -> str:
-        """A pod with one running container: the container's id."""
+    def running(self, uid: str, attempt: int = 0, command: Sequence[str] = FOREVER, *, leaves: bool = False) -> str:
+        """A pod with one running container, whose end leaves processes if it is said: the container's id."""
+        more = {labels.LEAVES_PROCESSES: "true"} if leaves else {}
         id = self.container(self.pod(uid, attempt), uid, command=command, **more)
         self.podman.start_container(id)
         return id

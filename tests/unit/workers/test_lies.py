@@ -145,7 +145,7 @@ async def test_an_infra_container_that_ends_unnoticed_leaves_the_sandbox_not_rea
 async def test_with_one_pid_namespace_the_sandboxs_end_is_seen_with_that_of_its_containers() -> None:
     """The infra container's process ends last: its pidfd tells nothing yet."""
     host = Host()
-    container = host.running("u1", **{labels.LEAVES_PROCESSES: "true"})
+    container = host.running("u1", leaves=True)
     infra = host.podman.container(host.podman.pods[host.podman.container(container).pod_id].infra_id)
     async with host.worker(relist_period_s=NEVER_S) as master:
         await follow(master)
