@@ -11,6 +11,7 @@ import msgspec
 from ipc.board import Board
 from ipc.call_slots import CallSlots
 from ipc.container_gc import GcPolicy
+from ipc.label_key import LabelKey
 from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 
@@ -29,6 +30,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the configuration that children act on. Durations in seconds, sizes in bytes."""
 
     instance: str
+    label_key: LabelKey
+    """With which the labels of what is this instance's are signed."""
     node_name: str
     podman_socket: str
     """Path of the libpod API socket."""

@@ -14,9 +14,10 @@ from ipc import logs
 from ipc.board import Board
 from ipc.boot import LoadWorkerMain, Role
 from ipc.call_slots import CallSlots
+from ipc.clock import SystemClock
 from ipc.core_dumps import forbid_core_dumps
 from ipc.prctl import set_process_name
-from supervisor import admin_socket, directory_owner, instance_lock
+from supervisor import admin_socket, directory_owner, instance_lock, label_key_file
 from supervisor.podman_service import choose_service
 from supervisor.rows import SPARE_ROWS
 from supervisor.settings import Settings
@@ -43,6 +44,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
     claim_directories(settings)
+    label_key = label_key_file.load_or_make(settings.state_dir / label_key_file.NAME, SystemClock().now().wall)
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = {
         Role.API_SERVER: admin_socket.listen(settings.admin_socket),
@@ -60,7 +62,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
         # After the fork, while the zygote imports what children run: so neither has what only the other one needs.
         from supervisor.master import Master
 
-        return uvloop.run(Master(settings, config_path, board, zygote, listening, service).run())
+        return uvloop.run(Master(settings, config_path, board, zygote, listening, service, label_key).run())
     finally:
         zygote.close()
         os.waitpid(zygote_pid, 0)

@@ -20,6 +20,7 @@ from ipc.board import Board
 from ipc.boot import Role
 from ipc.clock import SystemClock
 from ipc.eviction_marks import evicted
+from ipc.label_key import LabelKey
 from ipc.messages import (
     AbandonPull,
     AgentChanged,
@@ -107,6 +108,7 @@ class Master:
         zygote: socket.socket,
         listening: Mapping[Role, socket.socket],
         service: PodmanService,
+        label_key: LabelKey,
     ) -> None:
         self._settings = settings
         self._config_path = config_path
@@ -133,7 +135,7 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), host, node),
+            lambda: worker_settings(self._settings, str(self._service.socket), label_key, host, node),
         )
         self._requests = AdminRequests(self, self._desired, self._crew, self._spawn)
         self._started_at = self._clock.now().wall

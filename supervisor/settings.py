@@ -16,6 +16,7 @@ import msgspec
 from ipc.boot import WorkerSettings
 from ipc.container_gc import GcPolicy
 from ipc.durations import format_duration, parse_duration
+from ipc.label_key import LabelKey
 from ipc.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.node_resources import NodeResources
 from supervisor.sysctl_allowlist import pattern_problem
@@ -211,11 +212,16 @@ _UNKNOWN_NODE: Final = NodeResources()
 
 
 def worker_settings(
-    settings: Settings, podman_socket: str, host_ip: str = "", node: NodeResources = _UNKNOWN_NODE
+    settings: Settings,
+    podman_socket: str,
+    label_key: LabelKey,
+    host_ip: str = "",
+    node: NodeResources = _UNKNOWN_NODE,
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
     return WorkerSettings(
         instance=settings.instance_name,
+        label_key=label_key,
         node_name=settings.node_name,
         podman_socket=podman_socket,
         podman_path=settings.podman.path,

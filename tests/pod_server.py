@@ -28,6 +28,7 @@ from typing import Final
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerSettings
 from supervisor import admin_socket
+from tests.fakes.ownership import LABEL_KEY
 from tests.podman_service import podman, wait_until
 from workers import process, processes
 from workers.dialing import DialerClient
@@ -111,6 +112,7 @@ class DialerProcess:
     def _context(self, link: socket.socket) -> ChildContext:
         settings = WorkerSettings(
             instance="test",
+            label_key=LABEL_KEY,
             node_name="test",
             podman_socket="/nonexistent",
             pod_logs_dir="/nonexistent",

@@ -47,7 +47,7 @@ async def _make_place(
     files = await make_etc_files(run, pod)
     hostname = "" if pod.spec.host_network else kernel_hostname(pod, run.context.network.cluster_domain)
     return ContainerPlace(
-        instance=run.context.instance,
+        ownership=run.context.ownership,
         sandbox_id=sandbox_id,
         image=str(parse_image_reference(container.image)),
         attempt=start.attempt,

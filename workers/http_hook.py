@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from ipc.api import Container, HTTPGetAction
-from workers import labels
 from workers.endpoints import PortError, endpoint_of
 from workers.http_exchange import (
     MAX_REQUESTS,
@@ -26,6 +25,7 @@ from workers.http_exchange import (
     following,
 )
 from workers.http_request import HttpRequest, RedirectError, request_of
+from workers.labels import read_sandbox
 from workers.observe import pod_status
 from workers.pod_network import DialError, DialTimeout, PodNetwork, pod_network
 from workers.probes.outcome import MAX_OUTPUT_BYTES
@@ -64,8 +64,9 @@ async def run_http_hook(run: SyncRun, action: HTTPGetAction, container: str, tim
 
 async def _network(run: SyncRun) -> PodNetwork:
     """Looked up now: this sync may have made the sandbox. Raises RuntimeCallError, SyncEnded."""
-    sandboxes = await run.read(run.runtime.list_pods, run.pod.uid)
-    newest = max(sandboxes, key=lambda pod: labels.whole(pod.labels, labels.ATTEMPT, 0), default=None)
+    listed = await run.read(run.runtime.list_pods, run.pod.uid)
+    sandboxes = filter(run.context.ownership.owns_pod, listed)
+    newest = max(sandboxes, key=lambda pod: read_sandbox(pod.labels).attempt, default=None)
     if newest is None or not newest.infra_id:
         return pod_network(pod_status(run.pod.uid, (), (), 0.0))
     infra = await run.read(run.runtime.inspect_container, newest.infra_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -73,6 +74,7 @@ class _ListContainer(_Wire, frozen=True):
     is_infra: bool = False
     pid: int = 0
     exit_code: int = 0
+    created: datetime | None = None
     started_at: int = 0
     exited_at: int = 0
     image: str = ""
@@ -486,6 +488,7 @@ def _listed_container(wire: _ListContainer) -> ListedContainer:
         state=wire.state,
         pid=wire.pid,
         exit_code=wire.exit_code,
+        created_at=max(0.0, wire.created.timestamp()) if wire.created else 0.0,
         started_at=max(0.0, float(wire.started_at)),
         exited_at=max(0.0, float(wire.exited_at)),
         image=wire.image,

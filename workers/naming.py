@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from ipc.api import Pod
-from workers import labels
+from workers.labels import ContainerLabels, PodLabels, SandboxLabels
 
 UID_CHARS: Final = 8
 """How much of the UID goes into a name."""
@@ -42,11 +41,18 @@ def container_name(pod: Pod, container: str, attempt: int) -> str:
     return f"{container}_{sandbox_name(pod, attempt)}"
 
 
-def container_name_of(found: Mapping[str, str], attempt: int) -> str:
-    """The name that we gave to the container with these labels, and that no copy of it can have."""
-    pod, uid = found.get(labels.POD_NAME, ""), found.get(labels.POD_UID, "")
-    sandbox = _sandbox_name(pod, found.get(labels.POD_NAMESPACE, ""), uid, attempt)
-    return f"{found.get(labels.CONTAINER_NAME, '')}_{sandbox}"
+def sandbox_name_of(own: SandboxLabels) -> str:
+    """The name that we gave to the Podman pod with these labels, and that no copy of it can have."""
+    return _sandbox_name_of(own)
+
+
+def container_name_of(own: ContainerLabels) -> str:
+    """The same of a container."""
+    return f"{own.name}_{_sandbox_name_of(own)}"
+
+
+def _sandbox_name_of(own: PodLabels) -> str:
+    return _sandbox_name(own.pod_name, own.pod_namespace, own.pod_uid, own.attempt)
 
 
 def _sandbox_name(pod: str, namespace: str, uid: str, attempt: int) -> str:

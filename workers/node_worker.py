@@ -26,6 +26,7 @@ from ipc.clock import Clock
 from ipc.messages import (
     CancelPull,
     CollectLogs,
+    EventReport,
     LookFailed,
     NodeWorkerCommand,
     NodeWorkerReport,
@@ -41,12 +42,13 @@ from ipc.messages import (
     Untrack,
 )
 from ipc.runtime import RuntimePodStatus
-from workers import labels
 from workers.doubts import is_in_motion
 from workers.exit_watch import raise_file_limit
 from workers.garbage import Garbage
 from workers.image_puller import ImagePuller
 from workers.image_rights import ImageRights
+from workers.label_signatures import Ownership
+from workers.labels import read_uid
 from workers.log_gc import LogGarbage
 from workers.observer import PODS_IN_A_TURN, Observer, Relisting
 from workers.published import Published, within_one_message
@@ -54,6 +56,8 @@ from workers.relist import is_list_cheaper
 from workers.relist_schedule import RelistSchedule, retry_delay_s
 from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
 from workers.runtime_state import RuntimeState
+from workers.strangers import UNKNOWN_CONTAINER
+from workers.sync_context import WARNING
 from workers.unshare import Unshare
 from workers.waiting_pods import WaitingPods
 
@@ -122,6 +126,7 @@ class NodeWorker:
     ) -> None:
         settings = context.settings
         self._relist_period_s = settings.relist_period_s
+        self._node_name = settings.node_name
         self._channel = channel
         self._runtime = runtime
         self._clock = clock
@@ -132,7 +137,7 @@ class NodeWorker:
         self._observer = Observer(
             runtime,
             clock,
-            instance=settings.instance,
+            ownership=Ownership(instance=settings.instance, key=settings.label_key),
             pod_logs_dir=settings.pod_logs_dir,
             pods_dir=settings.pods_dir,
             on_exit=self._ask,
@@ -232,7 +237,9 @@ class NodeWorker:
             self._ask_relist()
 
     def _hint(self, event: RuntimeEvent) -> None:
-        uid, delay_s, now = event.labels.get(labels.POD_UID, ""), HINTS.get(event.action), self._clock.now()
+        if event.container_id in self._observer.strangers:
+            return
+        uid, delay_s, now = read_uid(event.labels), HINTS.get(event.action), self._clock.now()
         if event.action == "died" and self._observer.knows_end(event.container_id):
             delay_s = KNOWN_END_S
         if uid and delay_s is not None and not self._published.is_older(uid, event.time, now):
@@ -348,7 +355,22 @@ class NodeWorker:
         self._is_break_news = True
         self.garbage.relisted()
         await self._send_each(self._runtime_state.relisted(now, version))
+        await self._tell_of_strangers()
         await self._answer(waiting, relisting)
+
+    async def _tell_of_strangers(self) -> None:
+        if news := self._observer.strangers.take_news():
+            log.warning("%s", news)
+            event = EventReport(
+                uid="",
+                namespace="",
+                name=self._node_name,
+                type=WARNING,
+                reason=UNKNOWN_CONTAINER,
+                message=news,
+                wall=self._clock.now().wall,
+            )
+            await self._send(event)
 
     async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
         """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""

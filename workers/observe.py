@@ -7,16 +7,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import LifecycleHandler
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
 from workers import labels
 from workers.doubts import lost_end
 from workers.image_reference import image_digest_reference
-from workers.naming import container_name_of
+from workers.labels import SandboxLabels, read_container, read_sandbox
 from workers.runtime import InspectedContainer, ListedContainer, ListedPod
-
-DEFAULT_GRACE_PERIOD_S: Final = 30
-"""v1's default for terminationGracePeriodSeconds, for a container whose label was lost."""
 
 _STATES: Final[Mapping[str, ContainerState]] = {
     "configured": ContainerState.CREATED,
@@ -36,14 +32,15 @@ def container_state(podman_state: str) -> ContainerState:
     return _STATES.get(podman_state, ContainerState.UNKNOWN)
 
 
-def is_of(found: Mapping[str, str], instance: str, uid: str) -> bool:
-    """Whether the labels say that a container is this agent's and that pod's: members of a pod may be strangers."""
-    return found.get(labels.INSTANCE) == instance and found.get(labels.POD_UID) == uid
-
-
 def sandbox_of(infra: ListedContainer) -> ListedPod:
     """The Podman pod as its infra container shows it: that inherits the labels."""
-    return ListedPod(id=infra.pod_id, name=infra.pod_name, infra_id=infra.id, labels=infra.labels, created_at=0.0)
+    return ListedPod(
+        id=infra.pod_id,
+        name=infra.pod_name,
+        infra_id=infra.id,
+        labels=infra.labels,
+        created_at=infra.created_at,
+    )
 
 
 def pod_status(
@@ -56,45 +53,41 @@ def pod_status(
     podman_pods, every = tuple(pods), tuple(containers)
     by_id = {container.id: container for container in every}
     sandboxes = (_sandbox(pod, by_id.get(pod.infra_id)) for pod in podman_pods)
-    members = [_member(container) for container in every if not container.is_infra]
+    members = (_container(container) for container in every if not container.is_infra)
     named = _first_with_name([pod.labels for pod in podman_pods] + [container.labels for container in every])
     return RuntimePodStatus(
         uid=uid,
-        name=named.get(labels.POD_NAME, ""),
-        namespace=named.get(labels.POD_NAMESPACE, ""),
+        name=named.pod_name,
+        namespace=named.pod_namespace,
         observed_at=observed_at,
         sandboxes=tuple(sorted(sandboxes, key=_newest_sandbox_first)),
-        containers=tuple(container for _, container in sorted(members, key=_newest_of_a_name_first)),
+        containers=tuple(sorted(members, key=_newest_of_a_name_first)),
     )
 
 
-def _first_with_name(found: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
-    return next((some for some in found if labels.POD_NAME in some), {})
+def _first_with_name(found: Iterable[Mapping[str, str]]) -> SandboxLabels:
+    """Any of them: sandboxes and containers have the pod's own labels alike."""
+    return read_sandbox(next((some for some in found if labels.POD_NAME in some), {}))
 
 
 def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
     """Ready means that the infra container runs, whatever the pod's other containers do."""
     runs = infra is not None and container_state(infra.state) is ContainerState.RUNNING
+    own = read_sandbox(pod.labels)
     return SandboxStatus(
         id=pod.id,
         name=pod.name,
         infra_id=pod.infra_id,
-        attempt=labels.whole(pod.labels, labels.ATTEMPT, 0),
+        attempt=own.attempt,
         state=SandboxState.READY if runs else SandboxState.NOT_READY,
-        hash=pod.labels.get(labels.SANDBOX_HASH, ""),
+        hash=own.hash,
         created_at=infra.created_at if infra else pod.created_at,
-        host_network=pod.labels.get(labels.HOST_NETWORK) == "true",
+        host_network=own.host_network,
         ips=infra.ips if infra else (),
         infra_pid=infra.pid if infra is not None and infra.start_ticks else 0,
         infra_start_ticks=infra.start_ticks if infra else 0,
-        grace_period_s=labels.whole(pod.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
+        grace_period_s=own.grace_period_s,
     )
-
-
-def _member(found: InspectedContainer) -> tuple[bool, RuntimeContainerStatus]:
-    """A container, and whether it only looks like ours: somebody ran it anew with the labels of one that we made."""
-    container = _container(found)
-    return found.name != container_name_of(found.labels, container.attempt), container
 
 
 def _container(found: InspectedContainer) -> RuntimeContainerStatus:
@@ -109,23 +102,23 @@ def _container(found: InspectedContainer) -> RuntimeContainerStatus:
 
 
 def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
-    state = container_state(found.state)
+    own, state = read_container(found.labels), container_state(found.state)
     # Podman notes a start after the OCI runtime has come back: a process that ended at once did so "before" it.
     finished_at = max(found.finished_at, found.started_at) if state is ContainerState.EXITED else found.finished_at
     return RuntimeContainerStatus(
         id=found.id,
-        name=found.labels.get(labels.CONTAINER_NAME, ""),
-        attempt=labels.whole(found.labels, labels.ATTEMPT, 0),
+        name=own.name,
+        attempt=own.attempt,
         state=state,
         podman_state=found.state,
         sandbox_id=found.pod_id,
-        hash=found.labels.get(labels.CONTAINER_HASH, ""),
+        hash=own.hash,
         image=found.image,
         image_id=image_digest_reference(found.image, found.image_digest) or found.image_id,
-        backoff_s=_seconds(found.labels, labels.BACKOFF_S),
-        grace_period_s=labels.whole(found.labels, labels.GRACE_PERIOD_S, DEFAULT_GRACE_PERIOD_S),
+        backoff_s=own.backoff_s,
+        grace_period_s=own.grace_period_s,
         stop_signal=found.stop_signal,
-        pre_stop=_pre_stop(found.labels),
+        pre_stop=own.pre_stop,
         created_at=found.created_at,
         started_at=found.started_at,
         finished_at=finished_at,
@@ -133,7 +126,7 @@ def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
         oom_killed=found.oom_killed,
         error=found.error,
         pid=found.pid,
-        leaves_processes=labels.LEAVES_PROCESSES in found.labels,
+        leaves_processes=own.leaves_processes,
         user=found.user,
     )
 
@@ -142,24 +135,5 @@ def _newest_sandbox_first(sandbox: SandboxStatus) -> tuple[int, float, str]:
     return (-sandbox.attempt, -sandbox.created_at, sandbox.id)
 
 
-def _newest_of_a_name_first(member: tuple[bool, RuntimeContainerStatus]) -> tuple[str, int, bool, float, str]:
-    """Of one attempt the container that we made, however young its copies are."""
-    is_copy, container = member
-    return (container.name, -container.attempt, is_copy, -container.created_at, container.id)
-
-
-def _pre_stop(found: Mapping[str, str]) -> LifecycleHandler | None:
-    """The hook on the label; None also when somebody has spoiled it."""
-    text = found.get(labels.PRE_STOP, "")
-    try:
-        return msgspec.json.decode(text, type=LifecycleHandler) if text else None
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
-
-
-def _seconds(found: Mapping[str, str], key: str) -> float:
-    try:
-        value = float(found.get(key, "0"))
-    except ValueError:
-        return 0.0
-    return value if 0.0 <= value < float("inf") else 0.0
+def _newest_of_a_name_first(container: RuntimeContainerStatus) -> tuple[str, int, float, str]:
+    return (container.name, -container.attempt, -container.created_at, container.id)

@@ -14,11 +14,12 @@ import msgspec
 
 from ipc.clock import Clock
 from ipc.runtime import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
-from workers import labels
 from workers.doubts import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
+from workers.label_signatures import Ownership
+from workers.labels import read_uid
 from workers.lost_attempts import LostAttempts
-from workers.observe import container_state, is_of, pod_status
+from workers.observe import container_state, pod_status
 from workers.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
 from workers.runtime import (
     ErrorKind,
@@ -30,6 +31,7 @@ from workers.runtime import (
     RuntimeCallError,
 )
 from workers.start_error import with_start_errors
+from workers.strangers import Strangers
 from workers.termination_message import read_termination_message, with_termination_messages
 
 PODS_IN_A_TURN: Final = 100
@@ -56,7 +58,7 @@ class Observer:
         runtime: Runtime,
         clock: Clock,
         *,
-        instance: str,
+        ownership: Ownership,
         pod_logs_dir: str,
         pods_dir: str,
         on_exit: Callable[[str], None],
@@ -69,7 +71,7 @@ class Observer:
         does not know any more."""
         self._runtime = runtime
         self._clock = clock
-        self._instance = instance
+        self._ownership = ownership
         self._pod_logs_dir = pod_logs_dir
         self._pods_dir = pods_dir
         self._on_forgotten = on_forgotten
@@ -78,7 +80,8 @@ class Observer:
         self._lost: LostAttempts | None = None
         self._inspected: dict[str, InspectedContainer] = {}
         self._ours: dict[str, frozenset[str]] = {}
-        """Ids of those that carry our labels, by uid: members of our pods may be strangers."""
+        """Ids of those that we have made, by uid: members of our pods may be strangers."""
+        self.strangers = Strangers(ownership)
         self._messages: dict[str, str] = {}
         """What those that have ended had to say, by id: read once, after each inspect."""
         self._strays: dict[str, tuple[str, ...]] = {}
@@ -127,7 +130,8 @@ class Observer:
         """
         started_at = self._clock.now().mono
         ended = self._exits.doubted & self._ours.get(uid, frozenset())
-        pods, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(sorted(ended)))
+        listed, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(sorted(ended)))
+        pods = tuple(filter(self._ownership.owns_pod, listed))
         members = {id: state for pod in pods for id, state in pod.containers}
         strays = dict.fromkeys(self._strays.get(uid, ()), "")
         shown = {**strays, **members}
@@ -196,13 +200,14 @@ class Observer:
         failures = await self._inspect(sorted(missing))
         for failure in failures.values():
             raise failure
-        if there := missing & self._inspected.keys():
+        if there := {id for id in missing if self._is_ours(id)}:
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
     async def _list(self) -> tuple[Listing, dict[str, RuntimeCallError]]:
         """And the errors of pods that only an inspect shows, by the ids of their containers."""
         started_at = self._clock.now().mono
-        containers, pods = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
+        listed, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
+        containers, pods = self.strangers.sorted_out(listed, empty)
         failures: dict[str, RuntimeCallError] = {}
         for id in sorted(unlisted_pods(containers, pods)):
             try:
@@ -219,7 +224,7 @@ class Observer:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
             return ()
-        return (msgspec.convert(found, ListedPod, from_attributes=True),)
+        return (msgspec.convert(found, ListedPod, from_attributes=True),) if self._ownership.owns_pod(found) else ()
 
     def _is_settled(self, id: str, state: str) -> bool:
         """Whether what is known of a container in that state needs no second inspect."""
@@ -245,10 +250,11 @@ class Observer:
             self._forget({id})
             return None
         self._inspected[id] = found
-        uid = found.labels.get(labels.POD_UID, "")
-        ours, state = is_of(found.labels, self._instance, uid), container_state(found.state)
+        uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
+        elif self._is_ours(id):  # somebody has given it another name
+            self._disown(uid, id)
         if ours and state is ContainerState.RUNNING:
             self._exits.watch(found, uid)
         else:
@@ -287,7 +293,7 @@ class Observer:
     def _watch_again(self) -> None:
         """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
         for id in sorted(self._exits.unwatched & self._inspected.keys()):
-            self._exits.watch(self._inspected[id], self._inspected[id].labels.get(labels.POD_UID, ""))
+            self._exits.watch(self._inspected[id], read_uid(self._inspected[id].labels))
 
     def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
         """Its stop was begun by somebody who has left it at that."""
@@ -298,20 +304,24 @@ class Observer:
     def _forget(self, ids: Set[str]) -> None:
         for id in ids:
             known = self._inspected.pop(id, None)
-            uid = known.labels.get(labels.POD_UID, "") if known is not None else ""
+            uid = read_uid(known.labels) if known is not None else ""
             if self._exits.is_alive(id):
                 self._on_forgotten(uid)
-            left = self._ours.pop(uid, frozenset()) - {id}
-            if left:
-                self._ours[uid] = left
+            self._disown(uid, id)
             self._messages.pop(id, None)
             self._stopping.pop(id, None)
             self._exits.forget(id)
 
+    def _is_ours(self, id: str) -> bool:
+        known = self._inspected.get(id)
+        return known is not None and id in self._ours.get(read_uid(known.labels), frozenset())
+
+    def _disown(self, uid: str, id: str) -> None:
+        if left := self._ours.pop(uid, frozenset()) - {id}:
+            self._ours[uid] = left
+
     def _exiting_infra(self, ours: Sequence[InspectedContainer]) -> list[InspectedContainer]:
         """It is the first process of the pod's PID namespace: when it ends, all others end first, and are seen to."""
-        if not any(labels.LEAVES_PROCESSES in container.labels for container in ours):
-            return []
         return [
             container
             for container in ours
@@ -326,11 +336,13 @@ class Observer:
 
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """What is known of these pods and containers, and what Podman forgets. Raises RuntimeCallError."""
-        found = [self._inspected[id] for id in ids if id in self._inspected]
-        ours = [container for container in found if is_of(container.labels, self._instance, uid)]
+        members = self._ours.get(uid, frozenset())
+        ours = [self._inspected[id] for id in ids if id in members]
         ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
-        ends |= {c.id: self._clock.now().wall for c in self._exiting_infra(ours)}
-        status = with_recorded_ends(pod_status(uid, pods, ours, started_at), self._records(ours))
+        status = pod_status(uid, pods, ours, started_at)
+        if any(container.leaves_processes for container in status.containers):
+            ends |= {c.id: self._clock.now().wall for c in self._exiting_infra(ours)}
+        status = with_recorded_ends(status, self._records(ours))
         status = with_unseen_ends(status, ends)
         status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
         status = with_termination_messages(status, self._messages)

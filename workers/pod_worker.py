@@ -37,6 +37,7 @@ from ipc.messages import (
 from ipc.runtime import RuntimePodStatus
 from workers.image_rights import ImageRights
 from workers.images import ImageManager
+from workers.label_signatures import Ownership
 from workers.pod_network import Dialer
 from workers.prober.prober import Attempt, PodProber, ProberReport
 from workers.pull_wishes import PullWishes
@@ -119,7 +120,7 @@ class PodWorker:
             images=ImageManager(runtime, clock, ImageRights(context.settings.pulled_images_dir), self._pulls.pull),
             clock=clock,
             limits=crash_loop_limits(context.settings.max_container_restart_period_s),
-            instance=context.settings.instance,
+            ownership=Ownership(instance=context.settings.instance, key=context.settings.label_key),
             pod_logs_dir=context.settings.pod_logs_dir,
             pods_dir=context.settings.pods_dir,
             dialer=dialer,

@@ -399,7 +399,7 @@ def _decode(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
 
 def _ips(container: InspectedContainer) -> tuple[str, ...]:
     """Of slirp4netns and pasta Podman tells none."""
-    has_own = container.is_infra and container.start_ticks and container.labels.get(labels.HOST_NETWORK) != "true"
+    has_own = container.is_infra and container.start_ticks and not labels.read_sandbox(container.labels).host_network
     return container.ips or (network_addresses.addresses_of(container.pid) if has_own else ())
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from workers import labels
+from workers.labels import read_uid
 from workers.observe import sandbox_of
 from workers.runtime import InspectedContainer, ListedContainer, ListedPod
 
@@ -79,9 +79,9 @@ def members_by_uid(listing: Listing) -> dict[str, Members]:
     ids: dict[str, list[str]] = {}
     sandboxes = (sandbox_of(c) for c in listing.containers if c.is_infra)
     for pod in (*listing.pods, *sandboxes):
-        pods.setdefault(pod.labels.get(labels.POD_UID, ""), {})[pod.id] = pod
+        pods.setdefault(read_uid(pod.labels), {})[pod.id] = pod
     for container in listing.containers:
-        ids.setdefault(container.labels.get(labels.POD_UID, ""), []).append(container.id)
+        ids.setdefault(read_uid(container.labels), []).append(container.id)
     uids = (pods.keys() | ids.keys()) - {""}
     return {uid: Members(pods=tuple(pods.get(uid, {}).values()), container_ids=tuple(ids.get(uid, ()))) for uid in uids}
 

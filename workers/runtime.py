@@ -83,6 +83,7 @@ class ListedContainer(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     pid: int
     exit_code: int
+    created_at: float
     started_at: float
     exited_at: float
     image: str

@@ -11,9 +11,11 @@ from typing import Final
 from ipc.api import Pod
 from ipc.hashing import sandbox_hash
 from ipc.messages import SyncAction
-from workers import labels, pod_logs
+from workers import pod_logs
 from workers.etc_files import made_sandbox
 from workers.hostnames import HostnameError
+from workers.label_signatures import Ownership
+from workers.labels import read_sandbox
 from workers.naming import infra_name, sandbox_name
 from workers.removing import remove_half_made, remove_id
 from workers.runtime import ErrorKind, InspectedPod, RuntimeCallError
@@ -48,14 +50,14 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
     """
     name, pid_file = sandbox_name(pod, attempt), pod_logs.monitor_pid_file(run.logs, attempt)
     pod_logs.ensure_directory(pid_file)
-    spec = pod_spec(pod, run.context.instance, attempt, pid_file, run.context.network, run.context.node)
+    spec = pod_spec(pod, run.context.ownership, attempt, pid_file, run.context.network, run.context.node)
     try:
         return await run.act(run.runtime.create_pod, spec)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
         found = await run.find(run.runtime.inspect_pod, name)
-        if found is not None and not _is_the_same(found, pod, run.context.instance):
+        if found is not None and not _is_the_same(found, pod, run.context.ownership):
             raise
     if found is not None and found.infra_id:
         return found.id
@@ -63,13 +65,9 @@ async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
     return await run.act(run.runtime.create_pod, spec)
 
 
-def _is_the_same(found: InspectedPod, pod: Pod, instance: str) -> bool:
-    wanted = {
-        labels.INSTANCE: instance,
-        labels.POD_UID: pod.metadata.uid,
-        labels.SANDBOX_HASH: sandbox_hash(pod),
-    }
-    return all(found.labels.get(key) == value for key, value in wanted.items())
+def _is_the_same(found: InspectedPod, pod: Pod, ownership: Ownership) -> bool:
+    own = read_sandbox(found.labels)
+    return ownership.owns_pod(found) and (own.pod_uid, own.hash) == (pod.metadata.uid, sandbox_hash(pod))
 
 
 async def _start(run: SyncRun, id: str, infra: str) -> None:

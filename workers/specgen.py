@@ -12,15 +12,16 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api import Container, Pod
+from ipc.api import Container, LifecycleHandler, Pod
 from ipc.hashing import hash_in, sandbox_hash
 from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
-from workers import labels
 from workers.container_marks import container_mark
 from workers.container_resources import container_resources, pod_resources
 from workers.expansion import expand_all
 from workers.hook_ports import with_port_number
+from workers.label_signatures import Ownership
+from workers.labels import DEFAULT_GRACE_PERIOD_S, ContainerLabels, SandboxLabels, write
 from workers.naming import container_name, infra_name, sandbox_name
 from workers.pod_files import PodFile, file_mount, mounted_files
 from workers.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
@@ -29,8 +30,6 @@ from workers.security_context import container_security, sandbox_security
 from workers.signal_names import signal_number
 from workers.volumes.mounts import Mounts
 
-DEFAULT_GRACE_PERIOD_S: Final = 30
-"""In the label of a pod that does not say (pkg/apis/core/v1/defaults.go)."""
 _PODMANS_CHOICE: Final = NetworkSettings()
 _UNKNOWN_NODE: Final = NodeResources()
 
@@ -40,7 +39,7 @@ _UNKNOWN_NODE: Final = NodeResources()
 
 def pod_spec(
     pod: Pod,
-    instance: str,
+    ownership: Ownership,
     attempt: int,
     monitor_pid_file: Path,
     network: NetworkSettings = _PODMANS_CHOICE,
@@ -50,11 +49,12 @@ def pod_spec(
 
     Nobody reads the pid file: its path on the monitor's command line says whose it is (`workers.leftovers`).
     """
+    name = sandbox_name(pod, attempt)
     return {
-        "name": sandbox_name(pod, attempt),
+        "name": name,
         "infra_name": infra_name(pod, attempt),
         "infra_conmon_pid_file": str(monitor_pid_file),
-        "labels": _sandbox_labels(pod, instance, attempt),
+        "labels": ownership.signed_sandbox(name, write(_sandbox_labels(pod, ownership.instance, attempt))),
         # Podman must not stop the sandbox when its last container ends: that is our decision.
         "exit_policy": "continue",
         **sandbox_namespaces(pod, network),
@@ -63,23 +63,23 @@ def pod_spec(
     }
 
 
-def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> dict[str, str]:
-    return {
+def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> SandboxLabels:
+    return SandboxLabels(
         **_pod_labels(pod, instance),
-        labels.SANDBOX_HASH: sandbox_hash(pod),
-        labels.ATTEMPT: str(attempt),
-        labels.HOST_NETWORK: str(pod.spec.host_network).lower(),
-    }
+        hash=sandbox_hash(pod),
+        attempt=attempt,
+        host_network=pod.spec.host_network,
+    )
 
 
-def _pod_labels(pod: Pod, instance: str) -> dict[str, str]:
+def _pod_labels(pod: Pod, instance: str) -> dict[str, Any]:
     grace_period_s = pod.spec.termination_grace_period_seconds
     return {
-        labels.INSTANCE: instance,
-        labels.POD_NAME: pod.metadata.name,
-        labels.POD_NAMESPACE: pod.metadata.namespace,
-        labels.POD_UID: pod.metadata.uid,
-        labels.GRACE_PERIOD_S: str(DEFAULT_GRACE_PERIOD_S if grace_period_s is None else grace_period_s),
+        "instance": instance,
+        "pod_name": pod.metadata.name,
+        "pod_namespace": pod.metadata.namespace,
+        "pod_uid": pod.metadata.uid,
+        "grace_period_s": DEFAULT_GRACE_PERIOD_S if grace_period_s is None else grace_period_s,
     }
 
 
@@ -89,7 +89,7 @@ def _pod_labels(pod: Pod, instance: str) -> dict[str, str]:
 class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     """What a container gets beside its definition."""
 
-    instance: str
+    ownership: Ownership
     sandbox_id: str
     image: str
     """Complete reference: Podman is not to guess what a short name means."""
@@ -117,11 +117,12 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
 
     The environment of the image lies below that of the place: Podman joins them.
     """
+    name = container_name(pod, container.name, place.attempt)
     return {
-        "name": container_name(pod, container.name, place.attempt),
+        "name": name,
         "pod": place.sandbox_id,
         "image": place.image,
-        "labels": _container_labels(pod, container, place),
+        "labels": place.ownership.signed_container(name, write(_container_labels(pod, container, place))),
         "env": dict(place.environment),
         "terminal": container.tty,
         "stdin": container.stdin,
@@ -185,18 +186,18 @@ _ON_ITS_OWN_NOTHING: Final = {
 }
 
 
-def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, str]:
-    return {
-        **_pod_labels(pod, place.instance),
-        labels.CONTAINER_NAME: container.name,
-        labels.CONTAINER_HASH: hash_in(pod.spec, container),
-        labels.ATTEMPT: str(place.attempt),
-        labels.BACKOFF_S: f"{place.backoff_s:g}",
-        labels.TERMINATION_MESSAGE_PATH: container.termination_message_path,
-        labels.TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
-        **_pre_stop_label(container),
-        **({labels.LEAVES_PROCESSES: "true"} if leaves_processes(pod, place.target_pid) else {}),
-    }
+def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> ContainerLabels:
+    return ContainerLabels(
+        **_pod_labels(pod, place.ownership.instance),
+        name=container.name,
+        hash=hash_in(pod.spec, container),
+        attempt=place.attempt,
+        backoff_s=place.backoff_s,
+        termination_message_path=container.termination_message_path,
+        termination_message_policy=container.termination_message_policy,
+        pre_stop=_pre_stop(container),
+        leaves_processes=leaves_processes(pod, place.target_pid),
+    )
 
 
 def _mark(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
@@ -206,11 +207,9 @@ def _mark(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, An
     return {"r_limits": [container_mark(pod.metadata.uid, container.name, place.attempt).rlimit()]}
 
 
-def _pre_stop_label(container: Container) -> dict[str, str]:
+def _pre_stop(container: Container) -> LifecycleHandler | None:
     hook = container.lifecycle.pre_stop if container.lifecycle is not None else None
-    if hook is None:
-        return {}
-    return {labels.PRE_STOP: msgspec.json.encode(with_port_number(hook, container)).decode()}
+    return with_port_number(hook, container) if hook is not None else None
 
 
 def _given(**fields: Iterable[Any]) -> dict[str, Any]:

@@ -15,13 +15,14 @@ from ipc.hashing import hash_in
 from ipc.messages import SyncAction
 from ipc.pod_containers import find_container
 from ipc.redaction import known_by, redacted
-from workers import labels, pod_logs, start_error
+from workers import pod_logs, start_error
 from workers.config_error import ConfigError
 from workers.container_images import ensure_image, ensure_images
 from workers.container_place import make_place
 from workers.decision import ContainerStart
 from workers.hooks import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.images import ImageError
+from workers.labels import read_container
 from workers.removing import remove_id
 from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.specgen import ContainerPlace, container_spec
@@ -124,13 +125,10 @@ async def _create_or_adopt(
 
 
 def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, place: ContainerPlace) -> bool:
-    wanted = {
-        labels.INSTANCE: place.instance,
-        labels.POD_UID: pod.metadata.uid,
-        labels.CONTAINER_HASH: hash_in(pod.spec, container),
-    }
-    ours = all(found.labels.get(key) == value for key, value in wanted.items())
-    return ours and found.pod_id == place.sandbox_id and not found.finished_at
+    own = read_container(found.labels)
+    is_ours = place.ownership.owns(found) and not found.is_infra
+    is_same = (own.pod_uid, own.hash) == (pod.metadata.uid, hash_in(pod.spec, container))
+    return is_ours and is_same and found.pod_id == place.sandbox_id and not found.finished_at
 
 
 async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str) -> str:

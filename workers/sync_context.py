@@ -19,6 +19,7 @@ from ipc.runtime import RuntimePodStatus
 from workers import pod_logs
 from workers.file_work import FileWork
 from workers.images import ImageManager
+from workers.label_signatures import Ownership
 from workers.pod_files import PodFile
 from workers.pod_network import Dialer
 from workers.pre_stops import PreStops
@@ -50,7 +51,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     images: ImageManager
     clock: Clock
     limits: BackoffLimits
-    instance: str
+    ownership: Ownership
     pod_logs_dir: str
     pods_dir: str
     dialer: Dialer

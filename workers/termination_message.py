@@ -21,7 +21,8 @@ import msgspec
 from ipc.private_directories import make_private
 from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.safe_text import clipped, clipped_end
-from workers import labels, pod_dirs, pod_logs
+from workers import pod_dirs, pod_logs
+from workers.labels import read_container
 from workers.log_lines import LogRenderer
 from workers.regular_file import read_tail, regular_file
 from workers.runtime import InspectedContainer
@@ -70,13 +71,12 @@ def make_termination_log(file: Path, attempt: int) -> None:
 
 def read_termination_message(found: InspectedContainer, pods_dir: str, pod_logs_dir: str) -> str:
     """What a container that has ended has to say, by its labels; empty when it has nothing to say."""
-    own = found.labels
+    own = read_container(found.labels)
     message, is_readable = "", True
-    if pods_dir and own.get(labels.TERMINATION_MESSAGE_PATH):
-        attempt = labels.whole(own, labels.ATTEMPT, 0)
-        file = termination_log(pods_dir, own.get(labels.POD_UID, ""), own.get(labels.CONTAINER_NAME, ""), attempt)
+    if pods_dir and own.termination_message_path:
+        file = termination_log(pods_dir, own.pod_uid, own.name, own.attempt)
         message, is_readable = _read_file(Path(pods_dir), file)
-    falls_back = own.get(labels.TERMINATION_MESSAGE_POLICY) == FALLBACK_TO_LOGS_ON_ERROR and found.exit_code != 0
+    falls_back = own.termination_message_policy == FALLBACK_TO_LOGS_ON_ERROR and found.exit_code != 0
     if message or not is_readable or not falls_back:
         return message
     return _read_log(Path(pod_logs_dir), Path(found.log_path))

@@ -14,6 +14,7 @@ from typing import Any
 
 from ipc.api import Container, ObjectMeta, Pod, PodSpec, default_pod
 from ipc.clock import monotonic
+from tests.fakes.ownership import ownership
 from workers.naming import infra_name
 from workers.specgen import ContainerPlace, container_spec, pod_spec
 
@@ -100,7 +101,7 @@ def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
     """pods/create, start the infra container by its name, containers/create, start: the four calls of one pod."""
 
     def job(libpod: Libpod) -> None:
-        spec = pod_spec(pod, instance, 0, logs / f"{pod.metadata.name}.pid")
+        spec = pod_spec(pod, ownership(instance), 0, logs / f"{pod.metadata.name}.pid")
         made = libpod.call("POST", "pods/create", spec)["Id"]
         libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
         for container in pod.spec.containers:
@@ -114,7 +115,7 @@ def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
 def first_place(container: Container, instance: str, sandbox_id: str, logs: Path) -> ContainerPlace:
     """Of a container that has not been made before, in a pod that has just been made."""
     return ContainerPlace(
-        instance=instance,
+        ownership=ownership(instance),
         sandbox_id=sandbox_id,
         attempt=0,
         backoff_s=0.0,

@@ -18,6 +18,7 @@ from ipc.api import Pod
 from ipc.call_slots import CallSlots
 from ipc.clock import monotonic
 from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod
+from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
 from workers.naming import infra_name
 from workers.podman import PodmanRuntime
@@ -98,7 +99,9 @@ class Work:
 
     async def _start_pod(self, runtime: PodmanRuntime, turns: Turns, order: int, pod: Pod) -> None:
         async with turns.turn(order):
-            made = await runtime.create_pod(pod_spec(pod, self._instance, 0, self._logs / f"{pod.metadata.name}.pid"))
+            made = await runtime.create_pod(
+                pod_spec(pod, ownership(self._instance), 0, self._logs / f"{pod.metadata.name}.pid")
+            )
         async with turns.turn(order):
             await runtime.start_container(infra_name(pod, 0))
         (container,) = pod.spec.containers

@@ -17,6 +17,7 @@ import pytest
 
 from ipc.clock import monotonic
 from tests.bench.raw_pods import Libpod, first_place, make_pods
+from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
 from workers import labels
 from workers.naming import infra_name
@@ -65,7 +66,9 @@ def test_calls(podman_service: PodmanService, tmp_path: Path, capsys: pytest.Cap
 
 def _make(libpod: Libpod, pod: Any, instance: str, logs: Path, watch: Stopwatch) -> tuple[str, str]:
     with watch.of("create pod"):
-        id = libpod.call("POST", "pods/create", pod_spec(pod, instance, 0, logs / f"{pod.metadata.name}.pid"))["Id"]
+        id = libpod.call(
+            "POST", "pods/create", pod_spec(pod, ownership(instance), 0, logs / f"{pod.metadata.name}.pid")
+        )["Id"]
     with watch.of("start infra container"):
         libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
     container = pod.spec.containers[0]

@@ -27,6 +27,7 @@ from supervisor.client import AgentClient, WatchEvent
 from tests.bench.raw_pods import Libpod, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.sleepers import CONTAINER, load, quantile, sleepers
 from tests.e2e.agent import Agent, container_status, restart_count
+from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
 from workers.naming import container_name, sandbox_name
 from workers.specgen import ContainerPlace, container_spec
@@ -162,7 +163,7 @@ class RawPods:
         pod = self._pods[number]
         (container,) = pod.spec.containers
         place = ContainerPlace(
-            instance=self._instance,
+            ownership=ownership(self._instance),
             sandbox_id=sandbox_name(pod, 0),
             attempt=attempt,
             backoff_s=0.0,

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+from tests.fakes.ownership import signed_container, signed_pod
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from tests.podman_service import PodmanService
@@ -149,28 +150,32 @@ def unique(word: str, target: Target) -> str:
 
 
 def pod_spec(target: Target, uid: str = "u1", **more: Any) -> dict[str, Any]:
-    return {
-        "name": unique("pod", target),
-        "labels": {labels.INSTANCE: target.instance, labels.POD_UID: uid, labels.ATTEMPT: "0"},
-        "exit_policy": "continue",
-        "shared_namespaces": ["ipc", "net", "uts"],
-        **more,
-    }
+    return signed_pod(
+        {
+            "name": unique("pod", target),
+            "labels": {labels.INSTANCE: target.instance, labels.POD_UID: uid, labels.ATTEMPT: "0"},
+            "exit_policy": "continue",
+            "shared_namespaces": ["ipc", "net", "uts"],
+            **more,
+        }
+    )
 
 
 def container_spec(
     target: Target, pod_id: str, command: Sequence[str] = FOREVER, uid: str = "u1", **more: Any
 ) -> dict[str, Any]:
-    return {
-        "name": unique("container", target),
-        "image": target.image,
-        "pod": pod_id,
-        "command": list(command),
-        "labels": {labels.INSTANCE: target.instance, labels.POD_UID: uid, labels.CONTAINER_NAME: "main"},
-        "healthconfig": {"Test": ["NONE"]},
-        "restart_policy": "no",
-        **more,
-    }
+    return signed_container(
+        {
+            "name": unique("container", target),
+            "image": target.image,
+            "pod": pod_id,
+            "command": list(command),
+            "labels": {labels.INSTANCE: target.instance, labels.POD_UID: uid, labels.CONTAINER_NAME: "main"},
+            "healthconfig": {"Test": ["NONE"]},
+            "restart_policy": "no",
+            **more,
+        }
+    )
 
 
 async def running(target: Target, command: Sequence[str] = FOREVER) -> InspectedContainer:

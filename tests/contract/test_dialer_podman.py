@@ -14,6 +14,7 @@ import pytest
 from ipc.clock import SystemClock
 from ipc.runtime import RuntimePodStatus
 from tests.contract.target import PodmanTarget, container_spec, pod_spec
+from tests.fakes.ownership import ownership
 from tests.pod_server import DialerProcess, connect_in_pod, dialer_process, listen_in_pod
 from tests.podman_service import PodmanService, podman, wait_until
 from workers.dialing import DialerClient
@@ -61,7 +62,7 @@ async def observed(target: PodmanTarget, uid: str) -> RuntimePodStatus:
     eyes = Observer(
         target.runtime,
         SystemClock(),
-        instance=target.instance,
+        ownership=ownership(target.instance),
         pod_logs_dir="/nonexistent",
         pods_dir="/nonexistent",
         on_exit=lambda _: None,

@@ -65,7 +65,7 @@ class ManyPods(Host):
         look = Observer(
             self._eyes,
             self.clock,
-            instance=self.context.instance,
+            ownership=self.context.ownership,
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
             on_exit=lambda uid: None,

@@ -12,6 +12,7 @@ import pytest
 from ipc.clock import SystemClock
 from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.contract.target import DEADLINE_S, LyingTarget, container_spec, exited, pod_spec, remove, running
+from tests.fakes.ownership import ownership
 from workers import labels
 from workers.observer import Observer
 
@@ -32,7 +33,7 @@ class Eyes:
         self.observer = Observer(
             target.runtime,
             SystemClock(),
-            instance=target.instance,
+            ownership=ownership(target.instance),
             pod_logs_dir="/nonexistent",
             pods_dir="/nonexistent",
             on_exit=lambda uid: self._asked.set(),

@@ -12,6 +12,7 @@ from ipc.clock import SystemClock
 from ipc.messages import Observe, Relist, Relisted, RuntimeHealth, Track
 from ipc.runtime import ContainerState, SandboxState
 from tests.contract.target import PodmanTarget, Target, container_spec, exited, pod_spec, running
+from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService, running_service
 from tests.unit.workers.node_worker_harness import Master, node_worker
 from workers.observer import Observer
@@ -25,7 +26,7 @@ def observer(target: Target, hints: list[str]) -> Observer:
     return Observer(
         target.runtime,
         SystemClock(),
-        instance=target.instance,
+        ownership=ownership(target.instance),
         pod_logs_dir="/nonexistent",
         pods_dir="/nonexistent",
         on_exit=hints.append,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.target import DEADLINE_S, Target, container_spec, exited, pod_spec, running, unique
+from tests.fakes.ownership import ownership
 from workers import labels
 from workers.runtime import ErrorKind, RuntimeCallError, RuntimeEvent
 
@@ -109,6 +110,25 @@ async def test_a_created_container_shows_its_spec(target: Target) -> None:
     image = await target.runtime.inspect_image(target.image)
     assert image is not None
     assert found.image_id == image.id
+
+
+async def test_lists_and_inspects_agree_on_all_by_which_ours_are_known(target: Target) -> None:
+    """Name, date and labels, of containers, of infra containers and of pods."""
+    container = await running(target)
+    own = ownership(target.instance)
+    (pod,) = await target.runtime.list_pods()
+    inspected = {id: await target.runtime.inspect_container(id) for id in (container.id, pod.infra_id)}
+    listed = {shown.id: shown for shown in await target.runtime.list_containers()}
+    assert listed.keys() == inspected.keys()
+    for id, shown in listed.items():
+        assert (shown.name, shown.labels) == (inspected[id].name, inspected[id].labels)
+        assert shown.created_at == pytest.approx(inspected[id].created_at, abs=1e-3)
+        assert own.owns(shown)
+        assert own.owns(inspected[id])
+    assert own.owns_pod(pod)
+    assert own.owns_pod(await target.runtime.inspect_pod(pod.id))
+    copy = await target.runtime.create_container({**container_spec(target, ""), "labels": container.labels})
+    assert not own.owns(await target.runtime.inspect_container(copy))
 
 
 async def test_a_container_name_is_taken_once(target: Target) -> None:

@@ -49,11 +49,13 @@ class Eye:
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
+        self.strangers: set[str] = set()
+        """Ids of containers that carry the name and that the test has made itself: they are not seen."""
 
     def containers(self, pod: str = "", *, infra: bool = False) -> list[Seen]:
         """In any state, of one pod or of all; infra containers only when asked for."""
         shown = json.loads(podman("ps", "--all", "--format", "json", "--filter", f"label={_INSTANCE}={self.instance}"))
-        found = [_seen(container) for container in shown]
+        found = [_seen(container) for container in shown if container["Id"] not in self.strangers]
         return [c for c in found if (not pod or c.pod == pod) and (infra or c.name != INFRA)]
 
     def running(self, pod: str = "") -> dict[tuple[str, str], Seen]:

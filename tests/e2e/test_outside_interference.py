@@ -86,19 +86,6 @@ def test_a_dead_predecessor_started_by_hand_is_removed(agent: Agent) -> None:
     assert restart_count(agent.pods()["twice"]) == 1
 
 
-def test_a_copy_with_our_labels_is_removed(agent: Agent) -> None:
-    agent.run(pod("copied"))
-    before = agent.eye.lives("copied")
-    ours = agent.eye.container("copied", "main")
-    labels = [f"--label={key}={value}" for key, value in ours.labels.items()]
-    for where in ([], [f"--pod={ours.podman_pod}"]):
-        copy = podman("run", "--detach", *where, *labels, IMAGE, "sh", "-c", STAY).strip()
-        agent.until(lambda copy=copy: copy not in ids(agent, "copied"), "the copy is gone")  # type: ignore[misc]
-        agent.until_ready(["copied"])
-        assert agent.eye.lives("copied") == before
-    assert restart_count(agent.pods()["copied"]) == 0
-
-
 @pytest.fixture
 def strangers(agent: Agent) -> Iterator[dict[str, str]]:
     """Containers of nobody, of another instance that has no agent, and without a label in a pod of ours: ids."""
@@ -146,10 +133,6 @@ def test_a_pod_of_another_instance_is_never_touched(agent: Agent, new_agent: New
     agent.restart()
     agent.run(pod("same-name"))
     assert other.eye.lives("same-name") == theirs
-
-
-def ids(agent: Agent, name: str) -> set[str]:
-    return {c.id for c in agent.eye.containers(name)}
 
 
 def ids_running(agent: Agent, name: str) -> set[str]:

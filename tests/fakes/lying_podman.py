@@ -16,7 +16,9 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from ipc.clock import rfc3339, wall
+from tests.fakes.ownership import ownership
 from workers import labels
+from workers.naming import infra_name_of
 
 Json = dict[str, Any]
 
@@ -60,12 +62,14 @@ class LyingPodman:
 
     def _container(self, instance: str, uid: str, is_infra: bool) -> Json:
         kind = "infra" if is_infra else "main"
+        name = infra_name_of(f"pod_{uid}") if is_infra else f"main_{uid}"
         own = {labels.INSTANCE: instance, labels.POD_UID: uid, labels.POD_NAME: uid, labels.POD_NAMESPACE: "default"}
         if not is_infra:
             own[labels.CONTAINER_NAME] = kind
+        sign = ownership(instance).signed_sandbox if is_infra else ownership(instance).signed_container
         return {
             "Id": f"{kind}-{uid}",
-            "Names": [f"{kind}_{uid}"],
+            "Names": [name],
             "State": "running",
             "Pod": f"pod-{uid}",
             "PodName": f"pod_{uid}",
@@ -75,7 +79,7 @@ class LyingPodman:
             "ExitedAt": -62135596800,
             "Image": "localhost/x:latest",
             "ImageID": "1",
-            "Labels": own,
+            "Labels": sign(name.removesuffix(infra_name_of("")), own),
         }
 
     # --- answers ---

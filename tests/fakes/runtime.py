@@ -274,6 +274,7 @@ class FakeRuntime:
             state=container.state,
             pid=container.pid,
             exit_code=container.exit_code,
+            created_at=container.created_at,
             started_at=float(int(container.started_at)),
             exited_at=float(int(container.finished_at)),
             image=container.image,

@@ -39,6 +39,7 @@ from supervisor.children import TOO_LARGE, Children
 from supervisor.settings import PodmanSettings, Settings, WorkersSettings
 from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.zygote import start_zygote
+from tests.fakes.ownership import LABEL_KEY
 from tests.podman_service import wait_until
 from tests.process.model_children import reaped
 
@@ -296,7 +297,9 @@ def large_pod(size_bytes: int) -> Pod:
 @asynccontextmanager
 async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIterator[Children]:
     """The links of one child that has said that it is ready."""
-    settings = WorkerSettings(instance="test", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere")
+    settings = WorkerSettings(
+        instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere"
+    )
     with socket.socket(socket.AF_UNIX) as listening:
         children = Children(zygote, {Role.API_SERVER: listening}, told, lambda: settings)
         children.start()

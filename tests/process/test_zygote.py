@@ -16,12 +16,15 @@ from ipc.boot import ChildContext, Role, WorkerSettings
 from ipc.messages import Exited, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.packets import PacketLink
 from supervisor.zygote import start_zygote
+from tests.fakes.ownership import LABEL_KEY
 from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
 
 DEADLINE_S = 10.0
-SETTINGS = WorkerSettings(instance="test", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere")
+SETTINGS = WorkerSettings(
+    instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere"
+)
 
 
 def echo_worker(context: ChildContext) -> int:

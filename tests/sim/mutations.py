@@ -26,6 +26,7 @@ from supervisor.rows import RowAllocator
 from supervisor.sync_loop import SyncLoop
 from workers import restart, starting, sync_terminated
 from workers.init_containers import InitActions
+from workers.label_signatures import Ownership
 from workers.observer import Observer
 from workers.pod_worker import PodWorker
 from workers.prober import prober
@@ -130,6 +131,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "count attempts by what is seen alone": _replace(starting, "_attempt", _attempt_of_view),
     "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
     "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
+    "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
     "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self, now: None),
     "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),

@@ -116,17 +116,35 @@ class SimPodman(FakePodman):
         """How often the service was started."""
         self.pull_fate: Callable[[str], ErrorKind | None] = lambda reference: None
         self.watcher = watcher
+        self.strangers: set[str] = set()
+        """Ids of containers with our labels that the agent has not made."""
         self._logs: dict[str, Path] = {}
 
     def of_pod(self, uid: str) -> list[FakeContainer]:
         """Its containers, without infra containers; newest first."""
-        found = [c for c in self.containers.values() if not c.is_infra and uid_of(c) == uid]
+        found = [c for c in self._made_by_agent() if not c.is_infra and uid_of(c) == uid]
         return found[::-1]
 
     def uids(self) -> set[str]:
         """Pods of which something is there."""
-        found = [pod.labels for pod in self.pods.values()] + [c.labels for c in self.containers.values()]
+        found = [pod.labels for pod in self.pods.values()] + [c.labels for c in self._made_by_agent()]
         return {own[labels.POD_UID] for own in found}
+
+    def _made_by_agent(self) -> list[FakeContainer]:
+        return [c for c in self.containers.values() if c.id not in self.strangers]
+
+    def copy_container(self, of: FakeContainer, **changed: str) -> None:
+        """`podman run` with the labels of one of ours, outside of every pod. It runs for ever."""
+        made = self._add(None, f"stranger-{len(self.strangers)}", of.image, {**of.labels, **changed}, Program())
+        self.strangers.add(made.id)
+        FakePodman._run(self, made, Program())
+        self.watcher.note(f"{made.name} has the labels of {of.name}")
+
+    def harmed_strangers(self) -> list[str]:
+        """Those that are gone, or that somebody has signalled or ended."""
+        there = {id: self.containers[id] for id in self.strangers & self.containers.keys()}
+        gone = sorted(self.strangers - there.keys())
+        return gone + [c.name for c in there.values() if c.signals or c.state != "running"]
 
     def die(self, why: str) -> None:
         """The service is gone: every call in flight fails, every stream ends. Containers stay."""
@@ -141,7 +159,7 @@ class SimPodman(FakePodman):
     def reboot(self) -> None:
         """Every process is gone, and nobody has seen it."""
         for container in tuple(self.containers.values()):
-            if container.state == "running":
+            if container.state == "running" and container.id not in self.strangers:
                 self.exit(container.id, KILLED)
         self.lost.clear()
 

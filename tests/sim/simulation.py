@@ -23,6 +23,7 @@ from ipc.boot import WorkerSettings
 from ipc.messages import WorkType
 from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
+from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
@@ -32,6 +33,7 @@ from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch
+from workers import labels
 from workers.runtime import ErrorKind, RuntimeCallError
 from workers.specgen import pod_spec
 
@@ -136,6 +138,7 @@ class Simulation:
             settings=settings,
             worker_settings=WorkerSettings(
                 instance=INSTANCE,
+                label_key=LABEL_KEY,
                 node_name="sim",
                 podman_socket="",
                 pod_logs_dir=str(directory / "pod-logs"),
@@ -222,6 +225,8 @@ class Simulation:
             self._trace.broke(f"{DOWN_S:g} s after everything was taken down there are {sorted(left)}")
         if supervised := self._agent.pods_supervised():
             self._trace.broke(f"{supervised} pods are supervised, and none is there")
+        if harmed := self._podman.harmed_strangers():
+            self._trace.broke(f"strangers were not left alone: {harmed}")
         await self._collect_directories()
         self._check_rows()
         self._trace.check()
@@ -309,7 +314,8 @@ class Simulation:
             self._podman.remove_by_hand(self._rng.choice(uids))
 
     def end_a_process(self) -> None:
-        running = [c for c in self._podman.containers.values() if c.state == "running"]
+        strangers = self._podman.strangers
+        running = [c for c in self._podman.containers.values() if c.state == "running" and c.id not in strangers]
         if running:
             self._podman.exit(self._rng.choice(running).id, self._rng.choice((0, 1, 42, 137)))
 
@@ -328,8 +334,14 @@ class Simulation:
             return
         pod = self._maker.make(uid)
         with contextlib.suppress(RuntimeCallError):
-            id = self._podman.create_pod(pod_spec(pod, INSTANCE, 0, Path("/nonexistent")))
+            id = self._podman.create_pod(pod_spec(pod, ownership(INSTANCE), 0, Path("/nonexistent")))
             self._podman.start_container(self._podman.pods[id].infra_id)
+
+    def copy(self) -> None:
+        """Somebody runs a container with the labels of one of ours, or with some that nobody can read."""
+        if containers := [c for c in self._podman.containers.values() if not c.is_infra]:
+            spoiled = {labels.ATTEMPT: "9" * 5000} if self._rng.random() < 0.5 else {}
+            self._podman.copy_container(self._rng.choice(containers), **spoiled)
 
     # --- what processes do ---
 
@@ -383,6 +395,7 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.remove_by_hand: 1,
     Simulation.leave_orphan: 0.5,
     Simulation.hide: 0.5,
+    Simulation.copy: 0.5,
     Simulation.kill_worker: 4,
     Simulation.kill_api_server: 1,
     Simulation.hang_worker: 2,

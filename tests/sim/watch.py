@@ -372,4 +372,4 @@ def name_of(container: FakeContainer) -> str:
 
 
 def attempt_of(container: FakeContainer) -> int:
-    return labels.whole(container.labels, labels.ATTEMPT, 0)
+    return labels.read_container(container.labels).attempt

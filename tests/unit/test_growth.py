@@ -16,6 +16,7 @@ import pytest
 from ipc.clock import SystemClock
 from supervisor.dialogue import HousekeepingTick, SyncTick
 from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec
+from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
 from tests.unit.supervisor.dialogue import Talk, absent, pod, running
 from tests.unit.work import work_of
@@ -105,7 +106,7 @@ def observation_with(pods: int, directory: Path, act: Callable[[Observer], Corou
         observer = Observer(
             target.runtime,
             SystemClock(),
-            instance=target.instance,
+            ownership=ownership(target.instance),
             pod_logs_dir=str(directory),
             pods_dir=str(directory),
             on_exit=lambda uid: None,

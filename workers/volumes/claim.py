@@ -68,7 +68,7 @@ async def _ensure(run: SyncRun, name: str, options: Mapping[str, str]) -> Volume
     found = await find_claim(run, name)
     if found is not None:
         return found
-    ours = {labels.INSTANCE: run.context.instance}
+    ours = {labels.INSTANCE: run.context.ownership.instance}
     try:
         made = run.claims[name] = await run.act(run.runtime.create_volume, name, ours, options)
         return made

@@ -17,6 +17,7 @@ from supervisor.config_file import default_settings, load_settings, parse_settin
 from supervisor.resolved_settings import Host, resolve_settings
 from supervisor.settings import Settings, SettingsError, worker_settings
 from supervisor.settings_reload import RELOADABLE, diff_reload
+from tests.fakes.ownership import LABEL_KEY
 
 EXAMPLE = Path(__file__).parents[3] / "configs" / "rootlet.yaml"
 HEAD = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"
@@ -230,10 +231,10 @@ def test_a_bridge_is_for_bridges() -> None:
     with pytest.raises(SettingsError, match=r"podNetwork\.bridge: is for podNetwork\.mode bridge only"):
         resolve("podNetwork: {bridge: pods}")
     text = "podNetwork: {mode: bridge, bridge: pods}\nclusterDNS: [192.0.2.1]\nclusterDomain: a.test\nresolvConf: ''"
-    assert worker_settings(resolve(text), "/p.sock").network == NetworkSettings(
+    assert worker_settings(resolve(text), "/p.sock", LABEL_KEY).network == NetworkSettings(
         mode="bridge", bridge="pods", cluster_dns=("192.0.2.1",), cluster_domain="a.test", resolv_conf=""
     )
-    assert worker_settings(resolve(), "/p.sock").network == NetworkSettings()
+    assert worker_settings(resolve(), "/p.sock", LABEL_KEY).network == NetworkSettings()
 
 
 def test_instances_share_nothing() -> None:
@@ -268,7 +269,7 @@ def test_resolved_settings_are_plain_values_that_a_message_can_carry() -> None:
     assert type(settings.workers.death_period_s) is float
     assert type(settings.max_manifest_bytes) is int
     assert (settings.workers.death_period_s, settings.max_manifest_bytes) == (90.0, 2 << 20)
-    workers = worker_settings(settings, "/p.sock")
+    workers = worker_settings(settings, "/p.sock", LABEL_KEY)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(workers), type=type(workers)) == workers
 
 
@@ -282,13 +283,13 @@ def test_default_settings_need_no_file() -> None:
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_every_worker_may_use_all_mutations_of_the_node(count: int) -> None:
     settings = resolve(f"podman: {{maxConcurrentMutations: 9}}\nworkers: {{count: {count}}}")
-    assert worker_settings(settings, "/p.sock").max_mutations == 9
+    assert worker_settings(settings, "/p.sock", LABEL_KEY).max_mutations == 9
 
 
 @pytest.mark.parametrize("timeout_s", [2, 15, 600])
 def test_a_heartbeat_comes_several_times_within_the_timeout_and_no_oftener_than_that_takes(timeout_s: int) -> None:
     settings = resolve(f"workers: {{heartbeatTimeout: {timeout_s}s}}")
-    assert worker_settings(settings, "/p.sock").heartbeat_period_s == timeout_s / 8
+    assert worker_settings(settings, "/p.sock", LABEL_KEY).heartbeat_period_s == timeout_s / 8
 
 
 def test_workers_get_their_part() -> None:
@@ -297,8 +298,9 @@ def test_workers_get_their_part() -> None:
         "podLogsDir: /l\n"
         "crashLoopBackOff: {maxContainerRestartPeriod: 7s}\nlogging: {format: json, verbosity: debug}"
     )
-    workers = worker_settings(settings, "/p.sock")
+    workers = worker_settings(settings, "/p.sock", LABEL_KEY)
     assert (workers.instance, workers.node_name, workers.podman_socket) == ("rootlet", "node", "/p.sock")
+    assert workers.label_key == LABEL_KEY
     assert workers.quiet_relist_period_s == 60
     assert (workers.relist_period_s, workers.runtime_request_timeout_s, workers.image_pull_timeout_s) == (3, 9, 8)
     assert (workers.pod_logs_dir, workers.max_container_restart_period_s) == ("/l", 7)

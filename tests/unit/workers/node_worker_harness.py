@@ -20,6 +20,7 @@ from ipc.clock import Clock
 from ipc.messages import NodeWorkerCommand, NodeWorkerReport, Observation, Observe, Observed, Relisted, Shutdown
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.clock import SimClock
+from tests.fakes.ownership import LABEL_KEY, signed_container, signed_pod
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from workers import labels
@@ -118,6 +119,7 @@ async def node_worker(
     board = Board.create(worker_slots=1, pod_rows=pod_rows, pod_row_bytes=pod_row_bytes)
     settings = WorkerSettings(
         instance=instance,
+        label_key=LABEL_KEY,
         node_name="here",
         podman_socket="",
         pod_logs_dir=str(pod_logs_dir),
@@ -162,17 +164,18 @@ class Host:
 
     def pod(self, uid: str, attempt: int = 0, **more: str) -> str:
         own = {**self.labels(uid), labels.ATTEMPT: str(attempt), **more}
-        return self.podman.create_pod({"name": f"{uid}_{attempt}", "labels": own})
+        return self.podman.create_pod(signed_pod({"name": f"{uid}_{attempt}", "labels": own}))
 
     def container(self, pod: str, uid: str, name: str = "main", command: Sequence[str] = FOREVER, **more: str) -> str:
         own = {**self.labels(uid), labels.CONTAINER_NAME: name, **more}
         count = len(self.podman.containers)
         spec = {"name": f"{uid}-{name}-{count}", "image": IMAGE, "pod": pod, "labels": own, "command": list(command)}
-        return self.podman.create_container(spec)
+        return self.podman.create_container(signed_container(spec))
 
-    def running(self, uid: str, attempt: int = 0, command: Sequence[str] = FOREVER) -> str:
-        """A pod with one running container: the container's id."""
-        id = self.container(self.pod(uid, attempt), uid, command=command)
+    def running(self, uid: str, attempt: int = 0, command: Sequence[str] = FOREVER, *, leaves: bool = False) -> str:
+        """A pod with one running container, whose end leaves processes if it is said: the container's id."""
+        more = {labels.LEAVES_PROCESSES: "true"} if leaves else {}
+        id = self.container(self.pod(uid, attempt), uid, command=command, **more)
         self.podman.start_container(id)
         return id
 

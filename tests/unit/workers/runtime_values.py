@@ -60,6 +60,7 @@ def listed(id: str, **fields: Any) -> ListedContainer:
         "state": "running",
         "pid": 77,
         "exit_code": 0,
+        "created_at": 100.25,
         "started_at": 101.0,
         "exited_at": 0.0,
         "image": "localhost/x:latest",

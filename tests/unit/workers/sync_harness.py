@@ -16,6 +16,7 @@ from ipc.messages import EventReport, SyncDone, SyncPod, WorkType
 from ipc.runtime import ContainerState, RuntimePodStatus
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.dialer import FakeDialer
+from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakeContainer, FakePodman
 from tests.fakes.pulls import LocalPulls
 from tests.fakes.runtime import FakeRuntime
@@ -78,7 +79,7 @@ class Host:
             images=ImageManager(runtime, self.clock, ImageRights(""), LocalPulls(runtime, self.clock).pull),
             clock=self.clock,
             limits=crash_loop_limits(300.0),
-            instance=self._instance,
+            ownership=ownership(self._instance),
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
             memory_dir=str(self.memory_dir),

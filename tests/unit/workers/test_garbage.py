@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from tests.fakes.clock import SimClock, simulate
+from tests.fakes.ownership import signed_container
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
 from workers import labels
@@ -52,7 +53,7 @@ def test_once_at_the_start_and_once_after_every_death() -> None:
 
 def test_again_until_what_was_interrupted_is_replaced() -> None:
     async def scenario(node: Node) -> None:
-        id = node.podman.create_container(SPEC)
+        id = node.podman.create_container(signed_container(SPEC))
         node.podman.cut_start_container(id)
         assert await node.looks(3) == 3
         node.podman.remove_container(id)

@@ -21,6 +21,7 @@ from ipc.api import (
     TCPSocketAction,
 )
 from ipc.messages import SyncDone, SyncPod, WorkType
+from tests.fakes.ownership import signed_container, signed_pod
 from tests.fakes.podman import FakeContainer, Program
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import IMAGE, UID, container, pod
@@ -333,7 +334,7 @@ def test_hooks_that_nobody_asked_about_any_more_are_given_up(tmp_path: Path) -> 
 async def put_up(host: FakeHost, of: Pod) -> None:
     """Every container of the pod runs, whatever list it stands in."""
     own = {labels.INSTANCE: host.INSTANCE, labels.POD_UID: UID, labels.ATTEMPT: "0"}
-    sandbox = host.podman.create_pod({"name": "sandbox", "labels": own})
+    sandbox = host.podman.create_pod(signed_pod({"name": "sandbox", "labels": own}))
     for each in (*of.spec.init_containers, *of.spec.containers):
         spec = {
             "name": container_name(of, each.name, 0),
@@ -342,7 +343,7 @@ async def put_up(host: FakeHost, of: Pod) -> None:
             "command": each.args,
             "labels": {**own, labels.CONTAINER_NAME: each.name},
         }
-        host.podman.start_container(host.podman.create_container(spec))
+        host.podman.start_container(host.podman.create_container(signed_container(spec)))
 
 
 def sidecar(name: str, **fields: Any) -> Container:

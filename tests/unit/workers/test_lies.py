@@ -11,6 +11,7 @@ import pytest
 from ipc.messages import LookFailed, Observation, Observe, Relist, Relisted, RuntimeHealth, Track, WorkType
 from ipc.runtime import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
 from tests.fakes.clock import SimClock, simulate, simulated
+from tests.fakes.ownership import ownership
 from tests.unit.workers import pods
 from tests.unit.workers.node_worker_harness import NEVER_S, Host, Master
 from tests.unit.workers.sync_harness import FakeHost
@@ -144,8 +145,7 @@ async def test_an_infra_container_that_ends_unnoticed_leaves_the_sandbox_not_rea
 async def test_with_one_pid_namespace_the_sandboxs_end_is_seen_with_that_of_its_containers() -> None:
     """The infra container's process ends last: its pidfd tells nothing yet."""
     host = Host()
-    container = host.running("u1")
-    host.podman.container(container).labels[labels.LEAVES_PROCESSES] = "true"
+    container = host.running("u1", leaves=True)
     infra = host.podman.container(host.podman.pods[host.podman.container(container).pod_id].infra_id)
     async with host.worker(relist_period_s=NEVER_S) as master:
         await follow(master)
@@ -294,7 +294,7 @@ class Seen(FakeHost):
         self.observer = Observer(
             self._eyes,
             self.clock,
-            instance=self.INSTANCE,
+            ownership=ownership(self.INSTANCE),
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
             on_exit=lambda uid: None,

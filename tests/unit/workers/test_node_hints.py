@@ -21,7 +21,6 @@ from tests.unit.workers.node_worker_harness import (
     asked,
     node_worker,
 )
-from workers import labels
 from workers.exit_watch import SETTLE_S
 from workers.node_worker import HINTS, KNOWN_END_S
 from workers.relist_schedule import RETRY_MAX_S
@@ -68,8 +67,7 @@ async def test_an_end_that_nobody_has_noted_is_looked_at() -> None:
 @simulated
 async def test_where_the_sandboxs_end_is_everybodys_an_end_is_looked_at() -> None:
     host = Host()
-    container = host.running("u1")
-    host.podman.container(container).labels[labels.LEAVES_PROCESSES] = "true"
+    container = host.running("u1", leaves=True)
     await it_is_looked_at_when_it_ends(host, container)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipc.messages import (
+    EventReport,
     Observe,
     Relist,
     Relisted,
@@ -16,6 +17,7 @@ from ipc.messages import (
 )
 from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
 from tests.fakes.clock import simulate, simulated
+from tests.fakes.ownership import signed_pod
 from tests.unit.workers.node_worker_harness import (
     FOREVER,
     IMAGE,
@@ -216,7 +218,7 @@ async def test_a_pod_without_its_infra_container_is_still_seen() -> None:
     container = host.running("u1")
     pod = host.podman.pods[host.podman.container(container).pod_id]
     del host.podman.containers[pod.infra_id]
-    empty = host.podman.create_pod({"name": "half-made", "labels": host.labels("u2"), "no_infra": True})
+    empty = host.podman.create_pod(signed_pod({"name": "half-made", "labels": host.labels("u2"), "no_infra": True}))
     async with host.worker() as master:
         relisted = await master.first(Relisted)
         found = {seen.uid: seen.status for seen in relisted.changed}
@@ -289,3 +291,69 @@ def test_a_failed_start_is_shown_as_an_end(tmp_path: Path) -> None:
             assert (found.id, found.state, found.error) == (container, ContainerState.EXITED, "no such file")
 
     simulate(main)
+
+
+@simulated
+async def test_what_only_says_that_it_is_ours_is_told_once_and_left_alone() -> None:
+    """Copies of all labels, a claim with labels that nobody could read, and a Podman pod."""
+    host = Host()
+    container = host.running("u1")
+    own = host.podman.container(container).labels
+    hostile = {**own, labels.ATTEMPT: "9" * 5000, labels.PRE_STOP: "[" * 100_000}
+    made = {
+        host.podman.create_container({"name": name, "image": IMAGE, "labels": found, "command": list(FOREVER)})
+        for name, found in (("copy", own), ("hostile", hostile))
+    }
+    pod = host.podman.pods[host.podman.create_pod({"name": "pod", "infra_name": "x_infra", "labels": own})]
+    empty = host.podman.create_pod({"name": "empty", "no_infra": True, "labels": own})
+    host.podman.abandon(sorted(made)[0], "removing")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0), Relist())
+        await asyncio.sleep(1)
+        for status in (master.row(0), master.status(await asked(master, "u1"))):
+            assert status is not None
+            assert [c.id for c in status.containers] == [container]
+            assert len(status.sandboxes) == 1
+        told = [report for report in master.reports if isinstance(report, EventReport)]
+        (event,) = told
+        assert (event.uid, event.name, event.reason) == ("", "here", "UnknownContainer")
+        assert all(name in event.message for name in ("copy", "hostile", "x_infra", "empty"))
+        host.podman.container("hostile").state = "created"
+        host.podman.start_container(host.podman.container("hostile").id)
+        host.podman.exit(host.podman.container("hostile").id, 3)
+        master.send(Relist())
+        await asyncio.sleep(1)
+        assert told == [report for report in master.reports if isinstance(report, EventReport)]
+    assert made < host.podman.containers.keys()
+    assert {pod.id, empty} < host.podman.pods.keys()
+
+
+@simulated
+async def test_of_many_strangers_a_few_are_named() -> None:
+    host = Host()
+    for number in range(300):
+        spec = {"name": "x" * 200 + str(number), "image": IMAGE, "labels": host.labels("u1"), "command": ["true"]}
+        host.podman.create_container(spec)
+    async with host.worker() as master:
+        event = await master.first(EventReport)
+        assert "and 290 more" in event.message
+        assert len(event.message) < 1100
+
+
+@simulated
+async def test_a_container_that_somebody_renames_is_ours_no_more() -> None:
+    """And does not look like a list that lacks something."""
+    host = Host()
+    container = host.running("u1")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0), Relist())
+        await asyncio.sleep(1)
+        host.podman.container(container).name = "renamed"
+        relisted = master.count(Relisted)
+        master.send(Relist())
+        await asyncio.sleep(1)
+        assert master.count(Relisted) == relisted + 1
+        status = master.row(0)
+        assert status is not None
+        assert status.containers == ()
+        assert len(status.sandboxes) == 1

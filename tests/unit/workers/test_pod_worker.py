@@ -42,6 +42,7 @@ from ipc.messages import (
 from ipc.probe_results import ProbeResult, ProbeType
 from ipc.runtime import RuntimePodStatus
 from tests.fakes.dialer import FakeDialer
+from tests.fakes.ownership import LABEL_KEY
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from tests.unit.workers.pods import IMAGE, UID, container, pod
@@ -102,7 +103,9 @@ async def master(tmp_path: Path) -> AsyncIterator[Master]:
     clock, board = SystemClock(), Board.create(worker_slots=4, pod_rows=1)
     runtime = FakeRuntime(FakePodman(clock, images=[IMAGE]), "test", latency_s=LATENCY_S)
     ours, theirs = socket.socketpair()
-    settings = WorkerSettings(instance="test", node_name="n", podman_socket="", pod_logs_dir=str(tmp_path))
+    settings = WorkerSettings(
+        instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="", pod_logs_dir=str(tmp_path)
+    )
     context = ChildContext(
         slot=SLOT, incarnation=7, role=Role.POD_WORKER, settings=settings, link=theirs, listen=None, board=board
     )

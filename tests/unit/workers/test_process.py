@@ -23,8 +23,10 @@ CHILD = """
 import socket, sys
 from ipc.board import Board
 from ipc.boot import ChildContext, Role, WorkerSettings
+from ipc.label_key import LabelKey
 from workers.process import main
-settings = WorkerSettings(instance="t", node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere",
+settings = WorkerSettings(instance="t", label_key=LabelKey(secret=bytes(32), made_at=0.0), node_name="n",
+                          podman_socket="/nowhere", pod_logs_dir="/nowhere",
                           log_format=sys.argv[2], heartbeat_period_s=0.01)
 context = ChildContext(slot=1, incarnation=3, role=Role.POD_WORKER, settings=settings,
                        link=socket.socket(fileno=int(sys.argv[1])), listen=None,

@@ -13,6 +13,7 @@ import pytest
 from ipc.api import ContainerPort, ExecAction, Lifecycle, LifecycleHandler, Pod, SleepAction
 from ipc.hashing import container_hash, sandbox_hash
 from ipc.pod_containers import ContainerKind
+from tests.fakes.ownership import ownership
 from tests.unit.workers.pods import IMAGE, UID, container, pod
 from workers import labels
 from workers.container_marks import container_mark
@@ -21,8 +22,9 @@ from workers.sandbox_namespaces import make_port_mappings
 from workers.specgen import ContainerPlace, container_spec, pod_spec
 
 PID_FILE = Path("/logs/infra_0.pid")
+TEST = ownership("test")
 PLACE = ContainerPlace(
-    instance="test", sandbox_id="abc", image=IMAGE, attempt=3, backoff_s=40.0, log_file=Path("/logs/main/3.log")
+    ownership=TEST, sandbox_id="abc", image=IMAGE, attempt=3, backoff_s=40.0, log_file=Path("/logs/main/3.log")
 )
 PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 
@@ -34,20 +36,23 @@ def spec_of(**fields: Any) -> dict[str, Any]:
 
 def test_a_sandbox() -> None:
     of = pod("main", termination_grace_period_seconds=7)
-    assert pod_spec(of, "test", 2, PID_FILE) == {
+    assert pod_spec(of, TEST, 2, PID_FILE) == {
         "name": "web_default_0c3ad6a8_2",
         "infra_name": "web_default_0c3ad6a8_2_infra",
         "infra_conmon_pid_file": str(PID_FILE),
-        "labels": {
-            labels.INSTANCE: "test",
-            labels.POD_NAME: "web",
-            labels.POD_NAMESPACE: "default",
-            labels.POD_UID: UID,
-            labels.GRACE_PERIOD_S: "7",
-            labels.SANDBOX_HASH: sandbox_hash(of),
-            labels.ATTEMPT: "2",
-            labels.HOST_NETWORK: "false",
-        },
+        "labels": TEST.signed_sandbox(
+            "web_default_0c3ad6a8_2",
+            {
+                labels.INSTANCE: "test",
+                labels.POD_NAME: "web",
+                labels.POD_NAMESPACE: "default",
+                labels.POD_UID: UID,
+                labels.GRACE_PERIOD_S: "7",
+                labels.SANDBOX_HASH: sandbox_hash(of),
+                labels.ATTEMPT: "2",
+                labels.HOST_NETWORK: "false",
+            },
+        ),
         "exit_policy": "continue",
         "shared_namespaces": ["ipc", "net", "uts"],
         "no_manage_hosts": True,
@@ -62,7 +67,7 @@ def test_only_ports_of_the_host_are_published() -> None:
         ContainerPort(container_port=53, host_port=5353, protocol="UDP"),
         ContainerPort(container_port=443),
     )
-    assert pod_spec(pod(container("main", ports=ports)), "test", 0, PID_FILE)["portmappings"] == [
+    assert pod_spec(pod(container("main", ports=ports)), TEST, 0, PID_FILE)["portmappings"] == [
         {"container_port": 80, "host_port": 8080, "host_ip": "127.0.0.1", "protocol": "tcp"},
         {"container_port": 53, "host_port": 5353, "host_ip": "", "protocol": "udp"},
     ]
@@ -70,7 +75,7 @@ def test_only_ports_of_the_host_are_published() -> None:
 
 def test_the_hosts_network_is_taken_as_it_is() -> None:
     ports = (ContainerPort(container_port=80, host_port=80),)
-    spec = pod_spec(pod(container("main", ports=ports), host_network=True, hostname="ignored"), "test", 0, PID_FILE)
+    spec = pod_spec(pod(container("main", ports=ports), host_network=True, hostname="ignored"), TEST, 0, PID_FILE)
     assert spec["netns"] == {"nsmode": "host"}
     assert "uts" not in spec["shared_namespaces"]
     assert not {"portmappings", "hostname"} & spec.keys()
@@ -89,19 +94,24 @@ def test_a_container() -> None:
         "env": {"A": "b"},
         "terminal": False,
         "stdin": False,
-        "labels": {
-            labels.INSTANCE: "test",
-            labels.POD_NAME: "web",
-            labels.POD_NAMESPACE: "default",
-            labels.POD_UID: UID,
-            labels.GRACE_PERIOD_S: "30",
-            labels.CONTAINER_NAME: "main",
-            labels.CONTAINER_HASH: container_hash(of.spec.containers[0], ContainerKind.REGULAR),
-            labels.ATTEMPT: "3",
-            labels.BACKOFF_S: "40",
-            labels.TERMINATION_MESSAGE_PATH: "",
-            labels.TERMINATION_MESSAGE_POLICY: "",
-        },
+        "labels": TEST.signed_container(
+            "main_web_default_0c3ad6a8_3",
+            {
+                labels.INSTANCE: "test",
+                labels.POD_NAME: "web",
+                labels.POD_NAMESPACE: "default",
+                labels.POD_UID: UID,
+                labels.GRACE_PERIOD_S: "30",
+                labels.CONTAINER_NAME: "main",
+                labels.CONTAINER_HASH: container_hash(of.spec.containers[0], ContainerKind.REGULAR),
+                labels.ATTEMPT: "3",
+                labels.BACKOFF_S: "40",
+                labels.LEAVES_PROCESSES: "false",
+                labels.PRE_STOP: "",
+                labels.TERMINATION_MESSAGE_PATH: "",
+                labels.TERMINATION_MESSAGE_POLICY: "",
+            },
+        ),
         "log_configuration": {"driver": "k8s-file", "path": "/logs/main/3.log"},
         "restart_policy": "no",
         "healthconfig": {"Test": ["NONE"]},
@@ -200,7 +210,7 @@ def test_with_a_target_it_shares_that_pid_namespace() -> None:
 
 def test_specs_are_plain_json() -> None:
     assert json.loads(json.dumps(spec_of())) == spec_of()
-    assert json.loads(json.dumps(pod_spec(pod(), "test", 0, PID_FILE))) == pod_spec(pod(), "test", 0, PID_FILE)
+    assert json.loads(json.dumps(pod_spec(pod(), TEST, 0, PID_FILE))) == pod_spec(pod(), TEST, 0, PID_FILE)
 
 
 @pytest.mark.parametrize("uid", [UID, "12345678", "a uid/of my:own", ""])
@@ -222,7 +232,7 @@ def test_names_tell_pods_and_attempts_apart() -> None:
 def test_a_containers_labels_tell_the_name_that_we_gave_it(uid: str) -> None:
     of = pod(uid=uid)
     spec = container_spec(of, of.spec.containers[0], PLACE)
-    assert container_name_of(spec["labels"], int(spec["labels"][labels.ATTEMPT])) == spec["name"]
+    assert container_name_of(labels.read_container(spec["labels"])) == spec["name"]
 
 
 def test_a_uuid_shows_its_head() -> None:
@@ -261,4 +271,4 @@ def test_what_its_end_does_not_end_is_marked(spec: dict[str, Any], target_pid: i
     of = pod("main", **spec)
     made = container_spec(of, of.spec.containers[0], msgspec.structs.replace(PLACE, target_pid=target_pid))
     assert made.get("r_limits") == ([container_mark(UID, "main", 3).rlimit()] if marked else None)
-    assert (labels.LEAVES_PROCESSES in made["labels"]) is marked
+    assert labels.read_container(made["labels"]).leaves_processes is marked

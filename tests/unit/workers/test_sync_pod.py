@@ -13,6 +13,7 @@ from ipc.clock import rfc3339
 from ipc.messages import SyncAction
 from ipc.probe_results import ProbeResult, ProbeVerdicts
 from ipc.runtime import ContainerState
+from tests.fakes.ownership import ownership
 from tests.fakes.runtime import Flavour
 from tests.unit.workers.pods import UID, container, pod
 from tests.unit.workers.sync_harness import FakeHost, on_host, results
@@ -198,7 +199,7 @@ def test_nobody_answers(tmp_path: Path) -> None:
 def place(host: FakeHost, sandbox_id: str) -> ContainerPlace:
     directory = pod_logs.pod_directory(str(host.logs_dir), "default", "web", UID)
     return ContainerPlace(
-        instance=FakeHost.INSTANCE,
+        ownership=ownership(FakeHost.INSTANCE),
         sandbox_id=sandbox_id,
         image=container("a").image,
         attempt=0,
@@ -213,7 +214,7 @@ def test_what_an_abandoned_call_made_late_is_adopted(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a")
         nothing = await host.observe(UID)
-        sandbox_id = host.podman.create_pod(pod_spec(of, FakeHost.INSTANCE, 0, tmp_path / "infra_0.pid"))
+        sandbox_id = host.podman.create_pod(pod_spec(of, ownership(FakeHost.INSTANCE), 0, tmp_path / "infra_0.pid"))
         late = host.podman.create_container(container_spec(of, of.spec.containers[0], place(host, sandbox_id)))
         done = await host.sync(of, view=nothing)
         assert (done.error, host.running()) == ("", {"a": late})

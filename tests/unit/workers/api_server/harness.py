@@ -32,6 +32,7 @@ from ipc.messages import (
     Shutdown,
     WorkerInfo,
 )
+from tests.fakes.ownership import LABEL_KEY
 from workers.api_server import run_api_server
 from workers.pod_network import Dialer
 
@@ -245,6 +246,7 @@ async def api_server(
         role=Role.API_SERVER,
         settings=WorkerSettings(
             instance="test",
+            label_key=LABEL_KEY,
             node_name="node-1",
             podman_socket=str(directory / PODMAN_SOCKET),
             pod_logs_dir=str(master.logs_dir),
