@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import enum
 from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from aiohttp import hdrs, web
 
 from ipc.stream_channels import GOING_AWAY, MAX_MESSAGE_BYTES, OK, PROTOCOLS, ChannelSocket
+from ipc.tasks import first_of
 from workers.api_server.status_errors import bad_request
 
 PING_PERIOD_S: Final = 5.0
@@ -19,8 +20,6 @@ for ever, and one whose input nobody reads cannot."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long a client may take to close its side at the end."""
 SOCKET_BUFFER_BYTES: Final = 64 * 1024
-
-T = TypeVar("T")
 
 
 class Ended(enum.Enum):
@@ -103,15 +102,3 @@ class StreamSockets:
     async def _until_stopping(self) -> Ended:
         await self._stopping.wait()
         return Ended.STOPPING
-
-
-async def first_of(*contenders: Coroutine[Any, Any, T]) -> T:
-    """Run all; the outcome of the first that ends, of several at once the leftmost. The others are cancelled."""
-    tasks = [asyncio.ensure_future(contender) for contender in contenders]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return next(task for task in tasks if task in done).result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
