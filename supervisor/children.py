@@ -107,9 +107,7 @@ class Children:
         spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
         with theirs:
             self._command(spawn, fds)
-        self._tasks.spawn(
-            self._serve(spec.slot, command.incarnation, spec.role, ours), name=f"link of {spec.name}"
-        )
+        self._tasks.spawn(self._serve(spec.slot, command.incarnation, spec.role, ours), name=f"link of {spec.name}")
 
     def await_demand(self, slot: int, role: Role) -> None:
         """Tell the listener, once, when a connection waits at what the children of that role serve: it stays where it

@@ -306,22 +306,24 @@ class NodeWorker:
         """Look at each of these pods. Each is answered when it is done: a slow one delays no answer but its own."""
         self._row_writer.step(f"looking at {len(uids)} pods")
         self._waiting.take(uids)
-        async with asyncio.TaskGroup() as looks:
-            for uid in uids:
-                looks.create_task(self._look_at(uid), name=f"look at pod {uid}")
+        late = dict.fromkeys(uids)
+        try:
+            async with asyncio.timeout(ROUND_S), asyncio.TaskGroup() as looks:
+                for uid in uids:
+                    looks.create_task(self._look_at(uid, late), name=f"look at pod {uid}")
+        except TimeoutError:
+            for uid in late:
+                self._retry(uid, f"not within {ROUND_S} s")
         if self._observer.has_blind_spots:
             self._doubt()
 
-    async def _look_at(self, uid: str) -> None:
-        """Within ROUND_S. Whatever goes wrong is that pod's."""
+    async def _look_at(self, uid: str, late: dict[str, None]) -> None:
+        """Whatever goes wrong is that pod's. ``late`` loses it in the end."""
         try:
-            async with asyncio.timeout(ROUND_S) as deadline:
-                await self._observe(uid)
+            await self._observe(uid)
         except Exception as error:
-            if deadline.expired() and isinstance(error, TimeoutError):
-                self._retry(uid, f"not within {ROUND_S} s")
-            else:
-                await self._fail_look(uid, self._unexpected(uid, error))
+            await self._fail_look(uid, self._unexpected(uid, error))
+        del late[uid]
 
     async def _observe(self, uid: str) -> None:
         try:
