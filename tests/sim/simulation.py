@@ -24,6 +24,7 @@ from ipc.messages import WorkType
 from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
+from tests.sim.faults import ERRORS, Faults, Place
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
@@ -54,6 +55,8 @@ DOWN_S: Final = 200.0
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
 CHECKPOINT_LOST: Final = 0.3
+BROKEN_S: Final = 40.0
+"""Longest time that a pod meets unexpected errors."""
 UNREADABLE_S: Final = 30.0
 """Longest time that a container cannot be inspected."""
 HUNG_S: Final = 10.0
@@ -116,6 +119,9 @@ class Simulation:
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
+        self._faults = Faults(trace)
+        self._broken_at: dict[str, float] = {}
+        """When each pod has last met an unexpected error, at the latest: only of that one nothing new may be told."""
         self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
         self._podman = SimPodman(self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED])
         self._podman.commands.update(PROGRAMS)
@@ -149,12 +155,13 @@ class Simulation:
     async def run(self) -> None:
         """Raises Violation."""
         asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
-        self._agent.start()
-        await self._make_noise()
-        await self._settle()
-        await self._rotate()
-        await self._take_down()
-        self._agent.die("the end")
+        with self._faults.installed():
+            self._agent.start()
+            await self._make_noise()
+            await self._settle()
+            await self._rotate()
+            await self._take_down()
+            self._agent.die("the end")
 
     def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
@@ -180,6 +187,7 @@ class Simulation:
         self._podman.pull_s = PULL_S[0]
         self._podman.revive()
         self._podman.unreadable.clear()
+        self._faults.clear()
         for child in self._agent.children.values():
             if child is not None:
                 child.go_on()
@@ -251,9 +259,10 @@ class Simulation:
         is_blind = self._podman.is_down or self._podman.unreadable
         if is_blind or any(child is None or child.hangs for child in self._agent.children.values()):
             self._agent.disturbed_at = self._now
+        self._broken_at |= dict.fromkeys(self._faults.uids, self._now)
         for uid, message in self._agent.told.items():
             for name, ran in self._watch.false_claims(message):
-                age_s = self._now - max(ran.finished_at, self._agent.disturbed_at)
+                age_s = self._now - max(ran.finished_at, self._agent.disturbed_at, self._broken_at.get(uid, 0.0))
                 if age_s > STALE_S:
                     self._trace.broke(f"{uid[:8]} {name} is said to run, and ended {age_s:.0f} s ago")
 
@@ -321,6 +330,12 @@ class Simulation:
             self._podman.unreadable.add(id)
             self._later(self._rng.uniform(0.0, UNREADABLE_S), lambda: self._podman.unreadable.discard(id))
 
+    def break_pod(self) -> None:
+        """A bug of ours, which one pod meets."""
+        uid, place = self._rng.choice(self._uids), self._rng.choice(tuple(Place))
+        self._faults.begin(place, uid, self._rng.choice(ERRORS))
+        self._later(self._rng.uniform(0.0, BROKEN_S), lambda: self._faults.end(place, uid))
+
     def leave_orphan(self) -> None:
         """Something with our labels that no manifest has ever stated."""
         uid = f"{self._rng.randrange(2):08x}-orphan"
@@ -383,6 +398,7 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.remove_by_hand: 1,
     Simulation.leave_orphan: 0.5,
     Simulation.hide: 0.5,
+    Simulation.break_pod: 2,
     Simulation.kill_worker: 4,
     Simulation.kill_api_server: 1,
     Simulation.hang_worker: 2,

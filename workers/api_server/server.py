@@ -16,6 +16,7 @@ from ipc.clock import Clock
 from ipc.messages import ApiServerFeed, ApiServerRequest, Ready, Reply, Shutdown
 from ipc.tasks import first_of
 from workers.api_server.door import Door
+from workers.api_server.http_log import HTTP_LOG
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.requests import MasterRequests
 from workers.api_server.routes import route_table
@@ -69,6 +70,7 @@ async def run_api_server(
         application(site),
         handler_cancellation=True,
         access_log=None,
+        logger=HTTP_LOG,
         shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         keepalive_timeout=idle_timeout_s,
     )
