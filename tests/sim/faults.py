@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 from unittest.mock import patch
 
+from ipc.clock import Clock
 from supervisor import garbage, reporter
+from supervisor.announcer import RETRY_S
 from supervisor.object_delivery import ObjectDelivery
 from tests.sim.trace import Trace
 from workers import labels, observer, pod_worker
@@ -40,6 +42,10 @@ class Place(enum.StrEnum):
 ERRORS: Final = (RuntimeError, ValueError, KeyError, UnicodeEncodeError, RecursionError)
 
 
+RETRIED_S: Final = RETRY_S + 5.0
+"""Within which a pod is tried again."""
+
+
 class Injected(Exception):
     """Mixed into every error that is thrown here."""
 
@@ -56,26 +62,34 @@ def _error(kind: type[Exception]) -> Exception:
 class Faults:
     """Which pods meet one now. Made for one simulation."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, clock: Clock) -> None:
         self._trace = trace
+        self._clock = clock
+        self._ended_at: dict[str, float] = {}
         self._broken: dict[tuple[Place, str], type[Exception]] = {}
         self.thrown: set[Place] = set()
         """For whoever wants to know whether anything was."""
 
-    @property
-    def uids(self) -> set[str]:
-        """Pods that meet one."""
-        return {uid for _, uid in self._broken}
+    def last_met(self, uid: str) -> float:
+        """When that pod may have met one last, in monotonic seconds: until then only it may have been told nothing."""
+        is_broken = any(broken == uid for _, broken in self._broken)
+        return self._clock.now().mono if is_broken else self._ended_at.get(uid, 0.0)
+
+    def excuses(self, uid: str) -> bool:
+        """What is told of it may be old: it meets one, or has not been tried again."""
+        return self._clock.now().mono - self.last_met(uid) < RETRIED_S
 
     def begin(self, place: Place, uid: str, kind: type[Exception]) -> None:
         self._trace.note(f"{kind.__name__} in {place.value} of {uid[:8]}")
         self._broken[place, uid] = kind
 
     def end(self, place: Place, uid: str) -> None:
-        self._broken.pop((place, uid), None)
+        if self._broken.pop((place, uid), None) is not None:
+            self._ended_at[uid] = self._clock.now().mono
 
     def clear(self) -> None:
-        self._broken.clear()
+        for place, uid in tuple(self._broken):
+            self.end(place, uid)
 
     def meet(self, place: Place, uids: Collection[str]) -> None:
         """Raises what one of these meets there."""

@@ -119,11 +119,10 @@ class Simulation:
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
-        self._faults = Faults(trace)
-        self._broken_at: dict[str, float] = {}
-        """When each pod has last met an unexpected error, at the latest: only of that one nothing new may be told."""
+        self._faults = Faults(trace, self._clock)
         self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
         self._podman = SimPodman(self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED])
+        self._watch.excused = self._faults.excuses
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
         self._probes = SimProbes(self._podman, random.Random(seed + 1), self._watch.probes)
@@ -259,10 +258,9 @@ class Simulation:
         is_blind = self._podman.is_down or self._podman.unreadable
         if is_blind or any(child is None or child.hangs for child in self._agent.children.values()):
             self._agent.disturbed_at = self._now
-        self._broken_at |= dict.fromkeys(self._faults.uids, self._now)
         for uid, message in self._agent.told.items():
             for name, ran in self._watch.false_claims(message):
-                age_s = self._now - max(ran.finished_at, self._agent.disturbed_at, self._broken_at.get(uid, 0.0))
+                age_s = self._now - max(ran.finished_at, self._agent.disturbed_at, self._faults.last_met(uid))
                 if age_s > STALE_S:
                     self._trace.broke(f"{uid[:8]} {name} is said to run, and ended {age_s:.0f} s ago")
 

@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 
 from ipc.stream_channels import GOING_AWAY, MAX_MESSAGE_BYTES, OK, PROTOCOLS, ChannelSocket
 from ipc.tasks import first_of
+from workers.api_server.frame_guard import FrameGuard
 from workers.api_server.status_errors import bad_request
 
 PING_PERIOD_S: Final = 5.0
@@ -47,6 +48,13 @@ def check_upgrade(request: web.Request) -> None:
         )
 
 
+def _begin_frames(request: web.Request) -> None:
+    """Raises ApiError 400 when the client has not waited for the answer: of what it sent nobody knows the masks."""
+    guard = request.transport.get_protocol() if isinstance(request.transport, asyncio.Transport) else None
+    if isinstance(guard, FrameGuard) and not guard.begin_frames():
+        raise bad_request("unable to upgrade: frames were sent before the connection was a WebSocket")
+
+
 class StreamSocket(ChannelSocket):
     """The server's end of one."""
 
@@ -69,7 +77,8 @@ class StreamSockets:
 
     @contextlib.asynccontextmanager
     async def opened(self, request: web.Request) -> AsyncIterator[StreamSocket]:
-        """The client's WebSocket; closed at the end, unless its client was quicker."""
+        """The client's WebSocket; closed at the end, unless its client was quicker. Raises ApiError 400."""
+        _begin_frames(request)
         response = web.WebSocketResponse(
             timeout=CLOSE_TIMEOUT_S,
             protocols=PROTOCOLS,
