@@ -57,8 +57,8 @@ _CHECKSUM: Final = struct.Struct("=I")
 _HEADER_BYTES: Final = _CHECKSUM.size + _FACTS.size
 _HEADER_START: Final = _SEQUENCE.size
 _CONTENT_START: Final = 32
-_WORKER: Final = struct.Struct("=qQ5QB")
-"""Pid, incarnation, the five counters, the breaker's state; the step's text follows."""
+_WORKER: Final = struct.Struct("=qQ6QB")
+"""Pid, incarnation, the six counters, the breaker's state; the step's text follows."""
 _BREAKER_STATES: Final = frozenset(BreakerState)
 _POD: Final = struct.Struct("=I")
 """Length of the uid in bytes; uid and payload follow."""
@@ -72,6 +72,8 @@ class WorkerCounters(msgspec.Struct, frozen=True):
     runtime_calls: int = 0
     runtime_errors: int = 0
     events_dropped: int = 0
+    task_errors: int = 0
+    """Unexpected exceptions that have ended a task (`ipc.tasks`)."""
 
 
 class WorkerRow(msgspec.Struct, frozen=True):
@@ -170,9 +172,10 @@ class WorkerRowWriter:
         """Take over the slot's row, whatever a dead predecessor left there; heartbeat, step and counters start anew."""
         self._write(WorkerRow(pid, incarnation, 0.0, "", WorkerCounters()))
 
-    def beat(self, mono: float) -> None:
-        """The loop is alive at ``mono`` (monotonic seconds)."""
-        self._write(msgspec.structs.replace(self._row, heartbeat=mono))
+    def beat(self, mono: float, task_errors: int = 0) -> None:
+        """The loop is alive at ``mono`` (monotonic seconds), and so many of its tasks have failed so far."""
+        counters = msgspec.structs.replace(self._row.counters, task_errors=task_errors)
+        self._write(msgspec.structs.replace(self._row, heartbeat=mono, counters=counters))
 
     def step(self, text: str) -> None:
         """What is being done now; cut to MAX_STEP_BYTES at a character's border."""
@@ -193,7 +196,8 @@ class WorkerRowWriter:
     ) -> None:
         """Add to the counters."""
         old = self._row.counters
-        counters = WorkerCounters(
+        counters = msgspec.structs.replace(
+            old,
             syncs=old.syncs + syncs,
             sync_errors=old.sync_errors + sync_errors,
             runtime_calls=old.runtime_calls + runtime_calls,

@@ -30,7 +30,7 @@ from ipc.safe_text import encodable
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
 
-__all__ = ["Channel", "ChannelClosed", "ChannelFull", "FrameTooLarge", "ProtocolError"]
+__all__ = ["UNSENDABLE", "Channel", "ChannelClosed", "ChannelFull", "FrameTooLarge", "ProtocolError", "Unencodable"]
 
 SEND_HIGH_WATER_BYTES: Final = 1024 * 1024
 """``send`` waits while more than this waits to be written, in bytes."""
@@ -51,6 +51,15 @@ R = TypeVar("R")
 
 class ChannelFull(Exception):
     """A post would exceed MAX_PENDING_BYTES: the peer has stopped reading. Nothing of it was queued."""
+
+
+class Unencodable(ValueError):
+    """A message holds what has no encoding, such as a lone surrogate or an integer of more than 64 bits. Nothing of it
+    was queued."""
+
+
+UNSENDABLE: Final = (FrameTooLarge, Unencodable)
+"""What is wrong with one message, and with no other."""
 
 
 class ChannelClosed(ConnectionError):
@@ -126,8 +135,8 @@ class Channel(Generic[S, R]):
     async def send(self, msg: S) -> None:
         """Queue one message, after waiting until less than SEND_HIGH_WATER_BYTES is pending; senders go in turn.
 
-        Cancelling it while it waits sends nothing of the message. Raises FrameTooLarge, ChannelClosed, and TypeError
-        for a message that does not belong to this link.
+        Cancelling it while it waits sends nothing of the message. Raises FrameTooLarge, Unencodable, ChannelClosed,
+        and TypeError for a message that does not belong to this link.
         """
         frame = self._encode(msg)
         async with self._send_turn:
@@ -195,8 +204,10 @@ class Channel(Generic[S, R]):
         self._refuse_if_closed()
         try:
             payload = self._encoder.encode(msg)
-        except UnicodeEncodeError:  # somebody's text is no Unicode: it must not end who passes it on
+        except UnicodeEncodeError:  # a text that is no Unicode must not end the process that passes it on
             payload = self._encoder.encode(encodable(msg))
+        except (OverflowError, RecursionError) as error:
+            raise Unencodable(f"{type(msg).__name__}: {type(error).__name__}") from error
         return encode_frame(payload, self._max_frame_bytes)
 
     def _refuse_if_closed(self) -> None:

@@ -13,6 +13,10 @@ from typing import Final
 
 MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
 """Those whose content reaches no disk, but for swap."""
+KERNEL_FILE_SYSTEMS: Final = frozenset(
+    {"binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "proc", "securityfs", "sysfs", "tracefs"}
+)
+"""Those whose files have no content but what the kernel says when they are read."""
 
 
 def mount_id(fd: int) -> int:

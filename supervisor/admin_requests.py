@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Protocol, assert_never
 
 import msgspec
 
 from ipc.config_objects import ObjectKey
 from ipc.messages import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.tasks import BackgroundTasks
 from supervisor.crew import Crew
 from supervisor.desired import Desired
 from supervisor.worker_pool import API_SLOT
@@ -32,23 +33,25 @@ class Agent(Protocol):
 class AdminRequests:
     """Each is answered once, by the API server's request number."""
 
-    def __init__(
-        self, agent: Agent, desired: Desired, crew: Crew, spawn: Callable[[Coroutine[Any, Any, None]], None]
-    ) -> None:
-        """``spawn`` runs what takes time."""
+    def __init__(self, agent: Agent, desired: Desired, crew: Crew) -> None:
         self._agent = agent
         self._desired = desired
         self._crew = crew
-        self._spawn = spawn
+        self._tasks = BackgroundTasks()
+
+    def close(self) -> None:
+        """Whoever still waits is not answered any more."""
+        self._tasks.cancel()
 
     def take(self, request: AdminRequest) -> None:
         match request:
             case ApplyManifests():
-                self._spawn(self._apply(request))
+                self._begin(request, self._desired.apply(request.file, request.body))
             case DeletePod():
-                self._spawn(self._delete(request))
+                self._begin(request, self._delete(request))
             case DeleteObject():
-                self._spawn(self._delete_object(request))
+                key = ObjectKey(request.kind, request.namespace, request.name)
+                self._begin(request, self._desired.delete_object(key))
             case RestartWorker():
                 self._restart_worker(request)
             case StopAgent():
@@ -57,18 +60,22 @@ class AdminRequests:
             case _:
                 assert_never(request)
 
-    async def _apply(self, request: ApplyManifests) -> None:
-        self._answer(request, await self._desired.apply(request.file, request.body))
+    def _begin(self, request: AdminRequest, work: Coroutine[Any, Any, Reply]) -> None:
+        """What takes time. An unexpected error is this request's alone."""
 
-    async def _delete(self, request: DeletePod) -> None:
+        async def carried_out() -> None:
+            self._answer(request, await work)
+
+        def failed(error: BaseException) -> None:
+            words = f"internal error: {type(error).__name__}"
+            self._answer(request, Reply(request_id=0, code=500, reason="InternalError", message=words))
+
+        self._tasks.spawn(carried_out(), name=type(request).__name__, on_failure=failed)
+
+    async def _delete(self, request: DeletePod) -> Reply:
         namespace, name = request.namespace, request.name
         going_down = self._agent.is_going_down(namespace, name)
-        reply = await self._desired.delete(namespace, name, request.grace_period_s, going_down=going_down)
-        self._answer(request, reply)
-
-    async def _delete_object(self, request: DeleteObject) -> None:
-        key = ObjectKey(request.kind, request.namespace, request.name)
-        self._answer(request, await self._desired.delete_object(key))
+        return await self._desired.delete(namespace, name, request.grace_period_s, going_down=going_down)
 
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from ipc.boot import Role, WorkerSettings
-from ipc.channel import Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
+from ipc.channel import UNSENDABLE, Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
 from ipc.messages import (
     ApiServerFeed,
     ApiServerRequest,
@@ -28,6 +28,7 @@ from ipc.messages import (
     ZygoteReport,
 )
 from ipc.packets import PacketLink
+from ipc.tasks import BackgroundTasks
 from supervisor.worker_pool import KillChild, SpawnChild
 
 _LINKS: dict[Role, tuple[Any, Any]] = {
@@ -43,7 +44,8 @@ AnyChannel = Channel[Any, Any]
 log = logging.getLogger("rootlet.master")
 
 TOO_LARGE: Final = "TooLarge"
-"""Error of a sync that was never sent."""
+UNENCODABLE: Final = "Unencodable"
+"""Errors of a sync that was never sent."""
 
 MAX_STACK_BYTES: Final = 64 * 1024
 """Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""
@@ -61,6 +63,8 @@ class Listener(Protocol):
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None: ...
 
     def on_demand(self, slot: int) -> None: ...
+
+    def on_internal_error(self, error: BaseException) -> None: ...
 
 
 class Children:
@@ -80,7 +84,7 @@ class Children:
         self._listener = listener
         self._settings = settings
         self._channels: dict[int, AnyChannel] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks(listener.on_internal_error)
         self._crashes: dict[tuple[int, int], int] = {}
         """Slot, incarnation -> the file in memory that it writes its stack to when it crashes."""
 
@@ -103,9 +107,7 @@ class Children:
         spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
         with theirs:
             self._command(spawn, fds)
-        task = asyncio.get_running_loop().create_task(self._serve(spec.slot, command.incarnation, spec.role, ours))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.spawn(self._serve(spec.slot, command.incarnation, spec.role, ours), name=f"link of {spec.name}")
 
     def await_demand(self, slot: int, role: Role) -> None:
         """Tell the listener, once, when a connection waits at what the children of that role serve: it stays where it
@@ -138,12 +140,12 @@ class Children:
             return
         except ChannelFull as full:
             self._listener.on_broken_link(slot, incarnation, str(full))
-        except FrameTooLarge as too_large:
-            log.error("%s for slot %d is not sent: %s", type(message).__name__, slot, too_large)
+        except UNSENDABLE as refusal:
+            log.error("%s for slot %d is not sent: %s", type(message).__name__, slot, refusal)
             if isinstance(message, SyncPod):
                 # Not in this turn: whoever sends may have more to send.
                 asyncio.get_running_loop().call_soon(
-                    self._listener.on_message, slot, incarnation, _not_synced(message, str(too_large))
+                    self._listener.on_message, slot, incarnation, _not_synced(message, refusal)
                 )
 
     async def close(self) -> None:
@@ -153,9 +155,7 @@ class Children:
         channels = list(self._channels.values())
         for channel in channels:
             channel.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
         await asyncio.gather(*(channel.wait_closed() for channel in channels))
         self._zygote.close()
         for slot, incarnation in tuple(self._crashes):
@@ -202,7 +202,7 @@ class Children:
             self._listener.on_zygote_report(received[0])
 
 
-def _not_synced(asked: SyncPod, why: str) -> SyncDone:
+def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
     """The answer in the place of a worker that was never asked."""
     return SyncDone(
         uid=asked.uid,
@@ -210,6 +210,6 @@ def _not_synced(asked: SyncPod, why: str) -> SyncDone:
         incarnation=asked.incarnation,
         kind=asked.kind,
         sentence="not sent to its worker",
-        error=TOO_LARGE,
-        message=why,
+        error=TOO_LARGE if isinstance(refusal, FrameTooLarge) else UNENCODABLE,
+        message=str(refusal),
     )

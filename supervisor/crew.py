@@ -222,6 +222,10 @@ class Crew:
         if incarnation == self._pool.incarnation(slot):
             self.replace(slot, why)
 
+    def on_internal_error(self, error: BaseException) -> None:
+        """Whatever comes of a message is carried out in the task that serves its link."""
+        self._owner.give_up(f"internal error: {error!r}")
+
     def on_demand(self, slot: int) -> None:
         self._carry_out(self._pool.demanded(slot, self._now))
 

@@ -7,8 +7,9 @@ merged (upstream: one writer of the updates channel, pkg/kubelet/config/config.g
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ipc.clock import Clock
 from ipc.config_objects import ObjectKey
 from ipc.memory_directory import NotMemory, make_memory_directory
 from ipc.messages import Reply
+from ipc.tasks import BackgroundTasks, restarted, to_the_end
 from supervisor import checkpoint
 from supervisor.dialogue import KillPod
 from supervisor.expected_objects import NamesUnusable, load_names, save_names
@@ -83,6 +85,7 @@ class Desired:
         self._is_unsaved = False
         """Something was held back since the checkpoint was written."""
         self._told: dict[str, frozenset[ManifestError]] = {}
+        self._tasks = BackgroundTasks()
 
     @property
     def all_ready(self) -> bool:
@@ -129,18 +132,17 @@ class Desired:
 
     async def watch(self) -> AsyncIterator[Change]:
         """Every change from now on. Ends only by being closed."""
-        reading = asyncio.create_task(self._read_sources(), name="sources")
+        for source, read in self._readers().items():
+            self._tasks.spawn(restarted(read, name=f"source {source}"), name=f"source {source}")
         try:
-            while not reading.done():
-                getting = asyncio.create_task(self._changes.get())
-                await asyncio.wait({reading, getting}, return_when=asyncio.FIRST_COMPLETED)
-                if getting.done():
-                    yield getting.result()
-                else:
-                    getting.cancel()
-            reading.result()
+            while True:
+                yield await self._changes.get()
         finally:
-            reading.cancel()
+            self._tasks.cancel()
+
+    def _readers(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """By source. An unexpected error in one is said, and it is read anew; no other source notices."""
+        return {APPLY_SOURCE: self._read_applied, FILE_SOURCE: self._follow_files}
 
     async def apply(self, file: str, body: bytes) -> Reply:
         """`rootlet apply`: all objects of the body or none."""
@@ -193,16 +195,20 @@ class Desired:
             await self._save()
         return Reply(request_id=0, code=200, results=(f"{named} deleted",))
 
-    async def _read_sources(self) -> None:
+    async def _read_applied(self) -> None:
         try:
             await asyncio.to_thread(make_memory_directory, self._settings.memory_dir)
         except (NotMemory, OSError) as error:
             log.warning("no memory for the content of Secrets: %s; set memoryDir", error)
         async with self._applying:
             self._merge(await asyncio.to_thread(self._applied.read))
-        async for snapshot in watch_manifests(self._reader, self._settings.file_check_frequency_s):
-            self._merge(snapshot)
-            await self._save()
+
+    async def _follow_files(self) -> None:
+        snapshots = watch_manifests(self._reader, self._settings.file_check_frequency_s)
+        async with contextlib.aclosing(snapshots):
+            async for snapshot in snapshots:
+                self._merge(snapshot)
+                await self._save()
 
     def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
         updates = self._config.merge(snapshot, self._clock.now())
@@ -232,12 +238,8 @@ class Desired:
         """
         async with self._saving:
             self._is_unsaved = False
-            writing = asyncio.ensure_future(asyncio.to_thread(self._write, self._effective(), self._config.names()))
             try:
-                await asyncio.shield(writing)
-            except asyncio.CancelledError:
-                await asyncio.wait({writing})
-                raise
+                await to_the_end(asyncio.to_thread(self._write, self._effective(), self._config.names()))
             except OSError as error:
                 log.error("checkpoint not written: %s", error)
 

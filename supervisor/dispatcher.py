@@ -14,6 +14,7 @@ from supervisor.object_delivery import ObjectDelivery
 from supervisor.pod_cache import CacheEntry
 from supervisor.pod_lifecycle import InFlight, PodLifecycle
 from supervisor.pod_updates import PodUpdates
+from supervisor.requeue import BACK_OFF_PERIOD_S
 from supervisor.status import TERMINAL_PHASES, is_restarting_all
 
 OBJECTS_TOO_LARGE = "ObjectsTooLarge"
@@ -64,13 +65,22 @@ class Dispatcher:
         slot, incarnation, suspects = life.slot, self._out.incarnation(life.slot), self._parts.suspects
         if incarnation is None or not suspects.may_sync(slot, life.uid, now.mono):
             return
-        found = self._delivery.load(life, now)
+        found = self._loaded(life, now)
         if found is None:
             return
         self._tell_too_large(life, found, now)
         suspects.dispatched(slot, life.uid, now.mono)
         garbage = life.garbage
         self._out.send(slot, _sync_pod(life, life.dispatched(slot, incarnation), entry, garbage, found.objects))
+
+    def _loaded(self, life: PodLifecycle, now: Instant) -> PodObjects | None:
+        """What its sync takes along; None when it has to wait, for a while too when that cannot be put together."""
+        try:
+            return self._delivery.load(life, now)
+        except Exception as error:
+            self._parts.announcer.fault(life, "what the pod refers to cannot be delivered", error, now)
+            self._parts.queue.enqueue(life.uid, now.mono + BACK_OFF_PERIOD_S)
+            return None
 
     def _tell_too_large(self, life: PodLifecycle, found: PodObjects, now: Instant) -> None:
         if found.too_large:
@@ -95,6 +105,7 @@ class Dispatcher:
         self._parts.queue.remove(life.uid)
         self._parts.usage.drop(life.uid)
         self._parts.suspects.forget(life.uid)
+        self._parts.announcer.forget(life.uid)
         self._out.send_all(self._parts.probing.forget(life.uid))
         self._out.to_node(Untrack(uid=life.uid))
         self._out.to_api(self._parts.reporter.gone(life.uid))

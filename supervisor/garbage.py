@@ -13,6 +13,7 @@ from typing import Final
 from ipc.container_gc import CONTAINER_GC_FAILED, GcPolicy, PodStates, evict_containers, newest_ids
 from ipc.messages import CollectLogs, EventReport, SyncAction, SyncDone
 from ipc.runtime import RuntimePodStatus
+from ipc.tasks import note_failure
 
 CONTAINER_GC_PERIOD_S: Final = 60.0
 """pkg/kubelet/kubelet.go, ContainerGCPeriod."""
@@ -55,6 +56,47 @@ def dead_beyond_maximum(
     removed = set(ids)
     found = {uid: tuple(c.id for c in pods[uid] if c.id in removed) for uid in wanted if uid in pods}
     return {uid: ids for uid, ids in found.items() if ids}
+
+
+def dead_of_each(
+    views: Mapping[str, RuntimePodStatus],
+    wanted: Collection[str],
+    policy: GcPolicy,
+    now_wall: float,
+) -> tuple[dict[str, tuple[str, ...]], dict[str, Exception]]:
+    """`dead_beyond_maximum`, and by UID the unexpected errors of pods at which that fails: theirs stay, and the others'
+    are counted without them."""
+    try:
+        return dead_beyond_maximum(views, wanted, policy, now_wall), {}
+    except Exception as error:
+        whole = error
+    faults: dict[str, Exception] = {}
+    for uid, view in views.items():
+        try:
+            dead_beyond_maximum({uid: view}, wanted, policy, now_wall)
+        except Exception as error:
+            faults[uid] = error
+    if not faults:
+        return {}, {"": whole}
+    sound = {uid: view for uid, view in views.items() if uid not in faults}
+    return dead_beyond_maximum(sound, wanted, policy, now_wall), faults
+
+
+def collection_failures(node_name: str, faults: Mapping[str, Exception]) -> list[EventReport]:
+    """The errors of `dead_of_each`, as events of the node; logged, too."""
+    for uid, error in faults.items():
+        note_failure(f"container garbage of pod {uid or '(unknown)'}", error)
+    return [
+        EventReport(
+            uid="",
+            namespace="",
+            name=node_name,
+            type="Warning",
+            reason=CONTAINER_GC_FAILED,
+            message=f"cannot look for dead containers of pod {uid or '(unknown)'}: unexpected {type(error).__name__}",
+        )
+        for uid, error in faults.items()
+    ]
 
 
 def collect_logs(known: Iterable[str], views: Mapping[str, RuntimePodStatus], now_wall: float) -> CollectLogs:

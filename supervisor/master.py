@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from ipc.messages import (
     ServiceSilent,
     SyncDone,
 )
+from ipc.tasks import BackgroundTasks, ignored
 from supervisor import sd_notify, views
 from supervisor.admin_requests import AdminRequests
 from supervisor.child_specs import child_specs
@@ -137,11 +138,11 @@ class Master:
             listening,
             lambda: worker_settings(self._settings, str(self._service.socket), label_key, host, node),
         )
-        self._requests = AdminRequests(self, self._desired, self._crew, self._spawn)
+        self._requests = AdminRequests(self, self._desired, self._crew)
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks(self._on_task_error)
 
     # --- life ----------------------------------------------------------------------------------------------------
 
@@ -158,11 +159,12 @@ class Master:
         self._feed(VerdictsRestored(self._probe_memory.restore()))
         for update in self._desired.restore():
             self._feed(update)
-        self._spawn(self._look_at_host())
-        self._spawn(self._watch_sources())
-        self._spawn(self._every(lambda: SYNC_TICK_S, self._tick))
-        self._spawn(self._every(lambda: self._settings.housekeeping_period_s, self._housekeeping))
-        self._spawn(self._every(lambda: self._settings.node_status_update_frequency_s, self._report_agent))
+        spawn, every = self._tasks.spawn, self._every
+        spawn(self._look_at_host(), name="preflight", on_failure=ignored)
+        spawn(self._watch_sources(), name="sources")
+        spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
+        spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
+        spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_agent), name="node status")
         await self._ending.wait()
         await self._shut_down()
         return self._exit_code
@@ -171,8 +173,8 @@ class Master:
         """Workers finish the step in hand; containers stay. The Podman service goes last, it serves the others."""
         sd_notify.notify("STOPPING=1")
         log.info("stopping; containers keep running")
-        for task in list(self._tasks):
-            task.cancel()
+        self._tasks.cancel()
+        self._requests.close()
         await self._crew.shut_down(
             self._settings.shutdown_grace_period_s, spare=PODMAN_SLOT if self._service.argv else None
         )
@@ -186,20 +188,12 @@ class Master:
         self._exit_code = 1
         self._ending.set()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        """A task that fails unexpectedly is a bug: say so and end, a half-dead agent is worse than none."""
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.critical("internal error", exc_info=task.exception())
-            self.give_up(f"internal error: {task.exception()!r}")
+    def _on_task_error(self, error: BaseException) -> None:
+        """A task that fails unexpectedly is a bug: end, a half-dead agent is worse than none."""
+        self.give_up(f"internal error: {error!r}")
 
     def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """The same for callbacks, and for the tasks that serve the links."""
+        """The same for callbacks."""
         log.critical("internal error: %s", context["message"], exc_info=context.get("exception"))
         if not self.is_ending:
             self.give_up(f"internal error: {context.get('exception')!r}")
@@ -227,7 +221,7 @@ class Master:
                 case Send(slot, message):
                     self._crew.send(slot, message)
                 case UpdateRefused(pod):
-                    self._spawn(self._desired.hold_back(pod))
+                    self._tasks.spawn(self._desired.hold_back(pod), name="checkpoint of a refused update")
                 case Log(level, text):
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
                 case DeathExplained(slot):

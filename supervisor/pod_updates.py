@@ -13,6 +13,7 @@ from collections.abc import Callable
 from ipc.api import Pod
 from ipc.clock import Instant
 from ipc.messages import Relist
+from ipc.tasks import note_failure
 from supervisor.admission import Admitted, Rejected, admit
 from supervisor.dialogue import HousekeepingTick, KillPod, PodsStopped, SourcesReady, StopPods, UpdateRefused
 from supervisor.loop_parts import LoopParts
@@ -23,6 +24,8 @@ from supervisor.status import Failure
 
 UNSUPPORTED_FIELD = "UnsupportedField"
 """Event reason: the pod runs, without something that its manifest asks for."""
+UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
+"""Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
 NOT_UPDATED = "update refused, the pod stays as it was"
 
 
@@ -137,10 +140,14 @@ class PodUpdates:
         """First beside everything of which something is left. Only who is rejected then has those looked for that go
         down: with every pod that comes, that would be work that grows with the square of their number."""
         parts, own = self._parts, {pod.metadata.uid}
-        verdict = admit(pod, parts.usage.without(own), parts.settings, parts.node)
-        if isinstance(verdict, Admitted):
-            return verdict
-        return admit(pod, parts.usage.without(own | self._lives.inactive()), parts.settings, parts.node)
+        try:
+            verdict = admit(pod, parts.usage.without(own), parts.settings, parts.node)
+            if isinstance(verdict, Admitted):
+                return verdict
+            return admit(pod, parts.usage.without(own | self._lives.inactive()), parts.settings, parts.node)
+        except Exception as error:
+            note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
+            return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
 
     def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:

@@ -22,6 +22,7 @@ import msgspec
 from ipc.clock import Clock
 from ipc.private_directories import make_private
 from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
+from ipc.tasks import BackgroundTasks
 from supervisor.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 
 VERSION: Final = 1
@@ -84,6 +85,7 @@ class ProbeMemory:
         self._path = path
         self._clock = clock
         self._saved: dict[str, ProbeVerdicts] = {}
+        self._tasks = BackgroundTasks()
         self._writing: asyncio.Task[None] | None = None
         self._next_at = 0.0
         self._is_failing = False
@@ -100,7 +102,7 @@ class ProbeMemory:
             return
         self._next_at = now + WRITE_PERIOD_S
         if (kept := worth_keeping(verdicts())) != self._saved:
-            self._writing = asyncio.get_running_loop().create_task(self._write(kept))
+            self._writing = self._tasks.spawn(self._write(kept), name="writing the results of probes")
 
     async def close(self, verdicts: Mapping[str, ProbeVerdicts]) -> None:
         """Write what is new, if the disk takes it in time."""

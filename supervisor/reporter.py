@@ -95,9 +95,11 @@ class Reporter:
             eviction=life.eviction,
             steady_wall=life.steady_wall(now),
         )
-        life.status = generate_pod_status(given, now)
         could_run = life.phase is not WorkType.TERMINATED
-        life.told = merge_pod_status(life.told, life.status, could_have_running_containers=could_run)
+        status = generate_pod_status(given, now)
+        told = merge_pod_status(life.told, status, could_have_running_containers=could_run)
+        # Together, when nothing can go wrong any more.
+        life.status, life.told = status, told
         life.looked_at = life.looked_at or given.looked_at
 
     def _pod_changed(self, life: PodLifecycle, pod: Pod, observed: RuntimePodStatus, observed_at: float) -> PodChanged:

@@ -30,6 +30,7 @@ from ipc.node_resources import NodeResources
 from ipc.probe_results import ProbeVerdicts
 from supervisor import requeue
 from supervisor.admission import UNKNOWN_NODE
+from supervisor.announcer import FAILED_SYNC
 from supervisor.dialogue import (
     EventsRestored,
     EvictionsRestored,
@@ -50,7 +51,7 @@ from supervisor.dialogue import (
 )
 from supervisor.dispatcher import Dispatcher
 from supervisor.events import EventRecorder
-from supervisor.garbage import NodeGarbage, collect_logs, dead_beyond_maximum, removal_failures
+from supervisor.garbage import NodeGarbage, collect_logs, collection_failures, dead_of_each, removal_failures
 from supervisor.image_pulls import PullEvent
 from supervisor.loop_parts import LoopParts
 from supervisor.object_updates import ObjectUpdates
@@ -62,9 +63,6 @@ from supervisor.settings import Settings
 from supervisor.sharding import worker_limits
 from supervisor.sources.types import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.worker_changes import WorkerChanges
-
-FAILED_SYNC = "FailedSync"
-"""Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
 
 
 class SyncLoop:
@@ -264,6 +262,11 @@ class SyncLoop:
             if life is not None and not life.finished:
                 life.resync()
                 self._lives.touch((uid,))
+        for uid in self._announcer.untold(now):
+            life = self._lives.get(uid)
+            if life is not None:
+                self._announcer.report(life, now)
+                self._lives.touch((uid,))
         for life in self._lives:
             if life.is_past_deadline(now):
                 self._dispatcher.terminate_if_terminal(life, now)
@@ -277,7 +280,9 @@ class SyncLoop:
             return
         views = self._cache.statuses()
         policy = self._parts.settings.container_garbage_collection.policy
-        dead = dead_beyond_maximum(views, self._lives.wanted(), policy, now.wall)
+        dead, faults = dead_of_each(views, self._lives.wanted(), policy, now.wall)
+        for report in collection_failures(self._parts.settings.node_name, faults):
+            self._announcer.event(report, now)
         for life in self._lives:
             if life.uid in dead:
                 life.collect(dead[life.uid])

@@ -9,6 +9,7 @@ import msgspec
 from ipc.board import Board
 from ipc.messages import Observation
 from ipc.runtime import RuntimePodStatus
+from ipc.tasks import note_failure
 
 
 def resolve(board: Board, observations: Iterable[Observation]) -> tuple[Observation, ...]:
@@ -21,6 +22,10 @@ def _resolved(board: Board, observation: Observation) -> Observation:
     row = board.read_pod(observation.row) if observation.status is None else None
     if row is None or row.uid != observation.uid:
         return observation
-    status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
+    try:
+        status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
+    except msgspec.DecodeError as error:
+        note_failure(f"row of pod {row.uid} on the board", error)
+        return observation
     # Seen again unchanged, a row only gets a new date.
     return msgspec.structs.replace(observation, status=msgspec.structs.replace(status, observed_at=row.observed_at))

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from ipc.clock import wall
+from ipc.tasks import BackgroundTasks
 from workers import exec_marks
 from workers.exec_child import ExecChild, NotStarted, spawn
 from workers.exec_marks import Mark
@@ -45,7 +46,7 @@ class Execs:
         self._targets: dict[str, Target | None] = {}
         self._turns = asyncio.Semaphore(MAX_EXECS)
         self._numbers = itertools.count()
-        self._running: set[asyncio.Task[ExecResult]] = set()
+        self._running = BackgroundTasks()
         self._killer = _Killer()
         self._has_told = False
 
@@ -75,9 +76,7 @@ class Execs:
 
     async def close(self) -> None:
         """Commands that still run run on."""
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await self._running.close()
 
     async def _target(self, id: str) -> Target | None:
         """How the container is reached; None through its service. Raises NOT_FOUND, WRONG_STATE."""
@@ -114,9 +113,10 @@ class Execs:
         except OSError as error:
             self._turns.release()
             raise NotStarted(f"{target.program}: {error}") from error
-        task = asyncio.get_running_loop().create_task(self._see_through(child, mark, timeout_s, deadline))
-        self._running.add(task)
-        task.add_done_callback(self._ended)
+        task = self._running.spawn(
+            self._see_through(child, mark, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
+        )
+        task.add_done_callback(lambda _: self._turns.release())
         return task
 
     async def _see_through(self, child: ExecChild, mark: Mark, timeout_s: float, deadline: float) -> ExecResult:
@@ -132,12 +132,6 @@ class Execs:
             raise
         finally:
             child.close()
-
-    def _ended(self, task: asyncio.Task[ExecResult]) -> None:
-        self._running.discard(task)
-        self._turns.release()
-        if not task.cancelled():
-            task.exception()  # asyncio would log one that nobody has asked for
 
     async def _explain(self, id: str, refusal: str) -> None:
         """Raises what was wrong with the command or with the container; returns when it was neither."""
@@ -158,6 +152,7 @@ class _Killer:
         self._due: dict[Mark, int] = {}
         self._scan: asyncio.Task[frozenset[Mark]] | None = None
         self._next: asyncio.Task[frozenset[Mark]] | None = None
+        self._tasks = BackgroundTasks()
 
     async def end(self, child: ExecChild, mark: Mark) -> None:
         """Kill what the command has started, and make the child end: of its own accord, for it waits for the command
@@ -195,7 +190,9 @@ class _Killer:
     def _scanned(self) -> Awaitable[frozenset[Mark]]:
         """The outcome of a look that begins after this call, shared with all who ask before it does."""
         if self._next is None:
-            self._next = asyncio.get_running_loop().create_task(self._look(self._scan))
+            self._next = self._tasks.spawn(
+                self._look(self._scan), name="look for processes of commands", expected=(OSError,)
+            )
         return asyncio.shield(self._next)
 
     async def _look(self, before: asyncio.Task[frozenset[Mark]] | None) -> frozenset[Mark]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from ipc.tasks import note_failure
 from workers.runtime import Runtime, RuntimeCallError
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,9 @@ class Garbage:
             self._due = False
             try:
                 found = await self._runtime.end_leftovers(self._pod_logs_dir)
-            except (RuntimeCallError, OSError) as error:
+            except Exception as error:
+                if not isinstance(error, RuntimeCallError | OSError):
+                    note_failure("leftover processes", error)
                 log.warning("cannot look for processes that Podman has lost: %s", error)
                 self._due = True
                 continue

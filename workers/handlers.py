@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from ipc.api import ExecAction, HTTPGetAction, LifecycleHandler
+from ipc.tasks import note_failure
 from workers.http_hook import HttpHookFailed, run_http_hook
 from workers.runtime import ErrorKind, RuntimeCallError
 from workers.sync_context import SyncEnded, SyncRun
@@ -41,8 +42,18 @@ async def run_hook(run: SyncRun, handler: LifecycleHandler, target: HookTarget) 
     """Return when the hook has done its work.
 
     May be cancelled: then a command is left to end with its container. Raises HookFailed, and SyncEnded when nobody
-    answers.
+    answers. What nobody expected is a failure of the hook, too.
     """
+    try:
+        await _run_hook(run, handler, target)
+    except (HookFailed, SyncEnded):
+        raise
+    except Exception as error:
+        note_failure(f"hook of container {target.id[:12]}", error)
+        raise HookFailed(f"hook of container {target.name}: {type(error).__name__}") from error
+
+
+async def _run_hook(run: SyncRun, handler: LifecycleHandler, target: HookTarget) -> None:
     if handler.exec is not None:
         await _exec(run, handler.exec, target)
     elif handler.sleep is not None:

@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
-
 from ipc.clock import Clock
 from ipc.messages import PullEnded, PullProgress
 from ipc.registry_login import Pull, RegistryLogin
+from ipc.tasks import BackgroundTasks
 from workers.image_rights import ImageRights
 from workers.runtime import ErrorKind, Runtime, RuntimeCallError
 
@@ -29,11 +28,6 @@ Send = Callable[[PullProgress | PullEnded], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
-class _Flight(msgspec.Struct, frozen=True):
-    work: asyncio.Task[str]
-    report: asyncio.Task[None]
-
-
 class ImagePuller:
     """The pulls under way, one per image. Each one begun is answered by exactly one PullEnded."""
 
@@ -42,7 +36,8 @@ class ImagePuller:
         self._clock = clock
         self._rights = rights
         self._send = send
-        self._flights: dict[Pull, _Flight] = {}
+        self._flights: dict[Pull, asyncio.Task[str]] = {}
+        self._tasks = BackgroundTasks()
 
     async def start(self, pull: Pull) -> None:
         """Begin a pull. The runtime's verb has the deadline."""
@@ -52,22 +47,25 @@ class ImagePuller:
             await self._send(_failed(pull, ErrorKind.INTERNAL, "too many pulls"))
             return
         words: deque[str] = deque(maxlen=1)
-        work = asyncio.create_task(self._pull(pull, words.append), name=f"pull {reference}")
-        report = asyncio.create_task(self._report(pull, work, words), name=f"report {reference}")
-        self._flights[pull] = _Flight(work, report)
+        work = self._tasks.spawn(
+            self._pull(pull, words.append), name=f"pull of {reference}", expected=(RuntimeCallError,)
+        )
+        self._flights[pull] = work
+        self._tasks.spawn(
+            self._report(pull, work, words),
+            name=f"report on the pull of {reference}",
+            on_failure=lambda _: self._report_failed(pull),
+        )
 
     def cancel(self, pull: Pull) -> None:
         """Break it off, if it has not come to its end."""
-        flight = self._flights.get(pull)
-        if flight is not None:
-            flight.work.cancel()
+        work = self._flights.get(pull)
+        if work is not None:
+            work.cancel()
 
     async def close(self) -> None:
         """Break off everything; nobody is told."""
-        tasks = [task for flight in self._flights.values() for task in (flight.report, flight.work)]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _pull(self, pull: Pull, hear: Callable[[str], None]) -> str:
         """The image's id. With several logins each is tried until one is good (pullImage,
@@ -109,11 +107,21 @@ class ImagePuller:
             if words:
                 progress = PullProgress(reference=pull.reference, logins=pull.logins, words=words.pop())
                 await self._send(progress)
-        del self._flights[pull]
         took_s = self._clock.now().mono - started_at
         await self._send(_ended(pull, work, took_s))
+        del self._flights[pull]
         if pull.logins:
             await self._prune_rights()
+
+    def _report_failed(self, pull: Pull) -> None:
+        """Whoever waits for the pull is answered all the same, unless that was done before."""
+        work = self._flights.pop(pull, None)
+        if work is not None:
+            work.cancel()
+            self._tasks.spawn(self._answer(pull), name=f"answer to the pull of {pull.reference}")
+
+    async def _answer(self, pull: Pull) -> None:
+        await self._send(_failed(pull, ErrorKind.INTERNAL, "its end cannot be told"))
 
 
 def _ended(pull: Pull, work: asyncio.Task[str], took_s: float) -> PullEnded:
@@ -125,7 +133,6 @@ def _ended(pull: Pull, work: asyncio.Task[str], took_s: float) -> PullEnded:
         return PullEnded(reference=pull.reference, logins=pull.logins, image_id=work.result(), took_s=took_s)
     if isinstance(error, RuntimeCallError):
         return _failed(pull, error.kind, error.message, took_s)
-    log.error("pull of %s failed", pull.reference, exc_info=error)
     return _failed(pull, ErrorKind.INTERNAL, f"{type(error).__name__}: {error}", took_s)
 
 

@@ -7,8 +7,8 @@ what an image named ``:latest`` gets by default; ``podman kube play`` does not p
 
 from __future__ import annotations
 
-import asyncio
 import enum
+import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -19,6 +19,7 @@ from ipc.api.container import PullPolicy
 from ipc.clock import Clock
 from ipc.messages import PullEnded
 from ipc.registry_login import Pull, RegistryLogin
+from ipc.tasks import with_progress
 from workers.event_texts import duration_to_the_ms
 from workers.image_reference import ImageReference, parse_image_reference
 from workers.image_rights import ImageRights
@@ -183,17 +184,13 @@ class ImageManager:
     async def _watch_pull(self, uid: str, reference: str, what: Pull, tell: Tell) -> PullEnded:
         """Wait for the pull's end, and say now and then how far it has got."""
         words: deque[str] = deque(maxlen=1)  # Told again when there is no news: Podman copies one blob for long.
-        pull = asyncio.ensure_future(self._pull_image(uid, what, words.append))
-        news_in_s = PROGRESS_EVENT_S
-        try:
-            while not (await asyncio.wait({pull}, timeout=news_in_s))[0]:
-                if words:
-                    await tell("Normal", "Pulling", f'Pulling image "{reference}": {words[0]}')
-                news_in_s *= 2
-            return await pull
-        finally:
-            pull.cancel()
-            await asyncio.gather(pull, return_exceptions=True)
+
+        async def news() -> None:
+            if words:
+                await tell("Normal", "Pulling", f'Pulling image "{reference}": {words[0]}')
+
+        pauses_s = (PROGRESS_EVENT_S * 2.0**number for number in itertools.count())
+        return await with_progress(self._pull_image(uid, what, words.append), news, pauses_s)
 
     async def _inspect_pulled(self, backoff: PullBackoff, reference: str, id: str, tell: Tell) -> ImageInfo:
         try:

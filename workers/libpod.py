@@ -82,6 +82,16 @@ class _ListContainer(_Wire, frozen=True):
     labels: dict[str, str] | None = None
 
 
+class _ListedIdentity(_Wire, frozen=True):
+    """What of a `_ListContainer` has to be right in any case: whose it is."""
+
+    id: str
+    pod: str = ""
+    pod_name: str = ""
+    is_infra: bool = False
+    labels: dict[str, str] | None = None
+
+
 class _State(_Wire, frozen=True):
     status: str
     pid: int = 0
@@ -239,8 +249,11 @@ def decode_pods(body: bytes) -> tuple[ListedPod, ...]:
 
 
 def decode_containers(body: bytes) -> tuple[ListedContainer, ...]:
-    """GET containers/json."""
-    return tuple(_listed_container(c) for c in _decode_list(_ListContainer, body))
+    """GET containers/json. Of one that is not as it should be, ``state`` is empty: an inspect has to tell."""
+    try:
+        return tuple(_listed_container(c) for c in _decode_list(_ListContainer, body))
+    except (msgspec.ValidationError, ValueError, OverflowError):
+        return tuple(_one_listed(entry) for entry in _decode_list(msgspec.Raw, body))
 
 
 def decode_container(body: bytes) -> InspectedContainer:
@@ -475,6 +488,23 @@ def _listed_pod(wire: _ListPod) -> ListedPod:
         labels=wire.labels or {},
         created_at=_epoch_s(wire.created),
         containers=tuple((member.id, member.status) for member in wire.containers or ()),
+    )
+
+
+def _one_listed(entry: bytes) -> ListedContainer:
+    try:
+        return _listed_container(_decode(_ListContainer, entry))
+    except (msgspec.ValidationError, ValueError, OverflowError):
+        found = _decode(_ListedIdentity, entry)
+    return _listed_container(
+        _ListContainer(
+            id=found.id,
+            state="",
+            pod=found.pod,
+            pod_name=found.pod_name,
+            is_infra=found.is_infra,
+            labels=found.labels,
+        )
     )
 
 

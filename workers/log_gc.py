@@ -24,6 +24,7 @@ import msgspec
 
 from ipc.container_gc import CONTAINER_GC_FAILED
 from ipc.messages import CollectLogs, EventReport
+from ipc.tasks import note_failure
 from workers import pod_logs
 from workers.unshare import DEFAULT, Unshare
 from workers.volumes.removal import remove_below
@@ -152,6 +153,9 @@ def _collect_in(
             continue  # somebody was quicker
         except OSError as error:
             failures.append(f"cannot remove {directory}, whose pod is gone: {error.strerror}")
+        except Exception as error:  # of this directory, and of no other
+            note_failure("looking for what is left of pods", error)
+            failures.append(f"cannot remove {directory}, whose pod is gone: unexpected {type(error).__name__}")
     return Collected(removed=tuple(removed), failures=tuple(failures))
 
 

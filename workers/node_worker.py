@@ -12,11 +12,12 @@ and between relists Podman is asked for a sign of life.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import math
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import Final, assert_never
 
 from ipc.board import WorkerRowWriter
@@ -42,6 +43,8 @@ from ipc.messages import (
     Untrack,
 )
 from ipc.runtime import RuntimePodStatus
+from ipc.tasks import note_failure, restarted
+from workers import labels
 from workers.doubts import is_in_motion
 from workers.exit_watch import raise_file_limit
 from workers.garbage import Garbage
@@ -54,7 +57,7 @@ from workers.observer import PODS_IN_A_TURN, Observer, Relisting
 from workers.published import Published, within_one_message
 from workers.relist import is_list_cheaper
 from workers.relist_schedule import RelistSchedule, retry_delay_s
-from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent
+from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
 from workers.runtime_state import RuntimeState
 from workers.strangers import UNKNOWN_CONTAINER
 from workers.sync_context import WARNING
@@ -93,7 +96,7 @@ async def run_node_worker(
     rng: random.Random | None = None,
     answers: asyncio.Event | None = None,
 ) -> None:
-    """Serve until the master says so or is gone. No error of the runtime ends it, a bug does.
+    """Serve until the master says so or is gone. No error of the runtime ends it.
 
     ``answers`` is set by who finds that Podman answers again.
     """
@@ -102,9 +105,15 @@ async def run_node_worker(
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
-            lives = (worker.look, worker.listen, worker.tell, worker.garbage.collect, worker.log_garbage.collect)
-            work = [group.create_task(life()) for life in lives]
-            work.append(group.create_task(worker.heed(answers or asyncio.Event())))
+            lives: Mapping[str, Callable[[], Awaitable[None]]] = {
+                "looks": worker.look,
+                "Podman's events": worker.listen,
+                "monitors' notes": worker.tell,
+                "leftover processes": worker.garbage.collect,
+                "directories of pods that are gone": worker.log_garbage.collect,
+                "Podman's return": functools.partial(worker.heed, answers or asyncio.Event()),
+            }
+            work = [group.create_task(restarted(life, name=name), name=name) for name, life in lives.items()]
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -227,6 +236,9 @@ class NodeWorker:
                 why = "it ended"
             except RuntimeCallError as error:
                 why = str(error)
+            except Exception as error:
+                note_failure("an event of Podman's", error)
+                why = f"unexpected {type(error).__name__}"
             failures += 1
             level = logging.INFO if self._is_break_news else logging.DEBUG
             self._is_break_news = False
@@ -251,7 +263,11 @@ class NodeWorker:
         while True:
             uid = await self._noted.get()
             newest = self._published.newest(uid)
-            told = self._observer.with_records(newest) if newest is not None else None
+            try:
+                told = self._observer.with_records(newest) if newest is not None else None
+            except Exception as error:
+                note_failure(f"end of a container of pod {uid}", error)
+                told = None
             if told is None or told == newest:
                 self._ask(uid)
             else:
@@ -298,19 +314,24 @@ class NodeWorker:
         """Look at each of these pods. Each is answered when it is done: a slow one delays no answer but its own."""
         self._row_writer.step(f"looking at {len(uids)} pods")
         self._waiting.take(uids)
-        looks = {asyncio.create_task(self._observe(uid)): uid for uid in uids}
+        late = dict.fromkeys(uids)
         try:
-            done, late = await asyncio.wait(looks, timeout=ROUND_S)
-        finally:
-            for look in looks:
-                look.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
-        for look in late:
-            self._retry(looks[look], f"not within {ROUND_S} s")
-        for look in done:
-            look.result()
+            async with asyncio.timeout(ROUND_S), asyncio.TaskGroup() as looks:
+                for uid in uids:
+                    looks.create_task(self._look_at(uid, late), name=f"look at pod {uid}")
+        except TimeoutError:
+            for uid in late:
+                self._retry(uid, f"not within {ROUND_S} s")
         if self._observer.has_blind_spots:
             self._doubt()
+
+    async def _look_at(self, uid: str, late: dict[str, None]) -> None:
+        """Whatever goes wrong is that pod's. ``late`` loses it in the end."""
+        try:
+            await self._observe(uid)
+        except Exception as error:
+            await self._fail_look(uid, self._unexpected(uid, error))
+        del late[uid]
 
     async def _observe(self, uid: str) -> None:
         try:
@@ -347,8 +368,11 @@ class NodeWorker:
             version = self._runtime_state.version or await self._runtime.version()
             relisting = await self._observer.relist()
         except RuntimeCallError as error:
-            self._waiting.ask_again(waiting)
-            await self._fail(error)
+            await self._relist_failed(waiting, error)
+            return
+        except Exception as error:
+            note_failure("a relist", error)
+            await self._relist_failed(waiting, unexpected(error, "relist"))
             return
         now = self._now()
         self._schedule.answered(now)
@@ -372,17 +396,22 @@ class NodeWorker:
             )
             await self._send(event)
 
+    async def _relist_failed(self, waiting: Sequence[str], error: RuntimeCallError) -> None:
+        self._waiting.ask_again(waiting)
+        await self._fail(error)
+
     async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
         """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""
-        tracked, failed = self._published.tracked, relisting.failures
-        uids = sorted({*waiting, *tracked, *relisting.statuses} - failed.keys())
-        seen = await self._record_each(relisting, uids)
+        tracked = self._published.tracked
+        uids = sorted({*waiting, *tracked, *relisting.statuses} - relisting.failures.keys())
+        seen, unpublished = await self._record_each(relisting, uids)
+        failed = {**{uid: str(error) for uid, error in relisting.failures.items()}, **unpublished}
         self._published.retain(relisting.statuses.keys() | failed.keys())
         orphans = relisting.statuses.keys() - tracked
-        news = [uid for uid in uids if uid in orphans or (seen[uid].changed and uid in tracked)]
+        news = [uid for uid in seen if uid in orphans or (seen[uid].changed and uid in tracked)]
         for uid in sorted(failed):
-            await self._fail_look(uid, str(failed[uid]))
-        answers = [seen[uid] for uid in uids if uid in waiting]
+            await self._fail_look(uid, failed[uid])
+        answers = [seen[uid] for uid in seen if uid in waiting]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
         changed = {uid for uid in news if seen[uid].changed}
@@ -405,17 +434,30 @@ class NodeWorker:
     # --- results ---
 
     def _record(self, status: RuntimePodStatus) -> Observation:
+        observation = self._published.record(status)
         self._waiting.seen(status.uid)
-        return self._published.record(status)
+        return observation
 
-    async def _record_each(self, relisting: Relisting, uids: Sequence[str]) -> dict[str, Observation]:
-        """A few at a time. What monitors have noted since counts, too."""
+    async def _record_each(
+        self, relisting: Relisting, uids: Sequence[str]
+    ) -> tuple[dict[str, Observation], dict[str, str]]:
+        """By uid, and why others cannot be told. A few at a time. What monitors have noted since counts, too."""
         seen: dict[str, Observation] = {}
+        failed: dict[str, str] = {}
         for number, uid in enumerate(uids):
             if number % PODS_IN_A_TURN == 0:
                 await asyncio.sleep(0)
-            seen[uid] = self._record(self._observer.with_records(_status_in(relisting, uid)))
-        return seen
+            try:
+                seen[uid] = self._record(self._observer.with_records(_status_in(relisting, uid)))
+            except Exception as error:
+                failed[uid] = self._unexpected(uid, error)
+        return seen, failed
+
+    def _unexpected(self, uid: str, error: Exception) -> str:
+        """An error of this pod's, in words. The first one in a row is logged with where it was."""
+        level = logging.ERROR if not self._waiting.failures(uid) else logging.DEBUG
+        note_failure(f"observing pod {uid}", error, level)
+        return f"unexpected {type(error).__name__}"
 
     async def _fail_look(self, uid: str, why: str) -> None:
         """An error, not a delay; and of this pod, not of the runtime as a whole."""

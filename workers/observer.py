@@ -14,6 +14,8 @@ import msgspec
 
 from ipc.clock import Clock
 from ipc.runtime import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.tasks import FailureLog
+from workers import labels
 from workers.doubts import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
 from workers.exit_watch import ExitWatch
 from workers.label_signatures import Ownership
@@ -29,6 +31,7 @@ from workers.runtime import (
     RecordedEnd,
     Runtime,
     RuntimeCallError,
+    unexpected,
 )
 from workers.start_error import with_start_errors
 from workers.strangers import Strangers
@@ -85,6 +88,8 @@ class Observer:
         self._messages: dict[str, str] = {}
         """What those that have ended had to say, by id: read once, after each inspect."""
         self._strays: dict[str, tuple[str, ...]] = {}
+        self._unexplained: dict[str, FailureLog] = {}
+        """Unexpected errors in looking at a container or pod, by its id, until it can be looked at."""
         self._stopping: dict[str, float] = {}
         """Since when each container is being stopped, in monotonic seconds, as far as it was seen."""
 
@@ -182,15 +187,30 @@ class Observer:
             failed = failures.keys() & set(members.container_ids)
             try:
                 if failed:
-                    raise failures[min(failed)]
-                statuses[uid] = self._status(uid, members.pods, members.container_ids, listing.started_at)
+                    raise _of_container(listing, min(failed), failures[min(failed)])
+                statuses[uid] = self._status_of(uid, members, listing)
             except RuntimeCallError as error:
                 pod_failures[uid] = error
         for uid in sorted(logged - every.keys()):
-            status = self._status(uid, (), (), listing.started_at)
+            try:
+                status = self._status_of(uid, Members(), listing)
+            except RuntimeCallError as error:
+                pod_failures[uid] = error
+                continue
             if status.lost_attempts:
                 statuses[uid] = status
         return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
+
+    def _status_of(self, uid: str, members: Members, listing: Listing) -> RuntimePodStatus:
+        """Raises RuntimeCallError, whatever goes wrong with that pod."""
+        try:
+            status = self._status(uid, members.pods, members.container_ids, listing.started_at)
+        except RuntimeCallError:
+            raise
+        except Exception as error:
+            raise self._unexpected(f"observe pod {uid}", uid, error) from error
+        self._unexplained.pop(uid, None)
+        return status
 
     async def _confirm_gone(self, missing: Set[str]) -> None:
         """A list does not show them, which is not believed: they are asked for by their ids. Raises RuntimeCallError.
@@ -244,12 +264,20 @@ class Observer:
     async def _inspect_one(self, id: str) -> RuntimeCallError | None:
         try:
             found = await self._runtime.inspect_container(id)
+            self._inspected[id] = found
+            self._inspect_ended(id, found)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 return error
             self._forget({id})
-            return None
-        self._inspected[id] = found
+        except Exception as error:  # of this container, and of no other
+            self._inspected.pop(id, None)
+            return self._unexpected(f"inspect container {id[:12]}", id, error)
+        self._unexplained.pop(id, None)
+        return None
+
+    def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
+        """What else follows from what was seen of it."""
         uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
@@ -268,7 +296,11 @@ class Observer:
             state = ContainerState.EXITED
         if ours and state is ContainerState.EXITED and not found.is_infra:
             self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
-        return None
+
+    def _unexpected(self, call: str, id: str, error: Exception) -> RuntimeCallError:
+        """``id``: of the container or pod; the same error of it several times in a row is logged once."""
+        self._unexplained.setdefault(id, FailureLog(call)).note(error)
+        return unexpected(error, call)
 
     async def _finish_removal(self, container: ListedContainer, failures: dict[str, RuntimeCallError]) -> None:
         """Podman died over it, or works on it: it can only be removed any more, and keeps its pod from being seen.
@@ -280,6 +312,9 @@ class Observer:
                 await self._runtime.remove_container(container.id)
         except RuntimeCallError as error:
             failures[container.id] = error
+            return
+        except Exception as error:
+            failures[container.id] = self._unexpected(f"remove container {container.id[:12]}", container.id, error)
             return
         self._forget({container.id})
         del failures[container.id]
@@ -293,7 +328,10 @@ class Observer:
     def _watch_again(self) -> None:
         """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
         for id in sorted(self._exits.unwatched & self._inspected.keys()):
-            self._exits.watch(self._inspected[id], read_uid(self._inspected[id].labels))
+            try:
+                self._exits.watch(self._inspected[id], read_uid(self._inspected[id].labels))
+            except Exception as error:
+                self._unexpected(f"watch container {id[:12]}", id, error)
 
     def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
         """Its stop was begun by somebody who has left it at that."""
@@ -309,6 +347,7 @@ class Observer:
                 self._on_forgotten(uid)
             self._disown(uid, id)
             self._messages.pop(id, None)
+            self._unexplained.pop(id, None)
             self._stopping.pop(id, None)
             self._exits.forget(id)
 
@@ -351,6 +390,12 @@ class Observer:
             return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self._pod_logs_dir)
         except OSError as error:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read what the logs tell", str(error)) from error
+
+
+def _of_container(listing: Listing, id: str, error: RuntimeCallError) -> RuntimeCallError:
+    """The same error, with the name that people know the container by."""
+    name = next((c.labels.get(labels.CONTAINER_NAME) or c.name for c in listing.containers if c.id == id), id)
+    return RuntimeCallError(error.kind, f"container {name}: {error.call}", error.message)
 
 
 def _strays(members: Mapping[str, Members], listing: Listing) -> dict[str, tuple[str, ...]]:

@@ -15,7 +15,7 @@ import msgspec
 
 from ipc.board import Board, WorkerRowWriter
 from ipc.boot import ChildContext
-from ipc.channel import Channel, ChannelClosed
+from ipc.channel import UNSENDABLE, Channel, ChannelClosed
 from ipc.clock import Clock
 from ipc.messages import (
     AbandonPull,
@@ -35,6 +35,7 @@ from ipc.messages import (
     WorkType,
 )
 from ipc.runtime import RuntimePodStatus
+from ipc.tasks import BackgroundTasks, note_failure
 from workers.image_rights import ImageRights
 from workers.images import ImageManager
 from workers.label_signatures import Ownership
@@ -111,6 +112,7 @@ class PodWorker:
         self._channel = channel
         self._row_writer = row_writer
         self._flights: dict[str, _Flight] = {}
+        self._tasks = BackgroundTasks()
         self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullWishes(self._send)
@@ -185,15 +187,14 @@ class PodWorker:
 
     def _start(self, request: SyncPod) -> None:
         cancel = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(self._serve(request, cancel))
+        task = self._tasks.spawn(self._serve(request, cancel), name=f"sync of pod {request.uid}")
         self._flights[request.uid] = _Flight(request, cancel, task)
 
     async def _refuse(self, request: SyncPod) -> None:
         """One actor per pod: whoever sent a second sync has lost count, and to act on it would make that worse."""
         message = f"pod {request.uid} has a sync in flight"
         log.error("protocol error: %s, and another one was asked for", message)
-        run = SyncRun(self._context, request, PodName("", "", request.uid), asyncio.Event())
-        await self._send(run.done(SyncEnded(INTERNAL, message)))
+        await self._send(_refused(self._context, request, message))
 
     async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
         try:
@@ -203,7 +204,11 @@ class PodWorker:
             del self._flights[request.uid]
         self._row_writer.step("")
         self._count(done)
-        await self._send(done)
+        try:
+            await self._send(done)
+        except UNSENDABLE as error:
+            note_failure(f"answer to the sync of pod {request.uid}", error)
+            await self._send(_refused(self._context, request, f"its answer cannot be sent: {error}"))
 
     async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport) -> None:
         with contextlib.suppress(ChannelClosed):  # nobody is left to be told; the loop ends by the same fact
@@ -235,6 +240,12 @@ async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: a
         log.exception("sync of pod %s failed", request.uid)
         return run.done(SyncEnded(INTERNAL, f"{type(error).__name__}: {error}"))
     return run.done()
+
+
+def _refused(context: SyncContext, request: SyncPod, message: str) -> SyncDone:
+    """An answer without any results."""
+    run = SyncRun(context, request, PodName("", "", request.uid), asyncio.Event())
+    return run.done(SyncEnded(INTERNAL, message))
 
 
 async def _sync_pod(run: SyncRun, status: RuntimePodStatus) -> None:

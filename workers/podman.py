@@ -25,6 +25,7 @@ from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 from ipc.clock import wall
 from ipc.id_ranges import IdRanges
 from ipc.registry_login import RegistryLogin
+from ipc.tasks import BackgroundTasks
 from workers import exec_marks, labels, leftovers, libpod, network_addresses, processes
 from workers.exec_sessions import MAX_EXECS, ExecSessions
 from workers.execs import Execs
@@ -105,6 +106,7 @@ class PodmanRuntime:
         self._our_label = f"{labels.INSTANCE}={instance}"
         self._streams: set[LineStream] = set()
         self._dropped = 0
+        self._tasks = BackgroundTasks()
         self._id_ranges: asyncio.Task[IdRanges] | None = None
         """Under way or answered; all who ask meanwhile wait for one answer, and none takes it from the others."""
 
@@ -153,7 +155,9 @@ class PodmanRuntime:
 
     async def id_ranges(self) -> IdRanges:
         if self._id_ranges is None:
-            self._id_ranges = asyncio.create_task(self._inspect("info", "info", libpod.decode_id_ranges), name="info")
+            self._id_ranges = self._tasks.spawn(
+                self._inspect("info", "info", libpod.decode_id_ranges), name="info", expected=(RuntimeCallError,)
+            )
             self._id_ranges.add_done_callback(self._keep_id_ranges)
         return await asyncio.shield(self._id_ranges)
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from ipc.tasks import BackgroundTasks, Errors
+
 MAX_KEPT: Final = 1024
 """Hooks remembered at a time. The oldest is forgotten first: at the worst it runs again."""
 
@@ -19,15 +21,17 @@ class PreStops:
 
     def __init__(self) -> None:
         self._begun: dict[str, asyncio.Task[None]] = {}
+        self._tasks = BackgroundTasks()
 
-    def begin(self, id: str, hook: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-        """The hook of that container, begun now or earlier, perhaps at its end. It is not for the caller to cancel."""
+    def begin(
+        self, id: str, hook: Callable[[], Coroutine[Any, Any, None]], expected: Errors = ()
+    ) -> asyncio.Task[None]:
+        """The hook of that container, begun now or earlier, perhaps at its end. It is not for the caller to cancel.
+        ``expected``: how it may fail; nobody may be left to ask."""
         if id not in self._begun:
             if len(self._begun) >= MAX_KEPT:
                 self.forget(next(iter(self._begun)))
-            self._begun[id] = asyncio.get_running_loop().create_task(hook())
-            # Nobody may be left to ask how it ended.
-            self._begun[id].add_done_callback(_look_at_error)
+            self._begun[id] = self._tasks.spawn(hook(), name=f"preStop hook of {id[:12]}", expected=expected)
         return self._begun[id]
 
     def forget(self, id: str) -> None:
@@ -35,9 +39,3 @@ class PreStops:
         task = self._begun.pop(id, None)
         if task is not None:
             task.cancel()
-
-
-def _look_at_error(task: asyncio.Task[None]) -> None:
-    """Asyncio would log an exception that nobody has asked for."""
-    if not task.cancelled():
-        task.exception()

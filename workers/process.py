@@ -13,7 +13,7 @@ import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 import uvloop
@@ -34,6 +34,7 @@ from ipc.messages import (
     ServiceSilent,
 )
 from ipc.prctl import set_process_name
+from ipc.tasks import FAILURES, first_of, note_failure
 from workers.dialer import run_dialer
 from workers.dialing import DialerClient
 from workers.node_worker import run_node_worker
@@ -93,29 +94,37 @@ async def _live(context: ChildContext, entry: RoleEntry, row_writer: WorkerRowWr
         log.critical("cannot start: %s: %s", type(error).__name__, error)
         return EXIT_BOOT_ERROR
     # The same way out as when the master is gone: every role ends when its link does.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, channel.close)
-    async with _beating(row_writer, clock, context.settings.heartbeat_period_s):
-        try:
-            return await entry.life(context, channel, clock, row_writer)
-        finally:
-            channel.close()
-            await channel.wait_closed()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, channel.close)
+    loop.set_exception_handler(_on_callback_error)
+    return await first_of(
+        _until_over(entry.life(context, channel, clock, row_writer), channel),
+        _beat(row_writer, clock, context.settings.heartbeat_period_s),
+    )
 
 
-@contextlib.asynccontextmanager
-async def _beating(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> AsyncIterator[None]:
-    """Heartbeats from the loop that does the work: when it hangs, they stop."""
+def _on_callback_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Callbacks are nobody's task, and count as one."""
+    error = context.get("exception")
+    if error is None:
+        log.error("event loop: %s", context["message"])
+    else:
+        note_failure(context["message"], error)
 
-    async def beat() -> None:
-        while True:
-            row_writer.beat(clock.now().mono)
-            await asyncio.sleep(period_s)
 
-    task = asyncio.get_running_loop().create_task(beat())
+async def _until_over(life: Awaitable[int], channel: Channel[Any, Any]) -> int:
     try:
-        yield
+        return await life
     finally:
-        task.cancel()
+        channel.close()
+        await channel.wait_closed()
+
+
+async def _beat(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> NoReturn:
+    """Heartbeats from the loop that does the work: when it hangs, they stop."""
+    while True:
+        row_writer.beat(clock.now().mono, FAILURES.value)
+        await asyncio.sleep(period_s)
 
 
 class Teller(Listener):

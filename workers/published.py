@@ -40,7 +40,7 @@ class Published:
         writer = self._board.pod_writer(row)
         self._rows[uid] = _Row(row, writer)
         known = self._known.get(uid)
-        if known is None or not _write(writer, known):
+        if known is None or not _write(writer, known, _encode(known)):
             writer.clear()
 
     def untrack(self, uid: str) -> None:
@@ -52,16 +52,18 @@ class Published:
     def record(self, status: RuntimePodStatus) -> Observation:
         """Publish a look: what to tell the master of it.
 
-        An untracked pod's status travels in the message, and so does one that does not fit its row.
+        An untracked pod's status travels in the message, and so does one that does not fit its row. Raises
+        UnicodeEncodeError and OverflowError for one that has no encoding; then nothing was published.
         """
         known = self._known.get(status.uid)
         changed = known is None or not known.same_as(status)
+        payload = _encode(status) if changed else b""
         row = self._rows.get(status.uid)
         if row is None and status.is_empty():
             self._known.pop(status.uid, None)
         else:
             self._known[status.uid] = status
-        if row is not None and _renew(row.writer, status, changed):
+        if row is not None and _renew(row.writer, status, payload):
             return Observation(uid=status.uid, observed_at=status.observed_at, changed=changed, row=row.number)
         return Observation(uid=status.uid, observed_at=status.observed_at, changed=changed, status=status)
 
@@ -109,10 +111,16 @@ def _without_words(status: RuntimePodStatus | None) -> RuntimePodStatus | None:
     return msgspec.structs.replace(status, containers=silent)
 
 
-def _renew(writer: PodRowWriter, status: RuntimePodStatus, changed: bool) -> bool:
-    """False when the row cannot hold it."""
-    return (not changed and writer.touch(status.observed_at)) or _write(writer, status)
+def _renew(writer: PodRowWriter, status: RuntimePodStatus, changed: bytes) -> bool:
+    """``changed``: its encoding, unless it is as it was. False when the row cannot hold it."""
+    if not changed and writer.touch(status.observed_at):
+        return True
+    return _write(writer, status, changed or _encode(status))
 
 
-def _write(writer: PodRowWriter, status: RuntimePodStatus) -> bool:
-    return writer.write(status.uid, status.observed_at, msgspec.msgpack.encode(status))
+def _write(writer: PodRowWriter, status: RuntimePodStatus, payload: bytes) -> bool:
+    return writer.write(status.uid, status.observed_at, payload)
+
+
+def _encode(status: RuntimePodStatus) -> bytes:
+    return msgspec.msgpack.encode(status)

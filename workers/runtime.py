@@ -60,6 +60,11 @@ class RuntimeCallError(Exception):
         self.message = message
 
 
+def unexpected(error: Exception, call: str) -> RuntimeCallError:
+    """An exception that nobody expected of a call, as its failure. Its own words may be of what nobody vouches for."""
+    return RuntimeCallError(ErrorKind.INTERNAL, call, f"unexpected {type(error).__name__}")
+
+
 class ListedPod(msgspec.Struct, frozen=True, kw_only=True):
     """One Podman pod of ours, from the list."""
 

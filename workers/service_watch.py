@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
 from ipc.breaker_state import BreakerState
+from ipc.tasks import BackgroundTasks
 from workers.breaker import MAX_FAILURES, Breaker
 from workers.runtime import ErrorKind, RuntimeCallError
 
@@ -42,6 +43,7 @@ class ServiceWatch:
         self._listener = listener
         self._breaker = Breaker()
         self._shown = BreakerState.NONE
+        self._tasks = BackgroundTasks()
         self._probing: asyncio.Task[None] | None = None
         self._settled = asyncio.Event()
         """A call has ended, or the state has changed."""
@@ -91,9 +93,7 @@ class ServiceWatch:
 
     async def close(self) -> None:
         """Ping no more."""
-        if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.gather(self._probing, return_exceptions=True)
+        await self._tasks.close()
 
     def _note(self, error: RuntimeCallError) -> None:
         if error.kind not in UNANSWERED:
@@ -106,7 +106,7 @@ class ServiceWatch:
 
     def _probe(self) -> None:
         if self._probing is None or self._probing.done():
-            self._probing = asyncio.get_running_loop().create_task(self._probe_until_sure())
+            self._probing = self._tasks.spawn(self._probe_until_sure(), name="pings of Podman")
 
     async def _probe_until_sure(self) -> None:
         while True:

@@ -17,6 +17,7 @@ from typing import Final
 from ipc.api import LifecycleHandler, Pod
 from ipc.messages import SyncAction
 from ipc.runtime import SandboxState, SandboxStatus
+from ipc.tasks import first_of
 from workers.handlers import HookFailed, HookTarget, run_hook
 from workers.kills import ContainerKill
 from workers.removing import remove_id
@@ -135,22 +136,18 @@ async def _before_signal(run: SyncRun, target: ContainerKill, order: Termination
     """
     if await _has_ended(run, target):
         return True
-    polite = asyncio.ensure_future(_hook_and_turn(run, target, order))
-    watch = asyncio.ensure_future(run.read(run.runtime.wait_exit, target.id, target.pid, target.grace_period_s))
-    try:
-        await asyncio.wait({polite, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if not watch.done():
-            await polite
-        return watch.done() and watch.result()
-    finally:
-        polite.cancel()
-        watch.cancel()
+    return await first_of(
+        run.read(run.runtime.wait_exit, target.id, target.pid, target.grace_period_s),
+        _hook_and_turn(run, target, order),
+    )
 
 
-async def _hook_and_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+async def _hook_and_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
+    """False: the container has not ended by it."""
     if target.pre_stop is not None:
         await _pre_stop(run, target, target.pre_stop)
     await order.wait_turn(target.name, target.grace_period_s)
+    return False
 
 
 async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler) -> None:
@@ -159,7 +156,7 @@ async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler)
     Raises SyncEnded when nobody answers.
     """
     pre_stops, on = run.context.pre_stops, HookTarget(target.id, target.name)
-    task = pre_stops.begin(target.id, lambda: run_hook(run, hook, on))
+    task = pre_stops.begin(target.id, lambda: run_hook(run, hook, on), (HookFailed, SyncEnded))
     if task.done():
         return
     run.step(f"preStop of {target.name}")

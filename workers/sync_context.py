@@ -16,6 +16,7 @@ from ipc.network_settings import NetworkSettings
 from ipc.node_resources import NodeResources
 from ipc.pod_containers import field_path
 from ipc.runtime import RuntimePodStatus
+from ipc.tasks import first_of
 from workers import pod_logs
 from workers.file_work import FileWork
 from workers.images import ImageManager
@@ -178,16 +179,7 @@ class SyncRun:
     async def unless_cancelled(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """`read` something that takes long; a cancelled sync does not wait for its end. Raises as `act`."""
         self.checkpoint()
-        work = asyncio.ensure_future(self.read(verb, *args, **kwargs))
-        cancel = asyncio.ensure_future(self._cancel.wait())
-        try:
-            await asyncio.wait({work, cancel}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                self._raise_cancelled()
-            return await work
-        finally:
-            cancel.cancel()
-            work.cancel()
+        return await first_of(self.read(verb, *args, **kwargs), self._until_cancelled())
 
     async def in_files(
         self, subject: str, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
@@ -200,6 +192,10 @@ class SyncRun:
         """Between two steps. Raises SyncEnded when the sync was cancelled."""
         if self._cancel.is_set():
             self._raise_cancelled()
+
+    async def _until_cancelled(self) -> NoReturn:
+        await self._cancel.wait()
+        self._raise_cancelled()
 
     def _raise_cancelled(self) -> NoReturn:
         raise SyncEnded("", "cancelled", cancelled=True)

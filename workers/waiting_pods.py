@@ -53,6 +53,10 @@ class WaitingPods:
         self._due.setdefault(uid, now + retry_delay_s(failures))
         return failures
 
+    def failures(self, uid: str) -> int:
+        """How often in a row it could not be looked at."""
+        return self._failures.get(uid, 0)
+
     def seen(self, uid: str) -> None:
         """It was looked at."""
         self._failures.pop(uid, None)

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import socket
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
 
 from ipc.duplex import Duplex
 from ipc.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
+from ipc.tasks import first_error, first_of
 from supervisor.cli.forwarded_ports import ForwardedPort
 from supervisor.client import AgentError
 from supervisor.stream_client import StreamClient
@@ -47,7 +48,7 @@ class Forwarding:
                 for listener in self._listeners:
                     tasks.create_task(self._accept(listener, client, tasks))
         except* OSError as group:
-            raise _first(group) from None
+            raise first_error(group) from None
 
     async def _accept(self, listener: Listener, client: StreamClient, tasks: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()
@@ -82,26 +83,20 @@ class Forwarding:
 
 
 async def _copy(channels: ChannelSocket, connection: Duplex) -> str:
-    sending = asyncio.ensure_future(_to_pod(channels, connection))
-    receiving = asyncio.ensure_future(_from_pod(channels, connection))
-    try:
-        await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
-        return receiving.result() if receiving.done() else ""
-    finally:
-        sending.cancel()
-        receiving.cancel()
-        await asyncio.gather(sending, receiving, return_exceptions=True)
+    """What went wrong, for people."""
+    return await first_of(_from_pod(channels, connection), _to_pod(channels, connection))
 
 
-async def _to_pod(channels: ChannelSocket, connection: Duplex) -> None:
-    """What comes here, and its end; back only when it broke off."""
+async def _to_pod(channels: ChannelSocket, connection: Duplex) -> str:
+    """What comes here, and its end; back, with nothing to say, only when it broke off."""
     try:
         while data := await connection.read(CHUNK_BYTES):
             await channels.send(PortChannel.DATA, data)
         await channels.end(PortChannel.DATA)
-    except ConnectionError:
-        return
+    except OSError:
+        return ""
     await asyncio.Event().wait()
+    raise AssertionError("for ever")
 
 
 async def _from_pod(channels: ChannelSocket, connection: Duplex) -> str:
@@ -127,10 +122,3 @@ async def _pass_on(connection: Duplex, data: bytes, *, ends: bool) -> None:
         connection.end()
     elif data:
         await connection.write(data)
-
-
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from ipc.ports import join_host_port
+from ipc.tasks import first_of
 from supervisor.cli.containers import COMPLETED
 from supervisor.cli.forwarded_ports import (
     LOCALHOST,
@@ -140,7 +141,8 @@ class _Watch:
 
 
 async def _until_over(forwarding: Forwarding, watch: _Watch) -> None:
-    """Raises Failure when the pod goes. An interrupt is how this command usually ends: exit code 0, as kubectl's."""
+    """Raises Failure when the pod goes, or when nothing can be accepted or told any more; but a broken pipe ends every
+    command without a word. An interrupt is how this command usually ends: exit code 0, as kubectl's."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[str | int] = loop.create_future()
 
@@ -155,23 +157,18 @@ async def _until_over(forwarding: Forwarding, watch: _Watch) -> None:
     for signum in ENDING_SIGNALS:
         loop.add_signal_handler(signum, settle, int(signum))
     watch.start(told)
-    running = asyncio.ensure_future(forwarding.run())
     try:
-        await asyncio.wait((over, running), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        running.cancel()
-        (outcome,) = await asyncio.gather(running, return_exceptions=True)
-    if not over.done():
-        raise _failure(outcome)
-    why = over.result()
+        why = await first_of(over, _for_ever(forwarding))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Failure(f"no connection can be taken any more: {error.strerror}") from None
     if isinstance(why, str):
         raise Failure(why, prefix="")
     if why != signal.SIGINT:
         raise click.exceptions.Exit(128 + why)
 
 
-def _failure(outcome: BaseException | None) -> BaseException:
-    """Of what has ended the forwarding itself. A broken pipe ends every command without a word."""
-    if isinstance(outcome, OSError) and not isinstance(outcome, BrokenPipeError):
-        return Failure(f"no connection can be taken any more: {outcome.strerror}")
-    return outcome or Failure(LOST, prefix="")
+async def _for_ever(forwarding: Forwarding) -> str | int:
+    await forwarding.run()
+    return LOST

@@ -9,12 +9,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 import msgspec
 
 from ipc.stream_channels import Channel, ChannelSocket, StreamStatus, decode_status, encode_size
+from ipc.tasks import first_of
 from supervisor.cli.detach_keys import KeyFilter
 from supervisor.cli.options import Failure
 from supervisor.cli.terminal import BlockingFile, descriptor, raw_terminal, terminal_size
@@ -65,7 +66,8 @@ def run_remote(remote: Remote) -> int:
 
 
 async def _until_signalled(remote: Remote) -> int:
-    task = asyncio.ensure_future(_stream(remote))
+    task = asyncio.current_task()
+    assert task is not None
     received: list[int] = []
 
     def end(signum: int) -> None:
@@ -75,7 +77,7 @@ async def _until_signalled(remote: Remote) -> int:
     # A signal that comes later than the raw terminal finds its handler.
     with _handled(dict.fromkeys(ENDING_SIGNALS, end)), _terminal(remote):
         try:
-            return await task
+            return await _stream(remote)
         except asyncio.CancelledError:
             if not received:
                 raise
@@ -101,23 +103,16 @@ def _handled(handlers: Mapping[signal.Signals, Callable[[int], None]]) -> Iterat
 async def _stream(remote: Remote) -> int:
     async with StreamClient(remote.socket) as client, client.opened(remote.path, remote.query) as channels:
         keys = KeyFilter(remote.detach_keys if remote.tty else b"")
-        output = asyncio.ensure_future(_show_output(channels))
-        detached = asyncio.ensure_future(_send_input(channels, keys) if remote.stdin else _never())
-        size = asyncio.ensure_future(_follow_size(channels, sys.stdin.fileno()) if remote.tty else _never())
-        try:
-            await asyncio.wait((output, detached), return_when=asyncio.FIRST_COMPLETED)
-            if output.done():
-                return _exit_code(output.result())
-            detached.result()
-            return 0
-        finally:
-            for task in (output, detached, size):
-                task.cancel()
-            await asyncio.gather(output, detached, size, return_exceptions=True)
+        return await first_of(
+            _show_output(channels),
+            _send_input(channels, keys) if remote.stdin else _never(),
+            _follow_size(channels, sys.stdin.fileno()) if remote.tty else _never(),
+        )
 
 
-async def _never() -> None:
+async def _never() -> NoReturn:
     await asyncio.Event().wait()
+    raise AssertionError("for ever")
 
 
 def _exit_code(status: StreamStatus | None) -> int:
@@ -129,8 +124,8 @@ def _exit_code(status: StreamStatus | None) -> int:
     return code
 
 
-async def _follow_size(channels: ChannelSocket, fd: int) -> None:
-    """Tell the size of our terminal, now and whenever it changes."""
+async def _follow_size(channels: ChannelSocket, fd: int) -> NoReturn:
+    """Tell the size of our terminal, now and whenever it changes, for ever."""
     changed = asyncio.Event()
     changed.set()
     loop = asyncio.get_running_loop()
@@ -143,23 +138,23 @@ async def _follow_size(channels: ChannelSocket, fd: int) -> None:
             if size is not None:
                 await channels.send(Channel.RESIZE, encode_size(size))
     except ConnectionError:
-        return  # it has ended
+        await _never()  # it has ended, and its output tells how
     finally:
         loop.remove_signal_handler(signal.SIGWINCH)
 
 
-async def _send_input(channels: ChannelSocket, keys: KeyFilter) -> None:
-    """Our standard input, to its end; that of a process that does not read it any more goes nowhere. Back only when the
-    keys were typed that leave the process alone."""
+async def _send_input(channels: ChannelSocket, keys: KeyFilter) -> int:
+    """Our standard input, to its end; that of a process that does not read it any more goes nowhere. Back, with exit
+    code 0, only when the keys were typed that leave the process alone."""
     file = BlockingFile(descriptor(sys.stdin))
     with contextlib.suppress(ConnectionError):
         while not keys.detached and (data := await _read(file)):
             if typed := keys.feed(data):
                 await channels.send(Channel.STDIN, typed)
         if keys.detached:
-            return
+            return 0
         await channels.end(Channel.STDIN)
-    await _never()
+    return await _never()
 
 
 async def _read(file: BlockingFile) -> bytes:
@@ -172,15 +167,15 @@ async def _read(file: BlockingFile) -> bytes:
         raise
 
 
-async def _show_output(channels: ChannelSocket) -> StreamStatus | None:
-    """Until the process has ended: how; None when the connection broke before that."""
+async def _show_output(channels: ChannelSocket) -> int:
+    """Until the process has ended: its exit code. Raises Failure, also when the connection broke before that."""
     files = {Channel.STDOUT: BlockingFile(descriptor(sys.stdout)), Channel.STDERR: BlockingFile(descriptor(sys.stderr))}
     while (message := await channels.receive()) is not None:
         if message.channel == Channel.ERROR and not message.ends:
-            return _decoded(message.data)
+            return _exit_code(_decoded(message.data))
         if message.channel in files:
             await _write(files[Channel(message.channel)], message.data)
-    return None
+    return _exit_code(None)
 
 
 async def _write(file: BlockingFile, data: bytes) -> None:

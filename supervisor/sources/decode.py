@@ -6,6 +6,8 @@ a value of a Secret: not even where the document cannot be read, and nobody know
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -30,6 +32,8 @@ MAX_ERRORS_PER_FILE: Final = 100
 """Most findings reported for one file."""
 _MAX_NAME_CHARS: Final = 253
 
+log = logging.getLogger(__name__)
+
 _Item = tuple[int, Stated]
 """The document that states it, counted from 1."""
 
@@ -40,7 +44,10 @@ def decode_manifest(data: bytes, file: str, origin: Origin) -> DecodedFile:
     When there are errors, the good documents are given all the same: what to do about the others is the business of
     whoever knows what the file stated before (see `merge`).
     """
-    read = read_documents(data)
+    try:
+        read = read_documents(data)
+    except Exception as error:
+        return DecodedFile(errors=(_unexpected(file, 0, error),))
     items: list[_Item] = []
     errors = [
         _error(ManifestErrorKind.SYNTAX, file, error.number, FieldError(error.field, error.message))
@@ -93,7 +100,16 @@ def _decode_document(
                 break
     except FieldErrors as found:
         errors = [_invalid(file, document.number, error) for error in found.errors]
+    except Exception as error:
+        errors = [_unexpected(file, document.number, error)]
     return tuple(stated), tuple(errors)
+
+
+def _unexpected(file: str, document: int, error: Exception) -> ManifestError:
+    """A bug of ours, which one file has found. Its own words may be of a Secret: only where it was is logged."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    log.error("unexpected %s while decoding %s, document %d:\n%s", type(error).__name__, file, document, where)
+    return _invalid(file, document, FieldError("", f"internal error: {type(error).__name__}"))
 
 
 def _stated_key(value: Any) -> PodKey:

@@ -3,7 +3,8 @@
 Mirrors pkg/kubelet/config/file.go, listConfig and extractFromDir. What counts as a manifest: a name that ends in
 ``.yaml``, ``.yml`` or ``.json`` and does not begin with a dot, which leaves editors' temporary files out (``x.yaml~``,
 ``.x.yaml.swp``, ``#x.yaml#``, ``4913``, ``x.yaml.tmp``). A symbolic link to a regular file counts as that file. A FIFO,
-socket, device or directory of such a name is an error and is never opened. Other sub-directories are ignored.
+socket, device or directory of such a name is an error and is never opened, and so is a file that the kernel makes up as
+it is read (``/proc/self/environ``), which never holds still. Other sub-directories are ignored.
 
 On purpose different: a missing directory is not an empty one. Upstream sends an empty set, which takes every pod down
 when a mount is late or somebody moves the directory; here nothing is deleted on partial knowledge.
@@ -20,6 +21,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.file_systems import KERNEL_FILE_SYSTEMS, file_system_at
 from ipc.safe_text import safe_line
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.identity import Origin
@@ -69,7 +71,7 @@ def list_manifests(path: Path) -> Listing:
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             return _list_directory(path)
-        return Listing(directory=path.parent, files={path.name: _look_at(path)})
+        return Listing(directory=path.parent, files={path.name: _look_at(path, {})})
     except OSError as error:
         return _unlisted(path, _reason(error))
 
@@ -124,10 +126,11 @@ def shown_name(name: str) -> str:
 
 def _list_directory(path: Path) -> Listing:
     files: dict[str, Signature | ManifestError] = {}
+    file_systems: dict[int, str] = {}
     for name in _manifest_names(path):
         if len(files) >= MAX_FILES:
             return _unlisted(path, f"more than {MAX_FILES} manifests")
-        files[name] = _look_at(path / name)
+        files[name] = _look_at(path / name, file_systems)
     return Listing(directory=path, files=files)
 
 
@@ -138,12 +141,27 @@ def _manifest_names(path: Path) -> Iterator[str]:
                 yield entry.name
 
 
-def _look_at(path: Path) -> Signature | ManifestError:
+def _look_at(path: Path, file_systems: dict[int, str]) -> Signature | ManifestError:
+    """``file_systems``: types by device, as far as they were found out."""
     try:
         found = path.stat()
     except OSError as error:
         return _error(path.name, _reason(error))
-    return _signature(found) if stat.S_ISREG(found.st_mode) else _error(path.name, _not_regular(found.st_mode))
+    if not stat.S_ISREG(found.st_mode):
+        return _error(path.name, _not_regular(found.st_mode))
+    if found.st_dev not in file_systems:
+        file_systems[found.st_dev] = _file_system(path)
+    if (type := file_systems[found.st_dev]) in KERNEL_FILE_SYSTEMS:
+        return _error(path.name, f"lies on a file system of type {type}: the kernel makes it up as it is read")
+    return _signature(found)
+
+
+def _file_system(path: Path) -> str:
+    """Empty when nobody tells."""
+    try:
+        return file_system_at(path)
+    except OSError:
+        return ""
 
 
 def _read_content(path: Path, expected: Signature, max_bytes: int) -> bytes | ManifestError:

@@ -20,8 +20,9 @@ from typing import Final
 
 from watchfiles import awatch
 
+from ipc.tasks import BackgroundTasks, first_error
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, list_manifests
-from supervisor.sources.types import ManifestErrorKind, SourceSnapshot
+from supervisor.sources.types import ManifestErrorKind, SourceSnapshot, printable
 
 SETTLE_S: Final = 0.2
 """How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""
@@ -36,9 +37,6 @@ _MAX_NOISE_MS: Final = 400
 _TARGET_CHECK_MS: Final = 5_000
 """How often an idle watch looks whether its directory is still the same one; its parent is watched for that too."""
 
-_WATCH_ERRORS: Final = (OSError, RuntimeError)
-"""What watchfiles raises: OSError for missing paths and limits, its internal error is a RuntimeError."""
-
 log = logging.getLogger(__name__)
 
 Target = tuple[str, int, int]
@@ -49,30 +47,29 @@ async def watch_manifests(reader: ManifestReader, period_s: float) -> AsyncGener
     """A snapshot now, and one whenever what is stated or what is wrong changes. Ends only by being closed.
 
     All file access happens in threads. A directory that goes away gives a snapshot that is not complete; when it comes
-    back it is read and watched again.
+    back it is read and watched again. Files that do not hold still are looked at less and less often.
     """
     stirred = asyncio.Event()
-    notifier = asyncio.create_task(_notify(reader.path, stirred), name=f"watch {reader.path}")
-    listing = Listing()
-    last: SourceSnapshot | None = None
+    listing, last, pause_s = Listing(), None, SETTLE_S
+    tasks = BackgroundTasks()
+    tasks.spawn(_notify(reader.path, stirred), name="watching the manifests")
     try:
-        while not notifier.done():
+        while True:
             stirred.clear()
             listing, snapshot = await _read_settled(reader, listing)
             if snapshot != last:
                 last = snapshot
                 yield snapshot
-            if any(error.kind is ManifestErrorKind.CHANGING for error in snapshot.errors):
+            is_changing = any(error.kind is ManifestErrorKind.CHANGING for error in snapshot.errors)
+            pause_s = min(2 * pause_s, period_s) if is_changing else SETTLE_S
+            if is_changing:
                 await asyncio.sleep(SETTLE_S)
-                continue
             # Not wait_for(): in Python 3.11 it loses a cancellation that comes together with the event.
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(period_s):
+                async with asyncio.timeout(pause_s - SETTLE_S if is_changing else period_s):
                     await stirred.wait()
-        notifier.result()
     finally:
-        notifier.cancel()
-        await asyncio.gather(notifier, return_exceptions=True)
+        await tasks.close()
 
 
 async def _read_settled(reader: ManifestReader, last: Listing) -> tuple[Listing, SourceSnapshot]:
@@ -101,16 +98,18 @@ async def _notify(path: Path, stirred: asyncio.Event) -> None:
                 await _notify_while_same(path, targets, stirred)
                 retry_s, told = RETRY_S, ""
                 continue
-        except _WATCH_ERRORS as error:
-            if str(error) != told:
-                told = str(error)
-                log.warning("cannot watch %s, reading it periodically instead: %s", path, told)
+        except Exception as error:  # whatever its watcher meets, a name that is no text for one: reading is the truth
+            stirred.set()
+            if (why := printable(str(first_error(error)))) != told:
+                told = why
+                log.warning("cannot watch %s, reading it periodically instead: %s", printable(str(path)), told)
         await asyncio.sleep(retry_s)
         retry_s = min(retry_s * 2, MAX_RETRY_S)
 
 
 async def _notify_while_same(path: Path, targets: tuple[Target, ...], stirred: asyncio.Event) -> None:
-    """Watch until one of the directories is another one than it was. Raises _WATCH_ERRORS."""
+    """Watch until one of the directories is another one than it was. Raises what watchfiles does: OSError for missing
+    paths and limits, RuntimeError, and exception groups of its own."""
     events = awatch(
         *(target[0] for target in targets),
         watch_filter=None,

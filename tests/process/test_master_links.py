@@ -281,6 +281,9 @@ class Told:
 
     def on_demand(self, slot: int) -> None: ...
 
+    def on_internal_error(self, error: BaseException) -> None:
+        raise error
+
     def done(self) -> list[SyncDone]:
         return [message for message in self.messages if isinstance(message, SyncDone)]
 

@@ -13,7 +13,7 @@ from tests.sim.simulation import Options, Outcome, simulate_seed
 
 def main() -> int:
     arguments = _arguments()
-    logging.disable()
+    logging.lastResort = None  # the trace says everything; `tests.sim.faults` listens to the log of unexpected errors
     options = Options(pods=arguments.pods, verbose=arguments.verbose)
     if arguments.mutation:
         names = list(MUTATIONS) if arguments.mutation == "all" else [arguments.mutation]

@@ -16,6 +16,7 @@ import msgspec
 import supervisor.status.generate
 from ipc.probe_results import ProbeVerdicts
 from supervisor import probing
+from supervisor.announcer import Announcer
 from supervisor.config_objects import ConfigObjectStore
 from supervisor.image_pulls import ImagePulls
 from supervisor.object_updates import ObjectUpdates
@@ -31,6 +32,7 @@ from workers.observer import Observer
 from workers.pod_worker import PodWorker
 from workers.prober import prober
 from workers.prober import state as probe_state
+from workers.runtime import RuntimeCallError
 from workers.termination_order import TerminationOrder
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -117,6 +119,20 @@ def _nothing_is_late(self: ConfigObjectStore, *pod: Any, original: Any = ConfigO
     return original(self, *pod)
 
 
+def _unfenced_status(self: Announcer, life: Any, now: Any, *, observed_at: float = 0.0) -> str:
+    if life.pod is None:
+        return ""
+    self._out.to_api(self._reporter.pod(life, self._cache.get(life.uid), now, observed_at))
+    return str(life.status.phase)
+
+
+def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of) -> Any:
+    try:
+        return original(self, *wanted)
+    except RuntimeCallError as error:
+        raise ValueError(error) from error
+
+
 MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _forgetful("done"),
@@ -143,5 +159,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
     "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, lives: None),
     "take a late ConfigMap for an absent one": _replace(ConfigObjectStore, "of_pod", _nothing_is_late),
+    "let one pod's status end the agent": _replace(Announcer, "report", _unfenced_status),
+    "let one pod's view fail the relist": _replace(Observer, "_status_of", _fails_all),
+    "never try a status again": _replace(Announcer, "untold", lambda self, now: []),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

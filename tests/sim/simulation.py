@@ -25,6 +25,7 @@ from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings, Wor
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
+from tests.sim.faults import ERRORS, Faults, Place
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
@@ -56,6 +57,8 @@ DOWN_S: Final = 200.0
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
 CHECKPOINT_LOST: Final = 0.3
+BROKEN_S: Final = 40.0
+"""Longest time that a pod meets unexpected errors."""
 UNREADABLE_S: Final = 30.0
 """Longest time that a container cannot be inspected."""
 HUNG_S: Final = 10.0
@@ -118,8 +121,10 @@ class Simulation:
         self._uids = [f"{n:08x}-sim" for n in range(1, options.pods + 1)]
         self._desired: dict[str, Pod] = {}
         self._edited: set[str] = set()
+        self._faults = Faults(trace, self._clock)
         self._watch = Watch(trace, self._clock, lambda uid: self._agent.in_flight.get(uid))
         self._podman = SimPodman(self._clock, self._rng, self._watch, images=[PRESENT], registry=[*PULLED])
+        self._watch.excused = self._faults.excuses
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
         self._probes = SimProbes(self._podman, random.Random(seed + 1), self._watch.probes)
@@ -152,12 +157,13 @@ class Simulation:
     async def run(self) -> None:
         """Raises Violation."""
         asyncio.get_running_loop().set_exception_handler(self._on_internal_error)
-        self._agent.start()
-        await self._make_noise()
-        await self._settle()
-        await self._rotate()
-        await self._take_down()
-        self._agent.die("the end")
+        with self._faults.installed():
+            self._agent.start()
+            await self._make_noise()
+            await self._settle()
+            await self._rotate()
+            await self._take_down()
+            self._agent.die("the end")
 
     def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         self._trace.broke(f"internal error: {context.get('message')} {context.get('exception')!r}")
@@ -183,6 +189,7 @@ class Simulation:
         self._podman.pull_s = PULL_S[0]
         self._podman.revive()
         self._podman.unreadable.clear()
+        self._faults.clear()
         for child in self._agent.children.values():
             if child is not None:
                 child.go_on()
@@ -258,7 +265,7 @@ class Simulation:
             self._agent.disturbed_at = self._now
         for uid, message in self._agent.told.items():
             for name, ran in self._watch.false_claims(message):
-                age_s = self._now - max(ran.finished_at, self._agent.disturbed_at)
+                age_s = self._now - max(ran.finished_at, self._agent.disturbed_at, self._faults.last_met(uid))
                 if age_s > STALE_S:
                     self._trace.broke(f"{uid[:8]} {name} is said to run, and ended {age_s:.0f} s ago")
 
@@ -326,6 +333,12 @@ class Simulation:
             self._trace.note(f"{self._podman.containers[id].name} cannot be inspected")
             self._podman.unreadable.add(id)
             self._later(self._rng.uniform(0.0, UNREADABLE_S), lambda: self._podman.unreadable.discard(id))
+
+    def break_pod(self) -> None:
+        """A bug of ours, which one pod meets."""
+        uid, place = self._rng.choice(self._uids), self._rng.choice(tuple(Place))
+        self._faults.begin(place, uid, self._rng.choice(ERRORS))
+        self._later(self._rng.uniform(0.0, BROKEN_S), lambda: self._faults.end(place, uid))
 
     def leave_orphan(self) -> None:
         """Something with our labels that no manifest has ever stated."""
@@ -396,6 +409,7 @@ NOISE: Final[dict[Callable[[Simulation], None], float]] = {
     Simulation.leave_orphan: 0.5,
     Simulation.hide: 0.5,
     Simulation.copy: 0.5,
+    Simulation.break_pod: 2,
     Simulation.kill_worker: 4,
     Simulation.kill_api_server: 1,
     Simulation.hang_worker: 2,

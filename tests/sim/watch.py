@@ -48,6 +48,8 @@ class Watch:
         self._trace = trace
         self._clock = clock
         self._in_flight = in_flight
+        self.excused: Callable[[str], bool] = lambda uid: False
+        """Whether a pod meets unexpected errors: then what is told of that one may be old."""
         self._acted_at: dict[str, float] = {}
         """When somebody last changed something of a pod on the agent's behalf, monotonic seconds."""
         self._views: dict[str, RuntimePodStatus] = {}
@@ -310,7 +312,7 @@ class Watch:
         self._check_restarts(uid, before, message)
         self.probes.told(message)
         for name, ran in self.false_claims(message):
-            if ran.finished_at < seen_at:
+            if ran.finished_at < seen_at and not self.excused(uid):
                 self._broke(f"{uid[:8]} {name}: said to run, ended at {ran.finished_at:.3f}, seen at {seen_at:.3f}")
 
     def wanted(self, uids: Collection[str]) -> None:

@@ -7,6 +7,8 @@ import socket
 from collections.abc import Collection
 from typing import Protocol
 
+from workers.api_server.frame_guard import FrameGuard
+
 
 class Server(Protocol):
     """`aiohttp.web.Server`, as far as it is needed here."""
@@ -52,4 +54,4 @@ class Door:
 
     def _accept(self) -> asyncio.Protocol:
         self._accepted += 1
-        return self._server()
+        return FrameGuard(self._server())

@@ -47,6 +47,8 @@ async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse
         if isinstance(error, web.HTTPMethodNotAllowed):
             answer.headers["Allow"] = ",".join(sorted(error.allowed_methods))
         return answer
+    except web.RequestPayloadError as error:
+        return status_answer(failure(400, f"the request's body cannot be read: {' '.join(str(error).split())}"))
     except ConnectionError:
         return web.Response()  # The client has gone: nobody will see this.
     except Exception:

@@ -14,13 +14,15 @@ from ipc.boot import EXIT_IDLE, ChildContext
 from ipc.channel import Channel
 from ipc.clock import Clock
 from ipc.messages import ApiServerFeed, ApiServerRequest, Ready, Reply, Shutdown
+from ipc.tasks import first_of
 from workers.api_server.door import Door
+from workers.api_server.http_log import HTTP_LOG
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.requests import MasterRequests
 from workers.api_server.routes import route_table
 from workers.api_server.site import MAX_BODY_BYTES, Site
 from workers.api_server.store import Store
-from workers.api_server.stream_sockets import StreamSockets, first_of
+from workers.api_server.stream_sockets import StreamSockets
 from workers.api_server.watch import Notifier
 from workers.dialing import DialerClient
 from workers.pod_network import Dialer
@@ -68,6 +70,7 @@ async def run_api_server(
         application(site),
         handler_cancellation=True,
         access_log=None,
+        logger=HTTP_LOG,
         shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         keepalive_timeout=idle_timeout_s,
     )

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import enum
 from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from aiohttp import hdrs, web
 
 from ipc.stream_channels import GOING_AWAY, MAX_MESSAGE_BYTES, OK, PROTOCOLS, ChannelSocket
+from ipc.tasks import first_of
+from workers.api_server.frame_guard import FrameGuard
 from workers.api_server.status_errors import bad_request
 
 PING_PERIOD_S: Final = 5.0
@@ -19,8 +21,6 @@ for ever, and one whose input nobody reads cannot."""
 CLOSE_TIMEOUT_S: Final = 2.0
 """How long a client may take to close its side at the end."""
 SOCKET_BUFFER_BYTES: Final = 64 * 1024
-
-T = TypeVar("T")
 
 
 class Ended(enum.Enum):
@@ -48,6 +48,13 @@ def check_upgrade(request: web.Request) -> None:
         )
 
 
+def _begin_frames(request: web.Request) -> None:
+    """Raises ApiError 400 when the client has not waited for the answer: of what it sent nobody knows the masks."""
+    guard = request.transport.get_protocol() if isinstance(request.transport, asyncio.Transport) else None
+    if isinstance(guard, FrameGuard) and not guard.begin_frames():
+        raise bad_request("unable to upgrade: frames were sent before the connection was a WebSocket")
+
+
 class StreamSocket(ChannelSocket):
     """The server's end of one."""
 
@@ -70,7 +77,8 @@ class StreamSockets:
 
     @contextlib.asynccontextmanager
     async def opened(self, request: web.Request) -> AsyncIterator[StreamSocket]:
-        """The client's WebSocket; closed at the end, unless its client was quicker."""
+        """The client's WebSocket; closed at the end, unless its client was quicker. Raises ApiError 400."""
+        _begin_frames(request)
         response = web.WebSocketResponse(
             timeout=CLOSE_TIMEOUT_S,
             protocols=PROTOCOLS,
@@ -103,15 +111,3 @@ class StreamSockets:
     async def _until_stopping(self) -> Ended:
         await self._stopping.wait()
         return Ended.STOPPING
-
-
-async def first_of(*contenders: Coroutine[Any, Any, T]) -> T:
-    """Run all; the outcome of the first that ends, of several at once the leftmost. The others are cancelled."""
-    tasks = [asyncio.ensure_future(contender) for contender in contenders]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return next(task for task in tasks if task in done).result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -35,4 +35,6 @@ def outcome_event(type: ProbeType, outcome: ProbeOutcome | ProbeError) -> ProbeE
 
 
 def _head(text: str) -> str:
+    """Whatever a container has said, it has an encoding."""
+    text = text.encode(errors="backslashreplace").decode()
     return text if len(text) <= MAX_OUTPUT_CHARS else text[: MAX_OUTPUT_CHARS - 1] + "…"

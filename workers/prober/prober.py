@@ -7,7 +7,6 @@ asks ``state`` what comes of that. No probe waits for another but for a startup 
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
@@ -22,6 +21,7 @@ from ipc.messages import ContainersChanged, EventReport, ProbePod, ProbeVerdict,
 from ipc.pod_containers import every_container, field_path
 from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeType, ProbeVerdicts, probes_of
 from ipc.runtime import ContainerState, RuntimePodStatus
+from ipc.tasks import BackgroundTasks, FailureLog, restarted
 from workers.pod_network import pod_network
 from workers.prober.events import outcome_event
 from workers.prober.state import INITIAL_RESULTS, ProbeSpec, ProbeState, Scene, Step, Target, answer, look, probe_spec
@@ -44,8 +44,6 @@ RESULTS: Final = {
     Answer.WARNING: ProbeResult.SUCCESS,
     Answer.FAILURE: ProbeResult.FAILURE,
 }
-
-log = logging.getLogger(__name__)
 
 ProberReport = ProbeVerdict | EventReport | ProbingStopped
 Key = tuple[str, ProbeType]
@@ -72,6 +70,8 @@ class _Prober:
         self.spec: ProbeSpec = probe_spec(type, probe)
         self.state = ProbeState(born_wall=born_wall)
         self.wake = asyncio.Event()
+        self.failures = FailureLog(f"{type} probe of container {container.name}")
+        """What nobody expected of an attempt."""
         self.task: asyncio.Task[None]
 
 
@@ -130,7 +130,7 @@ class PodProber:
         self._rng = rng
         self._pods: dict[str, _ProbedPod] = {}
         self._turn = asyncio.Semaphore(MAX_PROBES_IN_FLIGHT)
-        self._stops: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     # --- what the master says ---
 
@@ -162,9 +162,7 @@ class PodProber:
     def stop(self, uid: str) -> None:
         """Answered when the last attempt is over. A pod that is not probed here is answered for too."""
         pod = self._pods.pop(uid, None)
-        task = asyncio.get_running_loop().create_task(self._stop(uid, pod.probers.values() if pod else ()))
-        self._stops.add(task)
-        task.add_done_callback(self._stops.discard)
+        self._tasks.spawn(self._stop(uid, pod.probers.values() if pod else ()), name=f"end of the probes of pod {uid}")
 
     async def _stop(self, uid: str, probers: Iterable[_Prober]) -> None:
         await _end([prober.task for prober in probers])
@@ -172,15 +170,23 @@ class PodProber:
 
     async def close(self) -> None:
         """Nothing is probed any more; nobody is told."""
-        tasks = [prober.task for pod in self._pods.values() for prober in pod.probers.values()]
         self._pods.clear()
-        await _end([*tasks, *self._stops])
+        await _end(self._tasks)
 
     # --- one probe ---
 
     def _begin(self, pod: _ProbedPod, key: Key, container: Container, probe: Probe) -> None:
         prober = pod.probers[key] = _Prober(container, key[1], probe, self._clock.now().wall)
-        prober.task = asyncio.get_running_loop().create_task(self._run(pod, prober))
+        name = f"prober of {key[0]} ({key[1]}) of pod {pod.command.uid}"
+        prober.task = self._tasks.spawn(
+            restarted(lambda: self._run(pod, prober), name=name, on_failure=lambda e: self._died(pod, prober, e)),
+            name=name,
+        )
+
+    def _died(self, pod: _ProbedPod, prober: _Prober, error: BaseException) -> None:
+        """It is begun again, and whoever wonders about the pod is told."""
+        words = ProbeError(f"the prober has failed and begins anew: {type(error).__name__}")
+        self._tasks.spawn(self._report(pod.command.pod, prober, words), name="event about a prober")
 
     async def _run(self, pod: _ProbedPod, prober: _Prober) -> None:
         while True:
@@ -221,28 +227,32 @@ class PodProber:
         async with self._turn:
             outcome = await self._try(prober, self._target(prober, target, view))
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
-        await self._report(pod.command.pod, prober, outcome)
+        # The verdict first: an event that cannot be told costs the container no verdict.
         await self._tell(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
+        await self._report(pod.command.pod, prober, outcome)
 
     def _target(self, prober: _Prober, target: Target, view: RuntimePodStatus) -> ProbeTarget:
         network = pod_network(view, self._host_ip)
         return ProbeTarget(container=prober.container, container_id=target.id, network=network)
 
     async def _try(self, prober: _Prober, target: ProbeTarget) -> ProbeOutcome | ProbeError:
-        """An error when all tries were in vain; one that took too long is not tried again."""
+        """An error when all tries were in vain; one that took too long is not tried again. What nobody expected has
+        failed: whatever the container has answered, it was no success."""
         error = ProbeError()
         timeout_s = prober.asked.timeout_seconds + OVERTIME_S
         for _ in range(MAX_TRIES):
             try:
                 async with asyncio.timeout(timeout_s):
-                    return await self._attempt(prober.asked, target)
+                    outcome = await self._attempt(prober.asked, target)
+                prober.failures.succeeded()
+                return outcome
             except TimeoutError:
                 return ProbeError(f"not carried out within {timeout_s:g} s")
             except ProbeError as failed:
                 error = failed
             except Exception as failed:
-                log.exception("probe of container %s failed", target.container_id)
-                return ProbeError(f"{type(failed).__name__}: {failed}")
+                prober.failures.note(failed)
+                return ProbeOutcome(Answer.FAILURE, f"unexpected {type(failed).__name__}: {failed}")
         return error
 
     async def _sleep(self, prober: _Prober, until: float) -> None:

@@ -6,8 +6,8 @@ there can give a file to it: each time costs one, and it is done only where some
 
 from __future__ import annotations
 
-import asyncio
 import errno
+import itertools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +17,7 @@ import msgspec
 
 from ipc.api import Pod
 from ipc.private_directories import make_private
+from ipc.tasks import with_progress
 from workers.sync_context import WARNING, SyncRun
 from workers.unshare import Step, Unshare, UnshareError
 from workers.volumes.mounted import VolumeError
@@ -67,17 +68,11 @@ async def _give(run: SyncRun, volume: str, arguments: Mapping[str, Any]) -> None
     unshare = msgspec.structs.replace(run.context.unshare, deadline_s=DEADLINE_S)
     steps: list[Step] = [(give_to_group.__name__, arguments)]
     # Longer than it takes itself: an earlier one, of a sync that was cancelled, may have to end first.
-    work = asyncio.ensure_future(run.in_files(volume, unshare.run, steps, deadline_s=2 * DEADLINE_S))
+    work = run.in_files(volume, unshare.run, steps, deadline_s=2 * DEADLINE_S)
     slow = f"Setting volume ownership for {arguments['path']} is taking longer than expected"
     words = f"{slow}, consider using {ON_ROOT_MISMATCH} - {_HELP}"
-    news_in_s = FIRST_NEWS_S
-    try:
-        while not (await asyncio.wait({work}, timeout=news_in_s))[0]:
-            await run.event(WARNING, IN_PROGRESS, words)
-            news_in_s = NEWS_PERIOD_S
-        await work
-    finally:
-        work.cancel()
+    pauses_s = itertools.chain([FIRST_NEWS_S], itertools.repeat(NEWS_PERIOD_S))
+    await with_progress(work, lambda: run.event(WARNING, IN_PROGRESS, words), pauses_s)
 
 
 class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ from typing import Any, Final
 from supervisor.cli.printers.human import NONE
 
 HEADER: Final = ("NAME", "ROLE", "STATUS", "PODS", "DEATHS", "PID", "HEARTBEAT", "BREAKER", "STEP")
-WIDE_HEADER: Final = (*HEADER[:-1], "LIFE", "SYNCS", "ERRORS", "CALLS", "FAILED CALLS", "RSS", "PSS", "CPU", "STEP")
+COUNTED: Final = ("LIFE", "SYNCS", "ERRORS", "CALLS", "FAILED CALLS", "FAILED TASKS")
+WIDE_HEADER: Final = (*HEADER[:-1], *COUNTED, "RSS", "PSS", "CPU", "STEP")
 
 Json = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ def worker_row(worker: Json, *, wide: bool = False) -> tuple[str, ...]:
 
 def _wide_cells(worker: Json) -> tuple[str, ...]:
     counters, resources = worker.get("counters") or {}, worker.get("resources") or {}
-    names = ("syncs", "sync_errors", "runtime_calls", "runtime_errors")
+    names = ("syncs", "sync_errors", "runtime_calls", "runtime_errors", "task_errors")
     cpu_s = resources.get("cpuSeconds")
     return (
         str(worker["incarnation"]),

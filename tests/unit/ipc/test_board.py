@@ -118,15 +118,16 @@ def test_step_that_utf8_cannot_carry(board: Board) -> None:
     pid=st.integers(1, 2**31),
     incarnation=st.integers(0, 2**64 - 1),
     beat=times,
-    counts=st.tuples(*[st.integers(0, 2**64 - 1)] * 5),
+    counts=st.tuples(*[st.integers(0, 2**64 - 1)] * 6),
 )
 def test_worker_content_round_trip(pid: int, incarnation: int, beat: float, counts: tuple[int, ...]) -> None:
     board = Board.create(worker_slots=2, pod_rows=1)
     writer = board.worker_writer(1)
     writer.begin(pid, incarnation)
-    writer.beat(beat)
     counters = WorkerCounters(*counts)
-    writer.count(**{name: getattr(counters, name) for name in WorkerCounters.__struct_fields__})
+    writer.beat(beat, counters.task_errors)
+    summed = [name for name in WorkerCounters.__struct_fields__ if name != "task_errors"]
+    writer.count(**{name: getattr(counters, name) for name in summed})
     assert board.read_worker(1) == WorkerRow(pid, incarnation, beat, "", counters)
 
 

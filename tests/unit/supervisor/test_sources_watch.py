@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import os
 import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -288,3 +290,112 @@ def test_the_directory_and_its_parent_are_watched(tmp_path: Path) -> None:
     assert [target[0] for target in watch_targets(tmp_path / "m")] == [str(tmp_path / "m"), str(tmp_path)]
     assert [target[0] for target in watch_targets(tmp_path / "f")] == [str(tmp_path)]
     assert watch_targets(tmp_path / "x" / "y") == ()
+
+
+# --- what a watcher cannot name ---
+
+NO_UTF8 = b"\xff-\xfe.yaml"
+
+
+def put(directory: Path, name: bytes, content: bytes) -> None:
+    with open(os.path.join(os.fsencode(directory), name), "wb") as file:
+        file.write(content)
+
+
+async def test_a_manifest_whose_name_is_no_text_is_read(manifests: Path) -> None:
+    """The watcher may fail over it: reading is the truth, and goes on."""
+    async with watched(manifests, period_s=1.0) as seen:
+        await seen.until_names()
+        put(manifests, NO_UTF8, text(manifest("strange")))
+        await seen.until_names("strange")
+        put(manifests, b"b.yaml", text(manifest("plain")))
+        await seen.until(lambda: sorted(seen.names()) == ["plain", "strange"])
+        os.unlink(os.path.join(os.fsencode(manifests), NO_UTF8))
+        await seen.until_names("plain")
+
+
+async def test_it_is_named_as_text_when_something_is_wrong_with_it(manifests: Path) -> None:
+    async with watched(manifests, period_s=1.0) as seen:
+        put(manifests, NO_UTF8, b"{")
+        await seen.until(lambda: bool(seen.last.errors))
+        assert seen.last.errors[0].file == "\\xff-\\xfe.yaml"
+
+
+async def test_a_name_in_the_parent_that_is_no_text_hurts_nobody(manifests: Path) -> None:
+    async with watched(manifests, period_s=1.0) as seen:
+        await seen.until_names()
+        for number in range(5):
+            put(manifests.parent, NO_UTF8 + bytes([48 + number]), b"")
+        replace(manifests / "a.yaml", manifest("a"))
+        await seen.until_names("a")
+
+
+async def test_a_watcher_that_fails_is_said_once_and_reading_goes_on(
+    manifests: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise ExceptionGroup("a task group's", [UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")])
+
+    monkeypatch.setattr(watch, "awatch", broken)
+    monkeypatch.setattr(watch, "RETRY_S", 0.01)
+    monkeypatch.setattr(watch, "MAX_RETRY_S", 0.05)
+    async with watched(manifests, period_s=0.2) as seen:
+        for name in ("a", "b", "c"):
+            replace(manifests / f"{name}.yaml", manifest(name))
+            await seen.until(lambda name=name: name in seen.names())  # type: ignore[misc]
+    said = [record.getMessage() for record in caplog.records if "cannot watch" in record.getMessage()]
+    assert len(said) == 1
+    assert "invalid start byte" in said[0]
+
+
+# --- what never holds still ---
+
+
+async def test_a_link_to_what_the_kernel_makes_up_is_refused_once_and_no_other_file_waits(manifests: Path) -> None:
+    (manifests / "environ.yaml").symlink_to("/proc/self/environ")
+    async with watched(manifests) as seen:
+        await seen.until(lambda: seen.last.complete)
+        replace(manifests / "a.yaml", manifest("a"))
+        await seen.until_names("a")
+        assert [[error.kind for error in snapshot.errors] for snapshot in seen.snapshots] == [
+            [ManifestErrorKind.UNREADABLE]
+        ] * len(seen.snapshots)
+        assert "type proc" in seen.last.errors[0].message
+
+
+async def test_a_link_to_a_regular_file_is_that_file_as_in_a_mounted_config_map(manifests: Path) -> None:
+    (manifests / "..1").mkdir()
+    (manifests / "..1" / "a.yaml").write_bytes(text(manifest("a")))
+    (manifests / "..data").symlink_to("..1")
+    (manifests / "a.yaml").symlink_to("..data/a.yaml")
+    async with watched(manifests) as seen:
+        await seen.until_names("a")
+        assert seen.last.errors == ()
+
+
+async def test_a_file_that_never_holds_still_is_looked_at_less_and_less(
+    manifests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside it others are read at once."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    target = elsewhere / "log"
+    target.write_text("x")
+    looks: list[float] = []
+    original = watch.list_manifests
+
+    def counted(path: Path) -> Any:
+        looks.append(monotonic())
+        with target.open("a") as file:
+            file.write("more")
+        return original(path)
+
+    monkeypatch.setattr(watch, "list_manifests", counted)
+    monkeypatch.setattr(watch, "MAX_SETTLE_LOOKS", 1)
+    (manifests / "log.yaml").symlink_to(target)
+    async with watched(manifests) as seen:
+        await seen.until(lambda: len(looks) >= 10)
+        gaps = [later - earlier for earlier, later in itertools.pairwise(looks)]
+        assert max(gaps[-2:]) > 4 * SETTLE_S
+        replace(manifests / "a.yaml", manifest("a"))
+        await seen.until(lambda: "a" in seen.names())

@@ -476,3 +476,88 @@ def test_a_view_without_a_row_comes_with_the_message() -> None:
         await asyncio.sleep(1.0)
 
     assert play(pod(probed(readiness=probe(READINESS))), scene).times() == [3.0]
+
+
+# --- what nobody expected ---
+
+
+def broken(error: Exception, *, until_s: float = 1e9) -> Carried:
+    """Raises what nobody expected, until then."""
+
+    async def carried(at_s: float) -> ProbeOutcome:
+        if at_s < until_s:
+            raise error
+        return YES
+
+    return carried
+
+
+def test_an_attempt_that_fails_as_nobody_expected_has_failed_by_threshold_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.answers["readiness"] = broken(ValueError("Exceeds the limit"), until_s=51.0)
+        await stage.show(stage.runs(), tell=False)
+        await stage.begin(verdicts={"main-0": ProbeVerdicts(readiness=SUCCESS)})
+        await asyncio.sleep(65.0)
+
+    of = pod(probed(liveness=probe(LIVENESS), readiness=probe(READINESS)))
+    stage = play(of, scene)
+    assert "Unhealthy" in stage.events[0]
+    assert "failed: unexpected ValueError" in stage.events[0]
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
+    assert [result for _, what, result in stage.verdicts if what.startswith("readiness")] == [SUCCESS]
+
+
+def test_a_liveness_probe_that_fails_as_nobody_expected_kills_its_container() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.answers["liveness"] = broken(RuntimeError("?"))
+        await stage.begin()
+        await stage.show(stage.runs())
+        await asyncio.sleep(60.0)
+
+    stage = play(pod(probed(liveness=probe(LIVENESS, failure_threshold=3))), scene)
+    assert [result for _, _, result in stage.verdicts] == [FAILURE]
+    assert len(stage.events) == 3
+
+
+def test_words_without_an_encoding_are_told_with_one() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.answers["liveness"] = said(ProbeOutcome(Answer.WARNING, "http://[\udcff"))
+        await stage.begin()
+        await stage.show(stage.runs())
+        await asyncio.sleep(25.0)
+
+    stage = play(pod(probed(liveness=probe(LIVENESS))), scene)
+    assert len(stage.times()) == len(stage.events) == 3
+    assert all("http://[\\udcff" in event for event in stage.events)
+
+
+def test_a_prober_that_dies_outside_its_guard_begins_again_and_says_so() -> None:
+    class Deaf(Stage):
+        """Whoever takes the reports fails at the first ones."""
+
+        failures = 2
+
+        async def _take(self, report: ProbeVerdict | EventReport | ProbingStopped) -> None:
+            if isinstance(report, EventReport) and "failed: it is ill" in report.message and self.failures:
+                self.failures -= 1
+                raise UnicodeEncodeError("utf-8", "\udcff", 0, 1, "surrogates not allowed")
+            await super()._take(report)
+
+    made: list[Deaf] = []
+
+    async def main() -> None:
+        stage = Deaf(pod(probed(liveness=probe(LIVENESS), readiness=probe(READINESS))))
+        made.append(stage)
+        stage.answers["liveness"] = said(NO)
+        await stage.begin()
+        await stage.show(stage.runs())
+        await asyncio.sleep(65.0)
+        await stage.prober.close()
+
+    simulate(main)
+    (stage,) = made
+    assert len(stage.times("readiness")) == 7
+    assert [result for _, what, result in stage.verdicts if what.startswith("liveness")] == [FAILURE]
+    assert len([event for event in stage.events if "begins anew: UnicodeEncodeError" in event]) == 2

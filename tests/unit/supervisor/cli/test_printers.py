@@ -396,11 +396,11 @@ def test_workers() -> None:
         "heartbeatAgeSeconds": 0.26,
         "breaker": "HalfOpen",
         "step": "idle",
-        "counters": {"syncs": 5, "sync_errors": 0, "runtime_calls": 9, "runtime_errors": 1},
+        "counters": {"syncs": 5, "sync_errors": 0, "runtime_calls": 9, "runtime_errors": 1, "task_errors": 2},
         "resources": {"rssBytes": 3 * 1024**2, "pssBytes": None, "cpuSeconds": 1.5},
     }
     row = dict(zip(WIDE_HEADER, worker_row(worker, wide=True), strict=True))
-    assert row["BREAKER"] == "HalfOpen"
+    assert (row["BREAKER"], row["FAILED TASKS"]) == ("HalfOpen", "2")
     assert (row["HEARTBEAT"], row["SYNCS"], row["RSS"], row["PSS"], row["CPU"]) == (
         "0.3s ago",
         "5",

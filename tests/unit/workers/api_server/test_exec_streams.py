@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import hashlib
 import os
@@ -11,6 +12,7 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
@@ -574,3 +576,41 @@ async def _until_still(value: Any) -> None:
     while value() != before:
         before = value()
         await asyncio.sleep(0.5)
+
+
+# --- what a client must not do -------------------------------------------------------------------------------------
+
+HANDSHAKE = (
+    f"GET {POD}/exec?{urlencode(EXEC)} HTTP/1.1\r\nHost: rootlet\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}\r\n"
+    f"Sec-WebSocket-Protocol: {V5}\r\n\r\n"
+).encode()
+UNMASKED = b"\x82\x02\x00x"
+"""A binary frame for the standard input."""
+PROTOCOL_ERROR = 1002
+
+
+async def test_a_frame_without_a_mask_closes_the_connection_with_1002(master: Master, podman: PodmanEnd) -> None:
+    podman.program = echo
+    master.ready(web())
+    reader, writer = await asyncio.open_unix_connection(str(master.socket_path))
+    async with asyncio.timeout(DEADLINE_S):
+        writer.write(HANDSHAKE)
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(UNMASKED)
+        rest = await reader.read()
+    assert b"\x88" in rest
+    assert PROTOCOL_ERROR.to_bytes(2, "big") in rest
+    assert b"\x82\x02\x01x" not in rest  # nothing of it was echoed
+    writer.close()
+
+
+async def test_frames_before_the_answer_are_refused(master: Master, podman: PodmanEnd) -> None:
+    podman.program = echo
+    master.ready(web())
+    reader, writer = await asyncio.open_unix_connection(str(master.socket_path))
+    async with asyncio.timeout(DEADLINE_S):
+        writer.write(HANDSHAKE + UNMASKED)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+        await reader.read()
+    writer.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from tests.unit.workers.api_server.harness import (
     status_of,
     watching,
 )
+from workers.api_server.http_log import HTTP_LOG
 from workers.api_server.site import MAX_BODY_BYTES
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -356,6 +358,46 @@ async def test_garbage_on_the_socket_hurts_nobody(master: Master) -> None:
         writer.close()
     code, _ = await master.get(PODS)
     assert code == 200
+
+
+async def answer_to(master: Master, request: bytes) -> bytes:
+    """Everything that comes back until the connection is closed."""
+    reader, writer = await asyncio.open_unix_connection(str(master.socket_path))
+    writer.write(request)
+    async with asyncio.timeout(DEADLINE_S):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_malformed_requests_are_refused_in_a_line_each(master: Master, caplog: pytest.LogCaptureFixture) -> None:
+    requests = (
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 10_000 + b"\r\n\r\n",
+    )
+    for request in requests:
+        assert (await answer_to(master, request)).startswith(b"HTTP/1.0 400 ")
+    said = [record for record in caplog.records if record.name == HTTP_LOG.name]
+    assert len(said) == len(requests)
+    for record in said:
+        text = logging.Formatter().format(record)
+        assert text.startswith("refused a malformed request: 400, message: ")
+        assert "\n" not in text
+        assert len(text) < 300
+
+
+async def test_a_body_that_cannot_be_decompressed_is_the_clients_error(
+    master: Master, caplog: pytest.LogCaptureFixture
+) -> None:
+    master.ready()
+    headers = {"Content-Encoding": "gzip"}
+    async with master.http.post("/rootlet/v1/apply", data=b"no gzip at all", headers=headers) as response:
+        status = json.loads(await response.read())
+        assert (response.status, status["reason"]) == (400, "BadRequest")
+        assert "gzip" in status["message"]
+    assert not master.requests
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_the_next_life_serves_the_same_socket(tmp_path: Path) -> None:
