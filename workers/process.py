@@ -34,6 +34,7 @@ from ipc.messages import (
     ServiceSilent,
 )
 from ipc.prctl import set_process_name
+from workers.attribution import attribute_tasks
 from workers.dialer import run_dialer
 from workers.dialing import DialerClient
 from workers.node_worker import run_node_worker
@@ -150,6 +151,7 @@ class NodeTeller(Teller):
 async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
+    attribute_tasks(asyncio.get_running_loop(), row_writer.current_pod)
     async with _podman(context, Teller(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
