@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import psutil
 
+from supervisor.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import WHO
 from tests.e2e.agent import Agent
