@@ -81,8 +81,8 @@ class Dispatcher:
         return suspects.is_isolated(life.uid, now.mono) or (goes_down and suspects.is_convict(life.uid))
 
     def _kills_going_down(self, life: PodLifecycle) -> bool:
-        """A convict that goes down is tried once in its own way: a removal always comes to its end."""
-        return life.phase is WorkType.TERMINATING and self._parts.suspects.strikes(life.uid) > 0
+        """A convict that goes down is tried once as its manifest has it: a removal always comes to its end."""
+        return life.phase is not WorkType.SYNC and self._parts.suspects.strikes(life.uid) > 0
 
     def _tell_too_large(self, life: PodLifecycle, found: PodObjects, now: Instant) -> None:
         if found.too_large:

@@ -17,12 +17,14 @@ import supervisor.status.generate
 from ipc.probe_results import ProbeVerdicts
 from supervisor import probing
 from supervisor.config_objects import ConfigObjectStore
+from supervisor.dispatcher import Dispatcher
 from supervisor.image_pulls import ImagePulls
 from supervisor.object_updates import ObjectUpdates
 from supervisor.pod_cache import PodCache
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.removals import Removals
 from supervisor.rows import RowAllocator
+from supervisor.suspects import Suspects
 from supervisor.sync_loop import SyncLoop
 from workers import restart, starting, sync_terminated
 from workers.init_containers import InitActions
@@ -141,5 +143,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
     "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, lives: None),
     "take a late ConfigMap for an absent one": _replace(ConfigObjectStore, "of_pod", _nothing_is_late),
+    "convict nobody": _replace(Suspects, "_convict", lambda self, uid, shard, now: None),
+    "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, life: False),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }
