@@ -19,6 +19,7 @@ from ipc.runtime import RuntimePodStatus
 from supervisor.__main__ import main
 from workers import pod_worker, process
 from workers.pod_network import Dialer
+from workers.probes.attempt import attempt
 from workers.probes.outcome import ProbeOutcome, ProbeTarget
 from workers.runtime import Runtime
 from workers.sync_context import SyncRun
@@ -55,13 +56,10 @@ def _poisoned(kind: WorkType, sync: Sync) -> Sync:
     return strike_and_sync
 
 
-_attempt = process.attempt
-
-
 async def _poisoned_attempt(probe: Probe, target: ProbeTarget, dialer: Dialer, runtime: Runtime) -> ProbeOutcome:
     if probe.exec is not None and probe.exec.command[:1] == PROBE:
         _strike(probe.exec.command[1])
-    return await _attempt(probe, target, dialer, runtime)
+    return await attempt(probe, target, dialer, runtime)
 
 
 if __name__ == "__main__":

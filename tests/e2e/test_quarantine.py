@@ -37,9 +37,9 @@ def annotated(name: str, annotations: Mapping[str, str]) -> Json:
     return made
 
 
-def probed(name: str, how: str, **spec: object) -> Json:
+def probed(name: str, how: str) -> Json:
     probe = {"exec": {"command": [*PROBE, how]}, "periodSeconds": 1}
-    return pod(name, container(readinessProbe=probe), **spec)
+    return pod(name, container(readinessProbe=probe))
 
 
 def gaps_s(agent: Agent, since: int) -> list[float]:

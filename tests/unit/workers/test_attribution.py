@@ -50,7 +50,7 @@ class Worker:
         await on_behalf_of(uid, command(), self.writer.current_pod)
 
 
-@pytest.fixture(params=LOOPS.values(), ids=LOOPS)
+@pytest.fixture(params=list(LOOPS.values()), ids=list(LOOPS))
 def worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
     loop: asyncio.AbstractEventLoop = request.param()
     yield Worker(loop)
@@ -115,8 +115,9 @@ def test_results_errors_cancellations_and_names_of_tasks_are_as_ever(worker: Wor
         tasks: list[asyncio.Task[object]] = []
 
         def begin() -> None:
-            for work in (worker.look(), fail(), cleans_up(noted)):
-                tasks.append(worker.loop.create_task(work, name=work.__qualname__))
+            tasks.append(worker.loop.create_task(worker.look()))
+            tasks.append(worker.loop.create_task(fail()))
+            tasks.append(worker.loop.create_task(cleans_up(noted), name="cleans up"))
 
         await worker.take("a", begin)
         looks, fails, waits = tasks
@@ -129,6 +130,6 @@ def test_results_errors_cancellations_and_names_of_tasks_are_as_ever(worker: Wor
         assert noted == [A]
         assert worker.current_pod == 0
         assert "fail()" in repr(fails)
-        assert waits.get_name().endswith("cleans_up")
+        assert waits.get_name() == "cleans up"
 
     worker.loop.run_until_complete(main())
