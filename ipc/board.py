@@ -20,6 +20,7 @@ header names the content's checksum, so content is never accepted under the head
 
 from __future__ import annotations
 
+import hashlib
 import mmap
 import os
 import struct
@@ -60,8 +61,15 @@ _CONTENT_START: Final = 32
 _WORKER: Final = struct.Struct("=qQ6QB")
 """Pid, incarnation, the six counters, the breaker's state; the step's text follows."""
 _BREAKER_STATES: Final = frozenset(BreakerState)
+_CURRENT_POD_BYTES: Final = _SEQUENCE.size
+"""The last bytes of a worker row are a word of their own, beside the cell: one aligned store, with no checksum."""
 _POD: Final = struct.Struct("=I")
 """Length of the uid in bytes; uid and payload follow."""
+
+
+def pod_digest(uid: str) -> int:
+    """A number of 64 bits, never 0, that stands for the pod where a UID is too long: UIDs come from manifests."""
+    return int.from_bytes(hashlib.blake2b(uid.encode(errors="surrogatepass"), digest_size=8).digest()) | 1
 
 
 class WorkerCounters(msgspec.Struct, frozen=True):
@@ -88,6 +96,9 @@ class WorkerRow(msgspec.Struct, frozen=True):
     counters: WorkerCounters
     breaker: BreakerState = BreakerState.NONE
     """How it stands with Podman."""
+    current_pod: int = 0
+    """`pod_digest` of the pod whose step its event loop carries out in this moment, or in which it died; 0 when it
+    carries out nobody's."""
 
 
 class PodRow(msgspec.Struct, frozen=True):
@@ -123,12 +134,12 @@ class Board:
 
     def worker_writer(self, slot: int) -> WorkerRowWriter:
         """For the process that lives in that slot. Raises IndexError."""
-        return WorkerRowWriter(self._worker_cell(slot))
+        return WorkerRowWriter(self._worker_cell(slot), self._current_pod(slot))
 
     def read_worker(self, slot: int) -> WorkerRow | None:
         """The slot's row, or None when it was never written or its writer stopped in the middle. Raises IndexError."""
         stamped = self._worker_cell(slot).read()
-        return None if stamped is None else _worker_row(stamped)
+        return None if stamped is None else _worker_row(stamped, self._current_pod(slot)[0])
 
     def pod_writer(self, row: int) -> PodRowWriter:
         """For the one process that observes pods. Raises IndexError."""
@@ -151,7 +162,11 @@ class Board:
 
     def _worker_cell(self, slot: int) -> _Cell:
         _refuse_index("worker slot", slot, self.worker_slots)
-        return self._cell(slot * WORKER_ROW_BYTES, WORKER_ROW_BYTES)
+        return self._cell(slot * WORKER_ROW_BYTES, WORKER_ROW_BYTES - _CURRENT_POD_BYTES)
+
+    def _current_pod(self, slot: int) -> memoryview:
+        end = (slot + 1) * WORKER_ROW_BYTES
+        return self._memory[end - _CURRENT_POD_BYTES : end].cast("Q")
 
     def _pod_cell(self, row: int) -> _Cell:
         _refuse_index("pod row", row, self.pod_rows)
@@ -164,12 +179,15 @@ class Board:
 class WorkerRowWriter:
     """Writes one worker's row. For one thread of one process."""
 
-    def __init__(self, cell: _Cell) -> None:
+    def __init__(self, cell: _Cell, current_pod: memoryview) -> None:
+        self.current_pod = current_pod
+        """One item, stored at every step of a task (`workers.attribution`): see `WorkerRow.current_pod`."""
         self._cell = cell
         self._row = WorkerRow(0, 0, 0.0, "", WorkerCounters())
 
     def begin(self, pid: int, incarnation: int) -> None:
         """Take over the slot's row, whatever a dead predecessor left there; heartbeat, step and counters start anew."""
+        self.current_pod[0] = 0
         self._write(WorkerRow(pid, incarnation, 0.0, "", WorkerCounters()))
 
     def beat(self, mono: float, task_errors: int = 0) -> None:
@@ -334,7 +352,7 @@ def _header(sequence: int, facts: _Facts) -> bytes:
     return _CHECKSUM.pack(zlib.crc32(packed, zlib.crc32(_SEQUENCE.pack(sequence)))) + packed
 
 
-def _worker_row(stamped: _Stamped) -> WorkerRow | None:
+def _worker_row(stamped: _Stamped, current_pod: int) -> WorkerRow | None:
     """None for content that no worker's writer makes."""
     content = stamped.content
     if len(content) < _WORKER.size:
@@ -343,7 +361,9 @@ def _worker_row(stamped: _Stamped) -> WorkerRow | None:
     if breaker not in _BREAKER_STATES:
         return None
     step = content[_WORKER.size :].decode(errors="replace")
-    return WorkerRow(pid, incarnation, stamped.stamp, step, WorkerCounters(*counters), BreakerState(breaker))
+    return WorkerRow(
+        pid, incarnation, stamped.stamp, step, WorkerCounters(*counters), BreakerState(breaker), current_pod
+    )
 
 
 def _pod_row(stamped: _Stamped) -> PodRow | None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from ipc.boot import Role
 from supervisor.podman_service import PodmanService
-from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, PODMAN_SLOT, ChildSpec
+from supervisor.worker_pool import (
+    API_SLOT,
+    DIALER_SLOT,
+    FIRST_POD_SLOT,
+    NODE_SLOT,
+    PODMAN_SLOT,
+    QUARANTINE_SLOT,
+    ChildSpec,
+)
 
 
-def child_specs(service: PodmanService, pod_workers: int) -> list[ChildSpec]:
-    """Every child of the agent, as declared."""
+def child_specs(service: PodmanService, pod_workers: int, *, quarantine: bool = False) -> list[ChildSpec]:
+    """Every child of the agent, as declared. ``quarantine``: a pod worker more, for pods that kill theirs."""
     specs = [
         ChildSpec(NODE_SLOT, Role.NODE_WORKER, "node"),
         ChildSpec(API_SLOT, Role.API_SERVER, "api", on_demand=True),
@@ -16,4 +24,6 @@ def child_specs(service: PodmanService, pod_workers: int) -> list[ChildSpec]:
     ]
     if service.argv:
         specs.insert(0, ChildSpec(PODMAN_SLOT, Role.EXEC, "podman", service.argv, service.env, heartbeat=False))
+    if quarantine:
+        specs.append(ChildSpec(QUARANTINE_SLOT, Role.POD_WORKER, "quarantine", expendable=True))
     return specs + [ChildSpec(FIRST_POD_SLOT + n, Role.POD_WORKER, f"pods-{n}") for n in range(pod_workers)]

@@ -42,8 +42,8 @@ class Owner(Protocol):
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
         """Its first message came. Not ``running``: it was asked to leave meanwhile."""
 
-    def on_child_down(self, slot: int, *, orderly: bool) -> None:
-        """It was reaped, and nobody follows it yet."""
+    def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
+        """It was reaped, and nobody follows it yet. ``current_pod``: as `ipc.board.WorkerRow` has it."""
 
     def on_children_changed(self) -> None:
         """A child has been reaped, and what follows from it is under way."""
@@ -207,10 +207,16 @@ class Crew:
             is_no_news = report.exit_code in LEAVES or (orderly and report.exit_code == 0)
             level = logging.INFO if is_no_news else logging.WARNING
             log.log(level, "%s ended with %d%s", what, report.exit_code, f"; it was here:\n{stack}" if stack else "")
-        self._owner.on_child_down(report.slot, orderly=orderly)
+        current_pod = self._current_pod(report.slot, report.incarnation)
+        self._owner.on_child_down(report.slot, orderly=orderly, current_pod=current_pod)
         self._carry_out(self._pool.exited(report, self._now))
         self._all_gone.set()
         self._owner.on_children_changed()
+
+    def _current_pod(self, slot: int, incarnation: int) -> int:
+        """In whose step that incarnation has ended. Not known (0) when it has never written its row."""
+        row = self._board.read_worker(slot)
+        return row.current_pod if row is not None and row.incarnation == incarnation else 0
 
     def on_zygote_gone(self) -> None:
         self._pool.lost()

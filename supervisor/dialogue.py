@@ -75,6 +75,8 @@ class WorkerDown(msgspec.Struct, frozen=True):
     slot: int
     orderly: bool = False
     """It had been asked to end: no pod is to blame."""
+    current_pod: int = 0
+    """`ipc.board.pod_digest` of the pod in whose step it died or hung; 0 when it was in nobody's."""
 
 
 class PullWish(msgspec.Struct, frozen=True):
@@ -172,6 +174,8 @@ class WorkersWanted(msgspec.Struct, frozen=True):
     """So many pod workers are to be there from now on; those beyond have to give their pods away first."""
 
     count: int
+    quarantine: bool = False
+    """And one more, for pods that kill theirs."""
 
 
 class SlotVacated(msgspec.Struct, frozen=True):

@@ -42,7 +42,8 @@ class Dispatcher:
                     self._dispatch(life, now)
                 if life is not None and uid in self._lives:
                     probing, entry = self._parts.probing, self._parts.cache.entry(uid)
-                    self._out.send_all(probing.tell(life, entry, self._out.is_up))
+                    is_left_alone = self._is_left_alone(life, now)
+                    self._out.send_all(probing.tell(life, entry, self._out.is_up, is_left_alone=is_left_alone))
 
     def look_again_at_sources(self) -> None:
         """Pods that wait for sources which were not read yet do so for a while only."""
@@ -71,7 +72,18 @@ class Dispatcher:
         self._tell_too_large(life, found, now)
         suspects.dispatched(slot, life.uid, now.mono)
         garbage = life.garbage
-        self._out.send(slot, _sync_pod(life, life.dispatched(slot, incarnation), entry, garbage, found.objects))
+        sync = _sync_pod(life, life.dispatched(slot, incarnation), entry, garbage, found.objects)
+        self._out.send(slot, _stop_by_labels(sync) if self._kills_going_down(life) else sync)
+
+    def _is_left_alone(self, life: PodLifecycle, now: Instant) -> bool:
+        """By probes: after it has killed a worker, and when it goes down, which must not fail because of them."""
+        suspects = self._parts.suspects
+        goes_down = life.phase is not WorkType.SYNC
+        return suspects.is_isolated(life.uid, now.mono) or (goes_down and suspects.is_convict(life.uid))
+
+    def _kills_going_down(self, life: PodLifecycle) -> bool:
+        """A convict that goes down is tried once as its manifest has it: a removal always comes to its end."""
+        return life.phase is not WorkType.SYNC and self._parts.suspects.strikes(life.uid) > 0
 
     def _loaded(self, life: PodLifecycle, now: Instant) -> PodObjects | None:
         """What its sync takes along; None when it has to wait, for a while too when that cannot be put together."""
@@ -135,3 +147,8 @@ def _sync_pod(
         evicted=life.eviction.message if life.eviction is not None else "",
         objects=objects,
     )
+
+
+def _stop_by_labels(sync: SyncPod) -> SyncPod:
+    """As an orphan's, and without a hook: nothing that its manifest says is acted on any more."""
+    return msgspec.structs.replace(sync, pod=None, grace_period_s=0, objects=ConfigObjects())

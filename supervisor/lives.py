@@ -9,6 +9,7 @@ from ipc.config_objects import ObjectKey, ObjectRef
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.rows import NO_ROW, RowAllocator
 from supervisor.sharding import MAX_MOVES, Shards, WorkerLimits
+from supervisor.worker_pool import QUARANTINE_SLOT
 
 
 class Lives:
@@ -65,6 +66,11 @@ class Lives:
         """How many pod workers there are to be."""
         return self._shards.workers
 
+    @property
+    def quarantine(self) -> bool:
+        """Whether there is to be a worker more, for pods that kill theirs."""
+        return self._shards.quarantine
+
     def limit_workers(self, limits: WorkerLimits) -> None:
         """Other limits hold from now on."""
         self._shards.limit(limits)
@@ -73,21 +79,33 @@ class Lives:
         """Fewer pods may need fewer workers. (For more of them there are more as soon as they `begin`.)"""
         self._shards.fit()
 
-    def move(self, is_up: Callable[[int], bool]) -> list[PodLifecycle]:
-        """Move pods to workers that have fewer, and away from those that go; those that moved, at most MAX_MOVES.
+    def move(self, is_up: Callable[[int], bool], convicts: Collection[str] = ()) -> list[PodLifecycle]:
+        """Move pods to workers that have fewer, away from those that go, and convicts to quarantine; those that moved,
+        at most MAX_MOVES.
 
         Only between two syncs, so that a pod never has two actors.
         """
-        if not self._shards.uneven(is_up):
+        if not convicts and not self._shards.uneven(is_up):
             return []
         moved: list[PodLifecycle] = []
         for life in self:
-            slot = self._shards.better_slot(life.slot, is_up) if life.can_move else life.slot
-            if slot != life.slot and len(moved) < MAX_MOVES:
-                self._shards.move(life.slot, slot)
-                life.slot = slot
+            if len(moved) < MAX_MOVES and life.can_move and self._move(life, self._place(life, is_up, convicts)):
                 moved.append(life)
         return moved
+
+    def confine(self, life: PodLifecycle) -> None:
+        """To quarantine, whatever it is in: its worker has just died, and nothing of it is left there."""
+        self._move(life, QUARANTINE_SLOT)
+
+    def _place(self, life: PodLifecycle, is_up: Callable[[int], bool], convicts: Collection[str]) -> int:
+        return QUARANTINE_SLOT if life.uid in convicts else self._shards.better_slot(life.slot, is_up)
+
+    def _move(self, life: PodLifecycle, slot: int) -> bool:
+        if slot == life.slot:
+            return False
+        self._shards.move(life.slot, slot)
+        life.slot = slot
+        return True
 
     def vacated(self) -> Iterator[int]:
         """Slots that are wanted no more and have no pods left; each is named once."""

@@ -226,8 +226,8 @@ class Master:
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
                 case DeathExplained(slot):
                     self._crew.explain(slot)
-                case WorkersWanted(count):
-                    self._crew.declare(child_specs(self._service, count))
+                case WorkersWanted(count, quarantine):
+                    self._crew.declare(child_specs(self._service, count, quarantine=quarantine))
                 case SlotVacated(slot):
                     self._crew.retire(slot, self._settings.shutdown_grace_period_s)
                 case PodsStopped():
@@ -257,8 +257,8 @@ class Master:
             self._feed(WorkerUp(slot, incarnation))
         self._report_agent()
 
-    def on_child_down(self, slot: int, *, orderly: bool) -> None:
-        self._feed(WorkerDown(slot, orderly))
+    def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
+        self._feed(WorkerDown(slot, orderly, current_pod))
 
     def on_children_changed(self) -> None:
         self._report_agent()

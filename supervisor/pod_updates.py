@@ -119,7 +119,7 @@ class PodUpdates:
             life.update(pod)
             self._parts.usage.put(pod)
             self._parts.probing.recall(life, self._parts.cache.get(life.uid))
-        self._parts.suspects.absolve(life.uid)
+        self._parts.suspects.absolve(life.uid, now.mono)
         self._lives.touch((life.uid,))
         self._announcer.report(life, now)
 
@@ -188,7 +188,8 @@ class PodUpdates:
         self._out.add(PodsStopped())
 
     def _kill(self, life: PodLifecycle, grace_s: int | None, now: Instant) -> None:
-        self._parts.suspects.absolve(life.uid)
+        if not life.removed:
+            self._parts.suspects.absolve(life.uid, now.mono)
         if life.remove(grace_s, now.wall):
             self._out.cancel_sync(life)
         self._lives.touch((life.uid,))

@@ -64,9 +64,17 @@ class Probing:
         known = {id: self._restored.pop(id) for id in there & self._restored.keys()} if self._restored else {}
         life.verdicts = retain_verdicts({**known, **life.verdicts}, life.pod, view)
 
-    def tell(self, life: PodLifecycle, entry: CacheEntry | None, is_up: Callable[[int], bool]) -> tuple[Send, ...]:
-        """What has to be said so that the pod is probed as it is now; nothing for most. ``entry``: its newest view."""
-        wanted = _wanted(life, entry)
+    def tell(
+        self,
+        life: PodLifecycle,
+        entry: CacheEntry | None,
+        is_up: Callable[[int], bool],
+        *,
+        is_left_alone: bool = False,
+    ) -> tuple[Send, ...]:
+        """What has to be said so that the pod is probed as it is now; nothing for most. ``entry``: its newest view.
+        One that is left alone is not probed for now; what its probes have said goes on to count."""
+        wanted = None if is_left_alone else _wanted(life, entry)
         prober = self._probers.get(life.uid)
         if prober is None:
             if wanted is None:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from supervisor.settings import Settings
-from supervisor.worker_pool import FIRST_POD_SLOT
+from supervisor.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 
 MAX_MOVES: Final = 100
 """Most pods that one round moves: each of them is told to the API server."""
@@ -86,6 +86,11 @@ class Shards:
         """One pod less."""
         self._pods[slot] -= 1
 
+    @property
+    def quarantine(self) -> bool:
+        """Whether any pod is in the quarantine slot. That is never open, so that who need not be there moves away."""
+        return self._pods.get(QUARANTINE_SLOT, 0) > 0
+
     def pods_per_slot(self) -> Mapping[int, int]:
         return self._pods
 
@@ -100,7 +105,7 @@ class Shards:
 
     def move(self, old: int, new: int) -> None:
         self._pods[old] -= 1
-        self._pods[new] += 1
+        self._pods[new] = self._pods.get(new, 0) + 1
 
     def uneven(self, is_up: Callable[[int], bool]) -> bool:
         """Whether any pod should move."""

@@ -252,8 +252,8 @@ class SyncLoop:
 
     def _on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
         self._pull(tick, now)
-        self._workers.move_pods(now)
         self._parts.suspects.tick(now.mono)
+        self._workers.move_pods(now)
         self._lives.touch(self._parts.suspects.suspects())
         self._dispatcher.look_again_at_sources()
         self._out.to_api(self._parts.reporter.expire_events(now))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipc.board import pod_digest
 from ipc.clock import Instant
 from ipc.messages import EventReport
 from supervisor.dialogue import DeathExplained, SlotVacated, WorkerDown, WorkerLeaving, WorkersWanted, WorkerUp
@@ -11,7 +12,7 @@ from supervisor.suspects import Isolation
 from supervisor.worker_pool import API_SLOT, NODE_SLOT
 
 SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
-"""Event reason: syncs of the pod kill their worker again and again."""
+"""Event reason: the pod kills its worker again and again."""
 
 
 class WorkerChanges:
@@ -22,7 +23,7 @@ class WorkerChanges:
         self._lives = parts.lives
         self._suspects = parts.suspects
         self._out = parts.out
-        self._asked_for = parts.lives.workers
+        self._asked_for = WorkersWanted(parts.lives.workers)
 
     def on_worker_up(self, up: WorkerUp, now: Instant) -> None:
         self._out.up(up.slot, up.incarnation)
@@ -51,44 +52,61 @@ class WorkerChanges:
         self._out.send_all(self._parts.pulls.handle(down, now.mono))
         self._lives.touch(self._parts.probing.down(down.slot))
         lost = [life for life in self._lives if life.in_flight is not None and life.in_flight.slot == down.slot]
-        self._find_the_guilty(down, tuple(life.uid for life in lost), now)
+        guilty = self._find_the_guilty(down, tuple(life.uid for life in lost), now)
         for life in lost:
             life.lost(now.mono)
         self._lives.touch(life.uid for life in lost)
+        if guilty is not None:
+            self._isolate(guilty, down, now)
 
     def hire(self) -> None:
         """Ask for as many pod workers as there are to be now."""
-        if self._lives.workers != self._asked_for:
-            self._asked_for = self._lives.workers
-            self._out.add(WorkersWanted(self._asked_for))
+        wanted = WorkersWanted(self._lives.workers, self._lives.quarantine)
+        if wanted != self._asked_for:
+            self._asked_for = wanted
+            self._out.add(wanted)
 
     def move_pods(self, now: Instant) -> None:
-        """When another number of workers is wanted, or when many pods of one are gone."""
+        """When another number of workers is wanted, when many pods of one are gone, and in and out of quarantine."""
         self._lives.fit_workers()
-        self.hire()
-        for life in self._lives.move(self._out.is_up):
+        for life in self._lives.move(self._out.is_up, self._suspects.convicts()):
             self._lives.touch((life.uid,))
             self._parts.announcer.report(life, now)
+        self.hire()
         for slot in self._lives.vacated():
             self._out.down(slot)
             self._out.add(SlotVacated(slot))
 
     # --- a pod that kills its worker -----------------------------------------------------------------------------
 
-    def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> None:
+    def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> Isolation | None:
         """A pod that kills its worker every time pauses; one that somebody gives another try gets it."""
-        shard = {life.uid: life for life in self._lives if life.slot == down.slot}
+        shard = {life.uid for life in self._lives if life.slot == down.slot}
         if down.orderly:
             for uid in shard:
-                self._suspects.absolve(uid)
-        elif guilty := self._suspects.died(down.slot, in_flight, shard.keys() - in_flight, now.mono):
-            self._isolate(shard[guilty.uid], guilty, now)
-            self._out.add(DeathExplained(down.slot))
+                self._suspects.absolve(uid, now.mono)
+            return None
+        if not down.current_pod:
+            return self._suspects.died(down.slot, in_flight, shard.difference(in_flight), now.mono)
+        current = next((uid for uid in self._lives.uids() if pod_digest(uid) == down.current_pod), None)
+        if current is None:  # it is gone meanwhile, and nobody else has done it
+            return None
+        return self._suspects.died(down.slot, in_flight, shard.difference(in_flight), now.mono, current=current)
 
-    def _isolate(self, life: PodLifecycle, guilty: Isolation, now: Instant) -> None:
+    def _isolate(self, guilty: Isolation, down: WorkerDown, now: Instant) -> None:
+        life = self._lives.get(guilty.uid)
+        assert life is not None, "who is guilty was found among those that are there"
+        if life.slot == down.slot:
+            self._lives.confine(life)  # else it moves when it can
+        self._lives.touch((life.uid,))
+        self._out.add(DeathExplained(down.slot))
+        self._tell(life, guilty, now)
+
+    def _tell(self, life: PodLifecycle, guilty: Isolation, now: Instant) -> None:
         namespace, _, name = life.name.rpartition("/")
         life.sentence = (
-            f"{guilty.deaths} deaths of its worker in a row while this pod was synced; next try in {guilty.wait_s:g} s"
+            f"{guilty.deaths} deaths of its worker in a row while it worked for this pod, "
+            f"which is in quarantine now; next try in {guilty.wait_s:g} s"
         )
         report = EventReport(
             uid=life.uid,

@@ -22,7 +22,9 @@ PODMAN_SLOT = 2
 DIALER_SLOT = 3
 FIRST_POD_SLOT = 4
 MAX_POD_WORKERS = 64
-SLOTS = FIRST_POD_SLOT + MAX_POD_WORKERS
+QUARANTINE_SLOT = FIRST_POD_SLOT + MAX_POD_WORKERS
+"""Of the pod worker that has those pods only that have killed theirs (`supervisor.suspects`)."""
+SLOTS = QUARANTINE_SLOT + 1
 
 ABORT_WINDOW_S = 2.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""
@@ -51,6 +53,8 @@ class ChildSpec(msgspec.Struct, frozen=True):
     """Whether it writes one to its board row."""
     on_demand: bool = False
     """Whether it may leave with EXIT_IDLE; then its successor comes with the next connection to what it serves."""
+    expendable: bool = False
+    """Whether its deaths count for nothing: it is there so that no other one dies."""
 
 
 class SlotState(enum.StrEnum):
@@ -205,7 +209,7 @@ class WorkerPool:
         """Nobody had asked it to leave."""
         slot, name = entry.spec.slot, entry.spec.name
         entry.deaths += 1
-        new = [] if slot in self._explained else [now]
+        new = [] if slot in self._explained or entry.spec.expendable else [now]
         self._explained.discard(slot)
         self._deaths = [death for death in self._deaths if now - death <= self._period_s] + new
         if too_many_deaths(self._deaths, now, self._max_deaths, self._period_s):

@@ -36,6 +36,7 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from ipc.tasks import BackgroundTasks, note_failure
+from workers.attribution import on_behalf_of
 from workers.image_rights import ImageRights
 from workers.images import ImageManager
 from workers.label_signatures import Ownership
@@ -61,6 +62,7 @@ SHUTDOWN_WAIT_S: Final = 5.0
 STALE_VIEW: Final = "StaleView"
 INTERNAL: Final = "Internal"
 
+Command = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
 Link = Channel[PodWorkerReport, PodWorkerCommand]
 
 log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ async def run_pod_worker(
         async for command in channel:
             if isinstance(command, Shutdown):
                 break
-            await worker.obey(command)
+            await worker.take(command)
     finally:
         await worker.finish()
 
@@ -142,10 +144,14 @@ class PodWorker:
             gc=context.settings.gc,
         )
 
-    async def obey(
-        self,
-        command: SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing,
-    ) -> None:
+    async def take(self, command: Command) -> None:
+        """Obey it, and have whatever comes of it attributed to its pod. An image is no pod's alone."""
+        if isinstance(command, PullProgress | PullEnded):
+            await self.obey(command)
+        else:
+            await on_behalf_of(command.uid, self.obey(command), self._row_writer.current_pod)
+
+    async def obey(self, command: Command) -> None:
         match command:
             case SyncPod(uid=uid) if uid in self._flights:
                 await self._refuse(command)

@@ -35,6 +35,7 @@ from ipc.messages import (
 )
 from ipc.prctl import set_process_name
 from ipc.tasks import FAILURES, first_of, note_failure
+from workers.attribution import attribute_tasks
 from workers.dialer import run_dialer
 from workers.dialing import DialerClient
 from workers.node_worker import run_node_worker
@@ -159,6 +160,7 @@ class NodeTeller(Teller):
 async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
+    attribute_tasks(asyncio.get_running_loop(), row_writer.current_pod)
     async with _podman(context, Teller(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)

@@ -69,8 +69,8 @@ class Poison:
                     os.kill(found.pid, signal.SIGKILL)
 
     def _kill_whoever_is_at_it(self) -> None:
-        for name, worker in self._agent.workers().items():
-            if name.startswith("pods-") and worker["step"].startswith(f"default/{POISON}:"):
+        for worker in self._agent.workers().values():
+            if worker["step"].startswith(f"default/{POISON}:"):
                 os.kill(worker["pid"], signal.SIGKILL)
                 self.kills += 1
                 self._kills_in_life[self._agent.process.pid] += 1

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import psutil
 
+from supervisor.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import WHO
 from tests.e2e.agent import Agent
@@ -24,7 +25,6 @@ _ROLES: Final = {
     "rootlet-dial-3": "dialer",
 }
 _POD_WORKER: Final = "rootlet-pods-"
-_FIRST_POD_SLOT: Final = 4
 
 
 class Running(NamedTuple):
@@ -85,7 +85,8 @@ def roles(agent: Agent) -> dict[str, list[psutil.Process]]:
 
 def _role(name: str, words: list[str]) -> str:
     if name.startswith(_POD_WORKER):
-        return f"pods-{int(name.removeprefix(_POD_WORKER)) - _FIRST_POD_SLOT}"
+        slot = int(name.removeprefix(_POD_WORKER))
+        return "quarantine" if slot == QUARANTINE_SLOT else f"pods-{slot - FIRST_POD_SLOT}"
     if name == PODMAN and words[1:3] == ["system", "service"]:
         return PODMAN
     return _ROLES.get(name, "")

@@ -111,6 +111,8 @@ class Agent:
         self.socket = Path(self.settings["adminSocket"])
         self.state = Path(self.settings["stateDir"])
         self.memory = Path(self.settings["memoryDir"])
+        self.program: tuple[str, ...] = ("rootlet",)
+        """What is run as the agent."""
         self._process: subprocess.Popen[bytes] | None = None
 
     # --- life ---
@@ -124,7 +126,7 @@ class Agent:
         """Run `rootlet run`, whatever becomes of it. It dies with the test session, whatever ends that."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", "rootlet", "run", "--config", str(self.config)],
+                ["setpriv", "--pdeathsig", "TERM", *self.program, "run", "--config", str(self.config)],
                 env={**os.environ, **self.environment, MARK: self.instance},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

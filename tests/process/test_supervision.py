@@ -17,7 +17,7 @@ from ipc.boot import ChildContext
 from supervisor.client import RequestFailed
 from supervisor.suspects import POISON_DEATHS
 from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
-from supervisor.worker_pool import FIRST_POD_SLOT
+from supervisor.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 from tests.process.model_children import (
     GOOD_IMAGE,
     POISON_IMAGE,
@@ -132,9 +132,12 @@ def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(
         "it waits for longer",
     )
     assert not agent.has_ended()
+    assert {entry.slot for entry in agent.journal()[line:] if entry.what == "died"} == {QUARANTINE_SLOT}
     line = len(agent.journal())
     agent.state("poison", image=GOOD_IMAGE)
-    agent.until(lambda: syncs_since(agent, line)["poison", A] >= 2, "its new manifest is tried at once", 10.0)
+    agent.until(lambda: syncs_since(agent, line)["poison", QUARANTINE_SLOT] >= 2, "its new manifest is tried at once")
+    deaths = agent.workers()["pods-0"]["deaths"]
+    assert deaths <= POISON_DEATHS, "nobody else feels what it does in quarantine"
     assert_one_actor_per_pod(agent.journal())
 
 
@@ -143,9 +146,9 @@ def test_a_restart_of_its_worker_gives_a_poison_pod_another_try(start: Start) ->
     agent.state("poison", image=POISON_IMAGE)
     agent.until(lambda: bool(agent.workers()), "the agent answers")
     agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF)) == 1, "the poison pod is isolated")
-    agent.until(lambda: agent.is_running(["pods-0"]), "its worker is there again")
+    agent.until(lambda: is_next(agent, "quarantine", 1), "there is a worker for it")
     line = len(agent.journal())
-    agent.client.restart_worker("pods-0")
+    agent.client.restart_worker("quarantine")
     agent.until(lambda: "died" in {entry.what for entry in agent.journal()[line:]}, "it is tried again", 5.0)
 
 

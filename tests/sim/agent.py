@@ -60,10 +60,11 @@ from supervisor.probe_memory import worth_keeping
 from supervisor.settings import Settings
 from supervisor.sources.types import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
 from supervisor.sync_loop import SyncLoop
-from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
+from tests.sim.poison import Poison
 from tests.sim.probes import SimProbes
 from tests.sim.runtime import SimPodman
 from tests.sim.trace import Trace
@@ -71,6 +72,8 @@ from tests.sim.watch import Watch
 
 POD_SLOTS: Final = (FIRST_POD_SLOT, FIRST_POD_SLOT + 1)
 SLOTS: Final = (NODE_SLOT, *POD_SLOTS)
+"""Whose children are killed at random."""
+ALL_SLOTS: Final = (*SLOTS, QUARANTINE_SLOT)
 TICK_S: Final = 1.0
 HOUSEKEEPING_S: Final = 2.0
 REAP_S: Final = 0.05
@@ -89,6 +92,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     watch: Watch
     podman: SimPodman
     probes: SimProbes
+    poison: Poison | None
     objects: SimObjects
     clock: Clock
     settings: Settings
@@ -120,13 +124,13 @@ class Agent:
         """Slots that were told to probe and have not said that they stopped, by pod."""
         self.rows: dict[str, int] = {}
         """Rows of the board, as they were given out."""
-        self.children: dict[int, Child | None] = dict.fromkeys(SLOTS)
+        self.children: dict[int, Child | None] = dict.fromkeys(ALL_SLOTS)
         self.sources_ready = False
         self.disturbed_at = 0.0
         """When the eyes of the agent were last disturbed, monotonic seconds."""
-        self.board = Board.create(worker_slots=max(SLOTS) + 1, pod_rows=given.pod_rows)
+        self.board = Board.create(worker_slots=max(ALL_SLOTS) + 1, pod_rows=given.pod_rows)
         self._given = given
-        self._incarnations = dict.fromkeys(SLOTS, 0)
+        self._incarnations = dict.fromkeys(ALL_SLOTS, 0)
         self._in_flight_slots: dict[str, int] = {}
         self._generations: dict[str, int] = {}
         self._seen_at: dict[str, float] = {}
@@ -136,10 +140,12 @@ class Agent:
         self._api_up = False
         self._verdicts = dict(verdicts or {})
         self._loop = SyncLoop(given.settings, given.pod_rows, "10.0.0.1", random.Random(given.rng.random()))
-        self._closed = set(POD_SLOTS[self._loop.workers :])
+        self._closed = {*POD_SLOTS[self._loop.workers :], QUARANTINE_SLOT}
         """Slots in which nobody is to be."""
 
     def start(self) -> None:
+        if self._given.poison is not None:
+            self._given.poison.agent_begins()
         self.api_up()
         if self._verdicts:
             self._feed(VerdictsRestored(self._verdicts))
@@ -244,7 +250,7 @@ class Agent:
             given.rng,
             given.trace,
             hear=self._hear,
-            begin=lambda child, request: given.watch.begins(child, request, self.board),
+            begin=self._begins,
             died=self._died,
         )
         given.trace.note(f"{child.name} is born")
@@ -253,12 +259,17 @@ class Agent:
             self.disturbed_at = given.clock.now().mono
         child.live(
             given.podman,
-            given.probes,
+            given.poison.attempts(child, given.probes.by(child)) if given.poison else given.probes.by(child),
             self.board,
             given.clock,
             given.worker_settings,
             given.rng.randrange(2**32),
         )
+
+    def _begins(self, child: Child, request: SyncPod) -> None:
+        self._given.watch.begins(child, request, self.board)
+        if self._given.poison is not None:
+            self._given.poison.begins(child, request)
 
     def _died(self, child: Child) -> None:
         self._later(REAP_S, self._reap, child)
@@ -268,7 +279,7 @@ class Agent:
         self.children[child.slot] = None
         self.in_flight = {uid: sync for uid, sync in self.in_flight.items() if self._in_flight_slots[uid] != child.slot}
         self.probers = {uid: slot for uid, slot in self.probers.items() if slot != child.slot}
-        self._feed(WorkerDown(child.slot))
+        self._feed(WorkerDown(child.slot, current_pod=child.current_pod))
         self._later(BOOT_S, self._boot, child.slot)
 
     def _hear(self, child: Child, message: Any) -> None:
@@ -328,8 +339,8 @@ class Agent:
                     self.refused[pod.metadata.uid] = pod
                 case Log(level, text):
                     self._given.trace.note(f"{level}: {text}")
-                case WorkersWanted(count):
-                    self._hire(POD_SLOTS[:count])
+                case WorkersWanted(count, quarantine):
+                    self._hire((*POD_SLOTS[:count], *[QUARANTINE_SLOT] * quarantine))
                 case SlotVacated(slot):
                     self._closed.add(slot)
                     self.kill(slot)

@@ -17,14 +17,16 @@ from supervisor.worker_pool import NODE_SLOT
 from tests.fakes.dialer import FakeDialer
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY, OWNER
-from tests.sim.probes import SimProbes
 from tests.sim.runtime import SimPodman, SimRuntime
 from tests.sim.trace import Trace
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
+from workers.prober.prober import Attempt
 
 REQUEST: Final[contextvars.ContextVar[SyncPod | None]] = contextvars.ContextVar("REQUEST", default=None)
 """The sync on whose behalf something is done: every task of a sync is made in the context in which it arrived."""
+HUNG_S: Final = 10.0
+"""After which a worker that hangs is killed (heartbeats)."""
 LINK_DELAY_S: Final = 0.01
 SLOW_LINK_S: Final = 1.0
 LAST_WORDS_LATE: Final = 0.3
@@ -49,6 +51,8 @@ class Child:
         died: Callable[[Child], None],
     ) -> None:
         """``hear`` gets what it sends, ``begin`` each sync in the moment in which it begins, ``died`` its death."""
+        self.current_pod = 0
+        """`pod_digest` of the pod in whose step it hangs or has died."""
         self.slot = slot
         self.incarnation = incarnation
         self.name = f"{'node' if slot == NODE_SLOT else f'pods-{slot}'}.{incarnation}"
@@ -75,7 +79,7 @@ class Child:
     def live(
         self,
         podman: SimPodman,
-        probes: SimProbes,
+        attempt: Attempt,
         board: Board,
         clock: Clock,
         settings: WorkerSettings,
@@ -84,7 +88,7 @@ class Child:
         """Begin. Everything it does from now on can be taken away at once."""
         context = NOBODY.copy()
         context.run(OWNER.set, self)
-        main = context.run(self._main, podman, probes, board, clock, settings, seed)
+        main = context.run(self._main, podman, attempt, board, clock, settings, seed)
         task = asyncio.get_running_loop().create_task(main, context=context)
         task.add_done_callback(self._ended)
 
@@ -106,7 +110,23 @@ class Child:
         self._trace.note(f"{self.name} hangs")
         self._running.clear()
 
+    def strike(self, pod: int, *, hangs: bool) -> None:
+        """It hangs or dies in a step for that pod."""
+        self.current_pod = pod
+        if hangs:
+            self.hang()
+            asyncio.get_running_loop().call_later(HUNG_S, self._abort, context=NOBODY)
+        else:
+            self.die("struck")
+
+    def _abort(self) -> None:
+        if self.hangs:
+            self.die("no heartbeat")
+
     def go_on(self) -> None:
+        """One that was struck never does."""
+        if self.current_pod:
+            return
         if self.alive and self.hangs:
             self._trace.note(f"{self.name} goes on")
         self._running.set()
@@ -139,6 +159,7 @@ class Child:
             self.cancelled.discard((message.uid, message.generation))
             REQUEST.set(message)
             self._begin(self, message)
+            await self.turn()
         if isinstance(message, CancelSync):
             self.cancelled.add((message.uid, message.generation))
         return message
@@ -152,7 +173,7 @@ class Child:
     def _main(
         self,
         podman: SimPodman,
-        probes: SimProbes,
+        attempt: Attempt,
         board: Board,
         clock: Clock,
         settings: WorkerSettings,
@@ -174,7 +195,7 @@ class Child:
         rng = random.Random(seed)
         if role is Role.NODE_WORKER:
             return run_node_worker(context, channel, runtime, clock, writer, rng)
-        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer(), probes.by(self), rng)
+        return run_pod_worker(context, channel, runtime, clock, writer, FakeDialer(), attempt, rng)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self.alive:

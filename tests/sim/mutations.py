@@ -18,12 +18,14 @@ from ipc.probe_results import ProbeVerdicts
 from supervisor import probing
 from supervisor.announcer import Announcer
 from supervisor.config_objects import ConfigObjectStore
+from supervisor.dispatcher import Dispatcher
 from supervisor.image_pulls import ImagePulls
 from supervisor.object_updates import ObjectUpdates
 from supervisor.pod_cache import PodCache
 from supervisor.pod_lifecycle import PodLifecycle
 from supervisor.removals import Removals
 from supervisor.rows import RowAllocator
+from supervisor.suspects import Suspects
 from supervisor.sync_loop import SyncLoop
 from workers import restart, starting, sync_terminated
 from workers.init_containers import InitActions
@@ -162,5 +164,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "let one pod's status end the agent": _replace(Announcer, "report", _unfenced_status),
     "let one pod's view fail the relist": _replace(Observer, "_status_of", _fails_all),
     "never try a status again": _replace(Announcer, "untold", lambda self, now: []),
+    "convict nobody": _replace(Suspects, "_convict", lambda self, uid, shard, now: None),
+    "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, life: False),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

@@ -25,11 +25,14 @@ from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings, Wor
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
+from tests.sim.children import HUNG_S
 from tests.sim.faults import ERRORS, Faults, Place
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
 from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
+from tests.sim.poison import UID as POISON
+from tests.sim.poison import Poison
 from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
 from tests.sim.trace import Trace, Violation
@@ -61,8 +64,6 @@ BROKEN_S: Final = 40.0
 """Longest time that a pod meets unexpected errors."""
 UNREADABLE_S: Final = 30.0
 """Longest time that a container cannot be inspected."""
-HUNG_S: Final = 10.0
-"""After which a worker that hangs is killed (heartbeats)."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +74,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     probes: bool = True
     objects: bool = True
     """ConfigMaps beside pods."""
+    poison: bool = True
+    """One pod more, in whose steps workers hang and die."""
     verbose: bool = False
 
 
@@ -128,6 +131,9 @@ class Simulation:
         self._podman.commands.update(PROGRAMS)
         self._watch.podman = self._podman
         self._probes = SimProbes(self._podman, random.Random(seed + 1), self._watch.probes)
+        self._poison = Poison(random.Random(seed + 3), trace, self._podman) if options.poison else None
+        if self._poison is not None:
+            self._desired[POISON] = self._poison.pod()
         settings = Settings(
             workers=WorkersSettings(count=len(POD_SLOTS), pods_per_worker=PODS_PER_WORKER),
             crash_loop_back_off=CrashLoopBackOffSettings(max_container_restart_period_s=Seconds(MAX_BACKOFF_S)),
@@ -138,6 +144,7 @@ class Simulation:
             watch=self._watch,
             podman=self._podman,
             probes=self._probes,
+            poison=self._poison,
             objects=self._objects,
             clock=self._clock,
             settings=settings,
@@ -212,7 +219,7 @@ class Simulation:
         await self._step(ROTATION_S)
         for uid, pod in self._desired.items():
             newest = self._agent.newest.get(uid)
-            if uid in self._agent.in_flight or newest is None or newest.kind is not WorkType.SYNC:
+            if uid == POISON or uid in self._agent.in_flight or newest is None or newest.kind is not WorkType.SYNC:
                 continue
             if stale := "; ".join(
                 stale_objects(
@@ -261,7 +268,8 @@ class Simulation:
     def _check_staleness(self) -> None:
         """Nothing is said to run for long that has ended."""
         is_blind = self._podman.is_down or self._podman.unreadable
-        if is_blind or any(child is None or child.hangs for child in self._agent.children.values()):
+        children = [self._agent.children[slot] for slot in SLOTS]
+        if is_blind or any(child is None or child.hangs for child in children):
             self._agent.disturbed_at = self._now
         for uid, message in self._agent.told.items():
             for name, ran in self._watch.false_claims(message):
@@ -274,6 +282,8 @@ class Simulation:
 
     def _complaint(self, uid: str) -> str:
         """Each pod has to be well at some moment: those that crash again and again never are for long."""
+        if uid == POISON and uid in self._desired:
+            return ""
         if uid not in self._desired:
             return "it is there and not wanted" if uid in self._existing() else ""
         told, now_wall = self._agent.told.get(uid), self._clock.now().wall

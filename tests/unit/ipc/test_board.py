@@ -25,6 +25,7 @@ from ipc.board import (
     _Cell,
     _Facts,
     _header,
+    pod_digest,
 )
 from ipc.breaker_state import BreakerState
 
@@ -103,6 +104,28 @@ def test_step_is_cut_between_characters(text: str) -> None:
     assert kept_bytes <= MAX_STEP_BYTES
     if row.step != text:
         assert kept_bytes + len(text[len(row.step)].encode()) > MAX_STEP_BYTES
+
+
+def test_the_pod_in_whose_step_a_worker_has_died_stands_there_until_its_successor_begins(board: Board) -> None:
+    writer = board.worker_writer(1)
+    writer.begin(1, 1)
+    writer.current_pod[0] = pod_digest("a")
+    writer.step("x" * MAX_STEP_BYTES)
+    writer.count(syncs=2**63 - 1)
+    row = board.read_worker(1)
+    assert row is not None
+    assert (row.current_pod, row.step) == (pod_digest("a"), "x" * MAX_STEP_BYTES)
+    assert all(other is None or other.current_pod == 0 for other in (board.read_worker(0), board.read_worker(2)))
+    board.worker_writer(1).begin(2, 2)
+    row = board.read_worker(1)
+    assert row is not None
+    assert row.current_pod == 0
+
+
+@pytest.mark.parametrize("uid", ["", "a", "x" * 100_000, "\udcff", "\0"])
+def test_a_digest_stands_for_any_uid(uid: str) -> None:
+    assert 0 < pod_digest(uid) < 2**64
+    assert pod_digest(uid) == pod_digest(uid) != pod_digest(f"{uid}+")
 
 
 def test_step_that_utf8_cannot_carry(board: Board) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from ipc.api import Container, ContainerPort, ObjectMeta, Pod, PodSpec
+from ipc.board import pod_digest
 from ipc.clock import Instant
 from ipc.config_objects import ConfigObject, object_key
 from ipc.hashing import container_hash, sandbox_hash
@@ -22,6 +23,7 @@ from ipc.messages import (
     CollectLogs,
     ContainersChanged,
     EventChanged,
+    EventGone,
     FeedSynced,
     ObjectChanged,
     ObjectGone,
@@ -223,12 +225,13 @@ class Talk:
         self._up[slot] = incarnation
         return self.say(WorkerUp(slot, incarnation))
 
-    def down(self, slot: int, *, orderly: bool = False) -> list[str]:
+    def down(self, slot: int, *, orderly: bool = False, at: str = "") -> list[str]:
+        """``at``: the pod in whose step it died."""
         self._up.pop(slot, None)
         self.probing = {uid: probed for uid, probed in self.probing.items() if probed[0] != slot}
         for uid in [uid for uid in self._in_flight if self.slots[uid] == slot]:
             del self._in_flight[uid]
-        return self.say(WorkerDown(slot, orderly))
+        return self.say(WorkerDown(slot, orderly, pod_digest(at) if at else 0))
 
     def leave(self, slot: int) -> list[str]:
         """It is asked to."""
@@ -310,8 +313,8 @@ class Talk:
                 return ["pods stopped"]
             case DeathExplained():
                 return ["death explained"]
-            case WorkersWanted(count=count):
-                return [f"{count} workers"]
+            case WorkersWanted(count=count, quarantine=quarantine):
+                return [f"{count} workers{' and quarantine' if quarantine else ''}"]
             case SlotVacated(slot=slot):
                 self._up.pop(slot, None)
                 return [f"vacated {slot}"]
@@ -368,6 +371,8 @@ class Talk:
                 return []
             case EventChanged(event=event):
                 self.events.append(f"{event.reason} {event.involved_object.name}")
+                return []
+            case EventGone():
                 return []
             case ObjectChanged(summary=summary):
                 self.objects[summary.metadata.name] = summary

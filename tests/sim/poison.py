@@ -1,0 +1,76 @@
+"""A pod in whose steps its worker dies or hangs: when it is synced, stopped, removed or probed, as its seed has it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Final
+
+from ipc.api import Container, ExecAction, ObjectMeta, Pod, PodSpec, Probe
+from ipc.board import pod_digest
+from ipc.messages import SyncPod, WorkType
+from ipc.probe_results import ProbeType
+from supervisor.suspects import POISON_DEATHS
+from supervisor.worker_pool import QUARANTINE_SLOT
+from tests.sim.children import Child
+from tests.sim.pods import PRESENT
+from tests.sim.probes import HEALTHY
+from tests.sim.runtime import SimPodman, uid_of
+from tests.sim.trace import Trace
+from workers.prober.prober import Attempt
+from workers.probes.outcome import ProbeOutcome, ProbeTarget
+
+UID: Final = "ffffffff-poison"
+PROBED: Final = "Probed"
+PLACES: Final = (*WorkType, PROBED)
+HANGS: Final = 0.3
+"""Part of the strikes."""
+
+
+class Poison:
+    """Strikes whenever the manifest of that pod is acted on in one of its places; counts where."""
+
+    def __init__(self, rng: random.Random, trace: Trace, podman: SimPodman) -> None:
+        self.places = frozenset(rng.sample(PLACES, rng.choice((1, 1, 2, len(PLACES)))))
+        self._rng = rng
+        self._trace = trace
+        self._podman = podman
+        self._strikes: Counter[int] = Counter()
+        """By slot, in one life of the agent."""
+
+    def pod(self) -> Pod:
+        """What there is to do for it is done soon, and again."""
+        probe = Probe(exec=ExecAction(command=(ProbeType.READINESS.value, HEALTHY)), period_seconds=3)
+        main = Container(name="one", image=PRESENT, args=("fail",), readiness_probe=probe)
+        spec = PodSpec(containers=(main,), termination_grace_period_seconds=5)
+        return Pod(metadata=ObjectMeta(name="poison", namespace="default", uid=UID), spec=spec)
+
+    def agent_begins(self) -> None:
+        """It knows nothing of what was before."""
+        self._strikes.clear()
+
+    def begins(self, child: Child, request: SyncPod) -> None:
+        """A worker is about to carry out a sync."""
+        if request.uid == UID and request.pod is not None and request.kind in self.places:
+            self._strike(child, request.kind.value)
+
+    def attempts(self, child: Child, attempt: Attempt) -> Attempt:
+        """Those of one worker."""
+
+        async def poisoned(probe: Probe, target: ProbeTarget) -> ProbeOutcome:
+            await child.turn()
+            container = self._podman.containers.get(target.container_id)
+            if PROBED in self.places and container is not None and uid_of(container) == UID:
+                self._strike(child, PROBED)
+                await child.turn()
+            return await attempt(probe, target)
+
+        return poisoned
+
+    def _strike(self, child: Child, place: str) -> None:
+        self._strikes[child.slot] += 1
+        self._trace.note(f"{child.name} is struck: {place}")
+        child.strike(pod_digest(UID), hangs=self._rng.random() < HANGS)
+        felt = sum(count for slot, count in self._strikes.items() if slot != QUARANTINE_SLOT)
+        if felt > POISON_DEATHS:
+            self._trace.broke(f"the poison pod has struck {felt} workers that others need")
