@@ -44,7 +44,6 @@ from ipc.messages import (
 )
 from ipc.runtime import RuntimePodStatus
 from ipc.tasks import note_failure, restarted
-from workers import labels
 from workers.doubts import is_in_motion
 from workers.exit_watch import raise_file_limit
 from workers.garbage import Garbage

@@ -154,7 +154,7 @@ QUANTITIES: Final = DIGITS | repeated("9", before="1e") | repeated("1.", "Ki", "
 DURATIONS: Final = DIGITS | repeated("1h", "1.5s", "-", "h", ".") | repeated("9", after="h")
 SELECTORS: Final = {
     **repeated(",", "(", ")", ",(", "a,", "a in (b),", "a=", "!", " ", "=", "a", "a "),
-    **repeated(" ", before="a=", after="!") | repeated(" ", before="a", after="x") | repeated(" ", after="!") ,
+    **repeated(" ", before="a=", after="!") | repeated(" ", before="a", after="x") | repeated(" ", after="!"),
     **repeated(" ", before="a in", after="x") | repeated(",", before="a in (", after="x") | repeated("a-", after="-"),
 }
 YAML: Final = {
@@ -162,7 +162,7 @@ YAML: Final = {
     **repeated(" \n", before="a: |\n") | repeated(" b\n\n", before="a: >\n") | repeated("\\\n ", before='"', after='"'),
     **repeated("9", "1_", "0.", before="a: ") | repeated("%41", before="!<", after="> a"),
     **repeated("a,", before="[" * 60) | repeated("*a,", before="[&a x,", after="]"),
-    ** repeated("<<: *a\n", before="x: &a {b: c}\ny:\n  z: 1\n"),
+    **repeated("<<: *a\n", before="x: &a {b: c}\ny:\n  z: 1\n"),
     "anchors": lambda n: "".join(f"- &a{at} x\n" for at in range(n)),
     "handles": lambda n: "".join(f"%TAG !a{at}! x\n" for at in range(n)) + "--- a",
     "keys": lambda n: "".join(f"a{at}: b\n" for at in range(n)),

@@ -76,7 +76,7 @@ def test_no_form_of_a_value_is_left_in_any_context(form: str, value: str, before
     shown = FORMS[form](value)
     told = redacted(before + shown + after, known_by([Secret(data={"key": value.encode()})]))
     assert told != before + shown + after
-    assert shown.strip("\"\n=") not in told.replace(INSTEAD, "")
+    assert shown.strip('"\n=') not in told.replace(INSTEAD, "")
 
 
 @given(value=st.text("abcdef0123456789", min_size=MIN_VALUE_CHARS, max_size=200), cut=st.integers(1, 199))
