@@ -20,9 +20,10 @@ from typing import Final
 
 from watchfiles import awatch
 
+from ipc.safe_text import safe_line
 from ipc.tasks import BackgroundTasks, first_error
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, list_manifests
-from supervisor.sources.types import ManifestErrorKind, SourceSnapshot, printable
+from supervisor.sources.types import ManifestErrorKind, SourceSnapshot
 
 SETTLE_S: Final = 0.2
 """How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""
@@ -100,9 +101,9 @@ async def _notify(path: Path, stirred: asyncio.Event) -> None:
                 continue
         except Exception as error:  # whatever its watcher meets, a name that is no text for one: reading is the truth
             stirred.set()
-            if (why := printable(str(first_error(error)))) != told:
+            if (why := safe_line(str(first_error(error)))) != told:
                 told = why
-                log.warning("cannot watch %s, reading it periodically instead: %s", printable(str(path)), told)
+                log.warning("cannot watch %s, reading it periodically instead: %s", safe_line(str(path)), told)
         await asyncio.sleep(retry_s)
         retry_s = min(retry_s * 2, MAX_RETRY_S)
 

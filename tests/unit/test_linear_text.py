@@ -361,7 +361,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
         lambda text: libpod.call_error("a", 500, json.dumps({"cause": text, "message": text}).encode()),
         ERRORS,
     ),
-    "labels": Parser("workers/labels.py", lambda text: labels.whole({"a": text}, "a", 0), DIGITS),
+    "labels": Parser("workers/labels.py", lambda text: labels.read_container({labels.ATTEMPT: text}), DIGITS),
     "IPv4 of the kernel": Parser("workers/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
     "IPv6 of the kernel": Parser("workers/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
     "YAML": Parser(

@@ -16,7 +16,7 @@ import pytest
 
 from ipc.clock import monotonic
 from supervisor.sources import watch
-from supervisor.sources.directory import ManifestReader
+from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.types import ManifestErrorKind, SourceSnapshot
 from supervisor.sources.watch import SETTLE_S, watch_manifests, watch_targets
 from tests.unit.supervisor.manifests import ORIGIN, eventually, manifest, text
@@ -382,7 +382,7 @@ async def test_a_file_that_never_holds_still_is_looked_at_less_and_less(
     target = elsewhere / "log"
     target.write_text("x")
     looks: list[float] = []
-    original = watch.list_manifests
+    original = list_manifests
 
     def counted(path: Path) -> Any:
         looks.append(monotonic())

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ipc.container_gc import GcPolicy
 from ipc.runtime import RuntimePodStatus
 from supervisor import garbage, pod_updates, reporter
 from supervisor.announcer import RETRY_S
@@ -127,7 +128,7 @@ def test_dead_containers_of_a_pod_at_which_that_fails_stay_and_others_go(
         return {"good": ("1",)}
 
     monkeypatch.setattr(garbage, "dead_beyond_maximum", dead)
-    found, faults = dead_of_each(views, ("bad", "good"), garbage.GcPolicy(), 0.0)
+    found, faults = dead_of_each(views, ("bad", "good"), GcPolicy(), 0.0)
     assert (found, list(faults), asked[-1]) == ({"good": ("1",)}, ["bad"], {"good"})
     (event,) = collection_failures("node", faults)
     assert (event.reason, "bad" in event.message) == ("ContainerGCFailed", True)
