@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from ipc.boot import WorkerMain
-from supervisor.cli import run_cli
+from ipc.wire.boot import WorkerMain
+from supervisor.cli.main import run_cli
 
 
 def load_worker_main() -> WorkerMain:
     """What every forked child runs. Imported by the agent alone, not by commands that only ask it something."""
-    from workers.process import main as worker_main
+    from workers.main import main as worker_main
 
     return worker_main
 

@@ -7,12 +7,12 @@ from typing import Any, Protocol, assert_never
 
 import msgspec
 
-from ipc.config_objects import ObjectKey
-from ipc.messages import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
-from ipc.tasks import BackgroundTasks
-from supervisor.crew import Crew
-from supervisor.desired import Desired
-from supervisor.worker_pool import API_SLOT
+from ipc.host.tasks import BackgroundTasks
+from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.messages.api_server import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
+from supervisor.processes.child_manager import Crew
+from supervisor.processes.worker_pool import API_SLOT
+from supervisor.sources.manager import Desired
 
 AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
 

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import uvloop
 
-from ipc import logs
-from ipc.board import Board
-from ipc.boot import LoadWorkerMain, Role
-from ipc.call_slots import CallSlots
-from ipc.clock import SystemClock
-from ipc.core_dumps import forbid_core_dumps
-from ipc.prctl import set_process_name
-from supervisor import admin_socket, directory_owner, instance_lock, label_key_file
-from supervisor.podman_service import choose_service
-from supervisor.rows import SPARE_ROWS
-from supervisor.settings import Settings
-from supervisor.worker_pool import SLOTS
-from supervisor.zygote import start_zygote
+from ipc.host import logs
+from ipc.host.clock import SystemClock
+from ipc.host.core_dumps import forbid_core_dumps
+from ipc.host.prctl import set_process_name
+from ipc.shm.board import Board
+from ipc.shm.mutation_slots import CallSlots
+from ipc.wire.boot import LoadWorkerMain, Role
+from supervisor.config.settings import Settings
+from supervisor.podworkers.board_rows import SPARE_ROWS
+from supervisor.processes import listeners
+from supervisor.processes.podman_service import choose_service
+from supervisor.processes.worker_pool import SLOTS
+from supervisor.processes.zygote import start_zygote
+from supervisor.state import directory_owner, instance_lock, label_key_file
 
 log = logging.getLogger("rootlet.master")
 
@@ -47,8 +48,8 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     label_key = label_key_file.load_or_make(settings.state_dir / label_key_file.NAME, SystemClock().now().wall)
     service = choose_service(settings, settings.admin_socket.parent.parent, os.environ)
     listening = {
-        Role.API_SERVER: admin_socket.listen(settings.admin_socket),
-        Role.DIALER: admin_socket.listen(settings.dialer_socket, socket.SOCK_SEQPACKET),
+        Role.API_SERVER: listeners.listen(settings.admin_socket),
+        Role.DIALER: listeners.listen(settings.dialer_socket, socket.SOCK_SEQPACKET),
     }
     sockets = (settings.admin_socket, settings.dialer_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)

@@ -16,35 +16,34 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ipc.board import Board
-from ipc.boot import Role
-from ipc.clock import SystemClock
-from ipc.eviction_marks import evicted
-from ipc.label_key import LabelKey
-from ipc.messages import (
-    AbandonPull,
-    AgentChanged,
-    EventReport,
-    LookFailed,
-    Observed,
-    ProbeVerdict,
-    ProbingStopped,
-    PullEnded,
-    PullImage,
-    PullProgress,
-    Relisted,
-    RuntimeHealth,
-    ServiceSilent,
-    SyncDone,
-)
-from ipc.tasks import BackgroundTasks, ignored
-from supervisor import sd_notify, views
+from ipc.host.clock import SystemClock
+from ipc.host.eviction_marks import evicted
+from ipc.host.tasks import BackgroundTasks, ignored
+from ipc.kubecontainer.label_key import LabelKey
+from ipc.messages.api_server import AgentChanged
+from ipc.messages.base import EventReport, PullEnded, PullProgress
+from ipc.messages.node_worker import LookFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
+from ipc.messages.pod_worker import AbandonPull, ProbeVerdict, ProbingStopped, PullImage, SyncDone
+from ipc.shm.board import Board
+from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
-from supervisor.child_specs import child_specs
-from supervisor.config_file import load_settings
-from supervisor.crew import Crew
-from supervisor.desired import Desired
-from supervisor.dialogue import (
+from supervisor.admission.node_resources import node_resources, read_machine
+from supervisor.config.config_file import load_settings
+from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
+from supervisor.config.settings_reload import diff_reload
+from supervisor.doctor.checks import check_host
+from supervisor.doctor.findings import Level
+from supervisor.doctor.host import gather
+from supervisor.podworkers import board_views
+from supervisor.podworkers.board_rows import SPARE_ROWS
+from supervisor.processes import sd_notify
+from supervisor.processes.child_manager import Crew
+from supervisor.processes.child_specs import child_specs
+from supervisor.processes.podman_health import PodmanHealth
+from supervisor.processes.podman_service import PodmanService
+from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
+from supervisor.processes.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
+from supervisor.protocol.loop_protocol import (
     DeathExplained,
     EventsRestored,
     EvictionsRestored,
@@ -67,23 +66,13 @@ from supervisor.dialogue import (
     WorkersWanted,
     WorkerUp,
 )
-from supervisor.doctor.checks import check_host
-from supervisor.doctor.findings import Level
-from supervisor.doctor.host import gather
-from supervisor.event_keeper import EventKeeper
-from supervisor.event_log import EventLog
-from supervisor.node_resources import node_resources, read_machine
-from supervisor.podman_health import PodmanHealth
-from supervisor.podman_service import PodmanService
-from supervisor.probe_memory import ProbeMemory
-from supervisor.rows import SPARE_ROWS
-from supervisor.settings import PODS_DIR, Settings, SettingsError, worker_settings
-from supervisor.settings_reload import diff_reload
-from supervisor.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
-from supervisor.sources.types import ManifestError
-from supervisor.sync_loop import SyncLoop
+from supervisor.protocol.manifests import ManifestError
+from supervisor.record.event_log import EventLog
+from supervisor.record.event_writer import EventKeeper
+from supervisor.sources.manager import Desired
+from supervisor.state.probe_checkpoint import ProbeMemory
+from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.version import own_version
-from supervisor.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
 
 log = logging.getLogger("rootlet.master")
 
@@ -246,7 +235,8 @@ class Master:
                 log.warning("preflight: %s", finding)
                 self._node_event("Warning", PREFLIGHT, str(finding))
 
-    # --- children (the Owner of supervisor.crew) -----------------------------------------------------------------
+    # --- children (the Owner of supervisor.processes.child_manager)
+    # -----------------------------------------------------------------
 
     @property
     def is_ending(self) -> bool:
@@ -272,9 +262,9 @@ class Master:
             case PullImage() | AbandonPull():
                 self._feed(PullWish(slot, message))
             case Observed(observations=observations):
-                self._feed(Views(views.resolve(self._board, observations)))
+                self._feed(Views(board_views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
-                self._feed(Views(views.resolve(self._board, changed), started_at, unseen))
+                self._feed(Views(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
                 self._report_agent()

@@ -25,14 +25,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ipc.board import Board
-from ipc.boot import ChildContext, Role, WorkerSettings
-from supervisor import admin_socket
+from ipc.shm.board import Board
+from ipc.wire.boot import ChildContext, Role, WorkerSettings
+from supervisor.processes import listeners
 from tests.fakes.ownership import LABEL_KEY
 from tests.podman_service import podman, wait_until
-from workers import process, processes
-from workers.dialing import DialerClient
-from workers.pod_network import PodNetwork
+from workers import main
+from workers.dialer.client import DialerClient
+from workers.podhttp.pod_network import PodNetwork
+from workers.proc import procfs
 
 DEADLINE_S: Final = 20.0
 HEARTBEAT_S: Final = 0.1
@@ -55,7 +56,7 @@ class DialerProcess:
         self.board = Board.create(worker_slots=1, pod_rows=1)
         self.incarnation = 0
         self.exit_code: int | None = None
-        self._listening = admin_socket.listen(self.path, socket.SOCK_SEQPACKET)
+        self._listening = listeners.listen(self.path, socket.SOCK_SEQPACKET)
         self.start()
 
     def start(self) -> None:
@@ -68,7 +69,7 @@ class DialerProcess:
             code = 1
             try:
                 self._link.close()
-                code = process.main(self._context(theirs))
+                code = main.main(self._context(theirs))
             except SystemExit as left:
                 code = left.code if isinstance(left.code, int) else 1
             finally:
@@ -157,7 +158,7 @@ def own_network() -> Iterator[subprocess.Popen[bytes]]:
 
 def network_of(pid: int, ip: str = "") -> PodNetwork:
     """The network in which that process is now."""
-    return PodNetwork(infra_pid=pid, infra_start_ticks=processes.start_ticks(pid), ip=ip)
+    return PodNetwork(infra_pid=pid, infra_start_ticks=procfs.start_ticks(pid), ip=ip)
 
 
 def network_of_pod(pod: str) -> PodNetwork:

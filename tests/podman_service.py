@@ -25,9 +25,9 @@ from typing import Final
 import pytest
 import tomli_w
 
-from ipc.clock import monotonic, wall
-from supervisor.podman_service import conf_files, merged_conf, read_files
-from workers.labels import INSTANCE
+from ipc.host.clock import monotonic, wall
+from supervisor.processes.podman_service import conf_files, merged_conf, read_files
+from workers.kubecontainer.labels import INSTANCE
 
 IMAGE: Final = "localhost/rootlet-test:latest"
 """A static busybox with its applets, and nothing else."""

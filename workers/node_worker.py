@@ -20,48 +20,46 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import Final, assert_never
 
-from ipc.board import WorkerRowWriter
-from ipc.boot import ChildContext
-from ipc.channel import Channel, ChannelClosed
-from ipc.clock import Clock
-from ipc.messages import (
+from ipc.host.clock import Clock
+from ipc.host.tasks import note_failure, restarted
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages.base import EventReport, Ready, Shutdown
+from ipc.messages.node_worker import (
     CancelPull,
     CollectLogs,
-    EventReport,
     LookFailed,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observation,
     Observe,
     Observed,
-    Ready,
     Relist,
     Relisted,
-    Shutdown,
     StartPull,
     Track,
     Untrack,
 )
-from ipc.runtime import RuntimePodStatus
-from ipc.tasks import note_failure, restarted
-from workers.doubts import is_in_motion
-from workers.exit_watch import raise_file_limit
-from workers.garbage import Garbage
-from workers.image_puller import ImagePuller
-from workers.image_rights import ImageRights
-from workers.label_signatures import Ownership
-from workers.labels import read_uid
-from workers.log_gc import LogGarbage
-from workers.observer import PODS_IN_A_TURN, Observer, Relisting
-from workers.published import Published, within_one_message
-from workers.relist import is_list_cheaper
-from workers.relist_schedule import RelistSchedule, retry_delay_s
-from workers.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
-from workers.runtime_state import RuntimeState
-from workers.strangers import UNKNOWN_CONTAINER
-from workers.sync_context import WARNING
-from workers.unshare import Unshare
-from workers.waiting_pods import WaitingPods
+from ipc.shm.board import WorkerRowWriter
+from ipc.wire.boot import ChildContext
+from ipc.wire.channel import Channel, ChannelClosed
+from workers.images.pull_records import ImageRights
+from workers.images.puller import ImagePuller
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kubecontainer.labels import read_uid
+from workers.kubecontainer.overrides import is_in_motion
+from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
+from workers.logs.gc import LogGarbage
+from workers.pleg.exit_watch import raise_file_limit
+from workers.pleg.observe_queue import WaitingPods
+from workers.pleg.observer import PODS_IN_A_TURN, Observer, Relisting
+from workers.pleg.orphan_collector import Garbage
+from workers.pleg.publisher import Published, within_one_message
+from workers.pleg.relist import is_list_cheaper
+from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
+from workers.pleg.runtime_state import RuntimeState
+from workers.pleg.strangers import UNKNOWN_CONTAINER
+from workers.sync.context import WARNING
+from workers.userns.unshare import Unshare
 
 MAX_ROUND_PODS: Final = 16
 """Pods looked at in one round: what is asked meanwhile has not long to wait, and no call waits long for its turn."""

@@ -13,46 +13,43 @@ from typing import Final, assert_never
 
 import msgspec
 
-from ipc.board import Board, WorkerRowWriter
-from ipc.boot import ChildContext
-from ipc.channel import UNSENDABLE, Channel, ChannelClosed
-from ipc.clock import Clock
-from ipc.messages import (
+from ipc.host.clock import Clock
+from ipc.host.tasks import BackgroundTasks, note_failure
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages.base import PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
     PodWorkerCommand,
     PodWorkerReport,
     ProbePod,
-    PullEnded,
     PullImage,
-    PullProgress,
-    Ready,
-    Shutdown,
     StopProbing,
     SyncDone,
     SyncPod,
     WorkType,
 )
-from ipc.runtime import RuntimePodStatus
-from ipc.tasks import BackgroundTasks, note_failure
-from workers.attribution import on_behalf_of
-from workers.image_rights import ImageRights
-from workers.images import ImageManager
-from workers.label_signatures import Ownership
-from workers.pod_network import Dialer
-from workers.prober.prober import Attempt, PodProber, ProberReport
-from workers.pull_wishes import PullWishes
-from workers.restart import crash_loop_limits
-from workers.runtime import CallCounts, Runtime
-from workers.seccomp import SeccompSettings
-from workers.sync_context import PodName, SyncContext, SyncEnded, SyncRun
-from workers.sync_pod import sync_pod
-from workers.sync_terminated import sync_terminated
-from workers.sync_terminating import sync_terminating
-from workers.turns import OwnSlots, Slots, Turns
-from workers.unshare import Unshare
-from workers.view import read_view
+from ipc.shm.board import Board, WorkerRowWriter
+from ipc.wire.boot import ChildContext
+from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
+from workers.compute.crash_loop_backoff import crash_loop_limits
+from workers.images.manager import ImageManager
+from workers.images.pull_records import ImageRights
+from workers.images.pull_requests import PullWishes
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kubecontainer.pod_row import read_view
+from workers.kubecontainer.runtime import CallCounts, Runtime
+from workers.kuberuntime.sync_pod import sync_pod
+from workers.kuberuntime.sync_terminated import sync_terminated
+from workers.kuberuntime.sync_terminating import sync_terminating
+from workers.podhttp.pod_network import Dialer
+from workers.prober.manager import Attempt, PodProber, ProberReport
+from workers.specgen.seccomp import SeccompSettings
+from workers.sync.attribution import on_behalf_of
+from workers.sync.context import PodName, SyncContext, SyncEnded, SyncRun
+from workers.sync.mutation_limiter import OwnSlots, Slots, Turns
+from workers.userns.unshare import Unshare
 
 MAX_PODS_IN_FLIGHT: Final = 5000
 """Syncs under way in one worker: as many as maxPods may say, because one that waits for its image for half an hour must

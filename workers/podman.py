@@ -2,7 +2,7 @@
 
 podman-py is the transport (``PodmanClient.api``) and nothing more: its models translate docker's vocabulary, lack
 fields of the SpecGenerator, and take a failed pull from an older server for a success. The version in the path is
-always 4.0.0, which every server from 4.3 to 5.8 answers in the shapes that `workers.libpod` knows.
+always 4.0.0, which every server from 4.3 to 5.8 answers in the shapes that `workers.libpod.decode` knows.
 """
 
 from __future__ import annotations
@@ -22,20 +22,16 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
-from ipc.clock import wall
-from ipc.id_ranges import IdRanges
-from ipc.registry_login import RegistryLogin
-from ipc.tasks import BackgroundTasks
-from workers import exec_marks, labels, leftovers, libpod, network_addresses, processes
-from workers.exec_sessions import MAX_EXECS, ExecSessions
-from workers.execs import Execs
-from workers.image_reference import parse_image_reference
-from workers.libpod_client import PING, Answer, Kind, LibpodClient, Request
-from workers.line_stream import LineStream
-from workers.oci_config import read_user
-from workers.pidfd import wait_ended
-from workers.registry_logins import LoginsError, login_header, read_logins
-from workers.runtime import (
+from ipc.host.clock import wall
+from ipc.host.id_ranges import IdRanges
+from ipc.host.tasks import BackgroundTasks
+from ipc.kubecontainer.registry_login import RegistryLogin
+from workers.exec import tags
+from workers.exec.runner import Execs
+from workers.exec.sessions import MAX_EXECS, ExecSessions
+from workers.kubecontainer import labels
+from workers.kubecontainer.image_reference import parse_image_reference
+from workers.kubecontainer.runtime import (
     CallCounts,
     ErrorKind,
     ExecResult,
@@ -51,8 +47,15 @@ from workers.runtime import (
     SpecDict,
     VolumeInfo,
 )
-from workers.service_watch import Listener
-from workers.wires import Wires
+from workers.libpod import decode as libpod
+from workers.libpod.auth import LoginsError, login_header, read_logins
+from workers.libpod.bundle import read_user
+from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
+from workers.libpod.deadline_socket import Wires
+from workers.libpod.health import Listener
+from workers.libpod.line_stream import LineStream
+from workers.proc import network_addresses, orphaned_monitors, procfs
+from workers.proc.pidfd import wait_ended
 
 API_VERSION: Final = "4.0.0"
 BROKEN_STREAM: Final = (requests.RequestException, urllib3.exceptions.HTTPError)
@@ -66,7 +69,7 @@ T = TypeVar("T")
 
 
 class PodmanRuntime:
-    """`workers.runtime.Runtime` on a libpod socket, for one event loop of one process.
+    """`workers.kubecontainer.runtime.Runtime` on a libpod socket, for one event loop of one process.
 
     To be made after fork: a client that two processes share would give each the other's answers.
     """
@@ -134,7 +137,7 @@ class PodmanRuntime:
     async def inspect_container(self, id: str) -> InspectedContainer:
         path = f"containers/{_name(id)}/json"
         found = await self._inspect("inspect container", path, libpod.decode_container)
-        started = msgspec.structs.replace(found, start_ticks=processes.start_ticks_of(found))
+        started = msgspec.structs.replace(found, start_ticks=procfs.start_ticks_of(found))
         return msgspec.structs.replace(started, ips=_ips(started), user=read_user(found.config_path))
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
@@ -210,13 +213,13 @@ class PodmanRuntime:
         await self._remove("remove pod", f"pods/{_name(id)}", {"force": "true", "timeout": "0"})
 
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
-        await asyncio.to_thread(exec_marks.kill, (), (), wall())
-        monitors = await asyncio.to_thread(leftovers.find_monitors, pod_logs_dir)
+        await asyncio.to_thread(tags.kill, (), (), wall())
+        monitors = await asyncio.to_thread(orphaned_monitors.find_monitors, pod_logs_dir)
         states = {container.id: container.state for container in await self.list_containers()} if monitors else {}
         unlisted = [monitor for monitor in monitors if monitor.container_id not in states]
         # Asked after the monitor was seen: Podman knows a container before it has a monitor.
         unknown = [monitor for monitor in unlisted if not await self._exists(monitor.container_id)]
-        ended = await asyncio.gather(*(leftovers.end(monitor, pod_logs_dir) for monitor in unknown))
+        ended = await asyncio.gather(*(orphaned_monitors.end(monitor, pod_logs_dir) for monitor in unknown))
         return Leftovers(
             ended=tuple(monitor.name for monitor, ours in zip(unknown, ended, strict=True) if ours),
             unsettled=any(states.get(monitor.container_id) in UNSETTLED_STATES for monitor in monitors),
@@ -267,12 +270,12 @@ class PodmanRuntime:
     # --- waiting ---
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        if pid and not processes.exists(pid):
+        if pid and not procfs.exists(pid):
             return True
         found = await self._find(id)
         if found is None or not found.pid or (pid and found.pid != pid):
             return True
-        pidfd = processes.open_process(found)
+        pidfd = procfs.open_process(found)
         if pidfd is None:
             return True
         try:
@@ -281,16 +284,16 @@ class PodmanRuntime:
             os.close(pidfd)
 
     def open_process(self, container: InspectedContainer) -> int | None:
-        return processes.open_process(container)
+        return procfs.open_process(container)
 
     def has_monitor(self, container: InspectedContainer) -> bool:
-        return processes.has_monitor(container)
+        return procfs.has_monitor(container)
 
     def is_exiting(self, container: InspectedContainer) -> bool:
-        return processes.is_exiting(container)
+        return procfs.is_exiting(container)
 
     def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
-        return processes.recorded_end(container)
+        return procfs.recorded_end(container)
 
     async def _find(self, id: str) -> InspectedContainer | None:
         try:

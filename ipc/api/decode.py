@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ipc.api.base import Int64
-from ipc.api.config_objects import ConfigMap, Secret
 from ipc.api.errors import FieldError, FieldErrors, is_type_word, not_supported, required, shown_key
-from ipc.api.pod import Pod
 from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
+from ipc.api.v1.base import Int64
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.pod import Pod
 
 MAX_FIELD_ERRORS: Final = 50
 """Most findings reported for one object; a manifest can be wrong a hundred thousand times."""

@@ -10,26 +10,26 @@ from typing import Any, Final, TypeVar
 import msgspec
 import msgspec.structs
 
-from ipc.api.base import Quantity, ResourceList
-from ipc.api.config_objects import OPAQUE, Secret
-from ipc.api.container import Container, ContainerPort, EphemeralContainer, PullPolicy
 from ipc.api.default_resources import default_pod_resources, requests_from_limits
-from ipc.api.env import FileKeySelector, ObjectFieldSelector
 from ipc.api.image import DEFAULT_TAG, parse_image_name
-from ipc.api.pod import Pod, PodSpec
-from ipc.api.probe import GRPCAction, HTTPGetAction, Probe
-from ipc.api.projected import (
+from ipc.api.quantity import QuantityError, round_up_to_milli
+from ipc.api.schema import struct_fields
+from ipc.api.v1.base import Quantity, ResourceList
+from ipc.api.v1.config_objects import OPAQUE, Secret
+from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy
+from ipc.api.v1.env import FileKeySelector, ObjectFieldSelector
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.probe import GRPCAction, HTTPGetAction, Probe
+from ipc.api.v1.projected import (
     ConfigMapVolumeSource,
     DownwardAPIVolumeSource,
     ProjectedVolumeSource,
     SecretVolumeSource,
     ServiceAccountTokenProjection,
 )
-from ipc.api.quantity import QuantityError, round_up_to_milli
-from ipc.api.resources import ResourceRequirements
-from ipc.api.schema import struct_fields
-from ipc.api.security import PodSecurityContext
-from ipc.api.volume import (
+from ipc.api.v1.resources import ResourceRequirements
+from ipc.api.v1.security import PodSecurityContext
+from ipc.api.v1.volume import (
     EmptyDirVolumeSource,
     HostPathVolumeSource,
     ImageVolumeSource,
@@ -38,7 +38,7 @@ from ipc.api.volume import (
     VolumeResourceRequirements,
     VolumeSource,
 )
-from ipc.api.volume_attached import AzureDiskVolumeSource, ISCSIVolumeSource, RBDVolumeSource, ScaleIOVolumeSource
+from ipc.api.v1.volume_attached import AzureDiskVolumeSource, ISCSIVolumeSource, RBDVolumeSource, ScaleIOVolumeSource
 
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS: Final = 30

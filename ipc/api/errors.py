@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.safe_text import safe_line
+from ipc.text.safe_text import safe_line
 
 MAX_SHOWN_VALUE_CHARS: Final = 64
 """Longest piece of a manifest that an error message repeats, in characters."""

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.base import Quantity
+from ipc.api.v1.base import Quantity
 
 MAX_QUANTITY_CHARS: Final = 64
 """Longest quantity accepted, in characters."""

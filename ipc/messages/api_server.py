@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.api import Event, ObjectMeta, Pod, PodStatus
-from ipc.config_objects import ObjectKind
+from ipc.api.v1.event import Event
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import PodStatus
+from ipc.kubecontainer.config_objects import ObjectKind
+from ipc.kubecontainer.pod_status import SandboxStatus
 from ipc.messages.base import Message, Ready, Shutdown
-from ipc.runtime import SandboxStatus
 
 
 class PodChanged(Message, frozen=True, kw_only=True):

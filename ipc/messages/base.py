@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.registry_login import Pull, RegistryLogin
+from ipc.kubecontainer.registry_login import Pull, RegistryLogin
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="tag", omit_defaults=True):

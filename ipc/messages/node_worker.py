@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
-from ipc.runtime import RuntimePodStatus
 
 
 class Track(Message, frozen=True, kw_only=True):

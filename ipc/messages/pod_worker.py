@@ -6,11 +6,11 @@ import enum
 
 import msgspec
 
-from ipc.api import Pod
-from ipc.config_objects import ConfigObjects
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeType, ProbeVerdicts
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
-from ipc.probe_results import ProbeResult, ProbeType, ProbeVerdicts
-from ipc.runtime import RuntimePodStatus
 
 
 class WorkType(enum.StrEnum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ipc.boot import Role, WorkerSettings
 from ipc.messages.base import Message
+from ipc.wire.boot import Role, WorkerSettings
 
 
 class Spawn(Message, frozen=True, kw_only=True):

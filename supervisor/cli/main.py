@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ipc.safe_text import safe_text
+from ipc.text.safe_text import safe_text
 from supervisor.cli.options import Failure, agent_options
 
 if TYPE_CHECKING:
-    from ipc.boot import LoadWorkerMain
+    from ipc.wire.boot import LoadWorkerMain
 
 EXIT_INTERRUPTED: Final = 130
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "run": ("supervisor.cli.agent", "Run the agent."),
-    "get": ("supervisor.cli.get", "Show pods, events, ConfigMaps, Secrets or workers."),
-    "describe": ("supervisor.cli.describe", "Show everything about a pod, ConfigMap or Secret."),
-    "logs": ("supervisor.cli.logs", "Print the log of a container."),
-    "exec": ("supervisor.cli.exec", "Run a command in a container."),
-    "attach": ("supervisor.cli.attach", "Join the streams of a running container."),
-    "port-forward": ("supervisor.cli.port_forward", "Forward local ports to a pod."),
-    "wait": ("supervisor.cli.wait", "Wait until pods are ready, gone, or in another condition."),
-    "apply": ("supervisor.cli.apply", "Create or change what a manifest states."),
-    "delete": ("supervisor.cli.delete", "Delete pods, ConfigMaps and Secrets."),
-    "workers": ("supervisor.cli.workers", "Restart processes of the agent."),
-    "stop": ("supervisor.cli.agent", "Stop the agent."),
-    "version": ("supervisor.cli.agent", "Show the versions of this command and of the agent."),
-    "config": ("supervisor.cli.agent", "Work with configuration files."),
-    "doctor": ("supervisor.cli.doctor", "Say what would break on this host, before it does."),
-    "load-test": ("supervisor.cli.load_test", "Measure the running agent with many pods."),
+    "run": ("supervisor.cli.commands.agent", "Run the agent."),
+    "get": ("supervisor.cli.commands.get", "Show pods, events, ConfigMaps, Secrets or workers."),
+    "describe": ("supervisor.cli.commands.describe", "Show everything about a pod, ConfigMap or Secret."),
+    "logs": ("supervisor.cli.commands.logs", "Print the log of a container."),
+    "exec": ("supervisor.cli.commands.exec", "Run a command in a container."),
+    "attach": ("supervisor.cli.commands.attach", "Join the streams of a running container."),
+    "port-forward": ("supervisor.cli.commands.port_forward", "Forward local ports to a pod."),
+    "wait": ("supervisor.cli.commands.wait", "Wait until pods are ready, gone, or in another condition."),
+    "apply": ("supervisor.cli.commands.apply", "Create or change what a manifest states."),
+    "delete": ("supervisor.cli.commands.delete", "Delete pods, ConfigMaps and Secrets."),
+    "workers": ("supervisor.cli.commands.workers", "Restart processes of the agent."),
+    "stop": ("supervisor.cli.commands.agent", "Stop the agent."),
+    "version": ("supervisor.cli.commands.agent", "Show the versions of this command and of the agent."),
+    "config": ("supervisor.cli.commands.agent", "Work with configuration files."),
+    "doctor": ("supervisor.cli.commands.doctor", "Say what would break on this host, before it does."),
+    "load-test": ("supervisor.cli.commands.load_test", "Measure the running agent with many pods."),
 }
 """Where each command is, and its line in the help: asking for a list of pods must not import the whole agent."""
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ipc.durations import parse_duration
-from supervisor.socket_path import admin_socket_path
+from ipc.text.durations import parse_duration
+from supervisor.config.socket_path import admin_socket_path
 
 if TYPE_CHECKING:
-    from supervisor.client import AgentClient
+    from supervisor.client.http import AgentClient
 
 DEFAULT_NAMESPACE: Final = "default"
 _INSTANCE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -69,7 +69,7 @@ def chosen_socket(ctx: click.Context) -> Path:
 @contextmanager
 def agent(ctx: click.Context) -> Iterator[AgentClient]:
     """A client of the chosen agent. What it fails of becomes one line on stderr and exit code 1."""
-    from supervisor.client import AgentClient, AgentError
+    from supervisor.client.http import AgentClient, AgentError
 
     with AgentClient(chosen_socket(ctx)) as client:
         try:

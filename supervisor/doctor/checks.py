@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeGuard
 
-from ipc.file_systems import MEMORY_FILE_SYSTEMS
+from ipc.host.file_systems import MEMORY_FILE_SYSTEMS
+from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts, PodmanFacts
-from supervisor.settings import Settings
 
 OLDEST_PODMAN: Final = (4, 3)
 CONTAINERS_PER_POD: Final = 2

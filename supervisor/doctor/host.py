@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.file_systems import file_system_at
-from ipc.node_resources import NodeResources
-from supervisor import cgroups
-from supervisor.node_resources import existing_part, node_resources, read_machine
-from supervisor.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
-from supervisor.settings import Settings
+from ipc.host.file_systems import file_system_at
+from ipc.podresources.node_resources import NodeResources
+from supervisor.admission import cgroups
+from supervisor.admission.node_resources import existing_part, node_resources, read_machine
+from supervisor.config.settings import Settings
+from supervisor.processes.podman_service import BrokenContainersConf, conf_files, merged_conf, read_files
 
 PODMAN_DEADLINE_S: Final = 30.0
 """Of one question to Podman, in seconds: it starts helpers to answer."""

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from ipc.api import Pod, image_pull_policy
-from ipc.clock import Clock
-from ipc.pod_containers import every_container
-from supervisor.admission import Admitted, admit
+from ipc.api.defaults import image_pull_policy
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Clock
+from ipc.kubecontainer.pod_containers import every_container
+from supervisor.admission.host_ports import host_ports
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.predicates import Admitted, admit
+from supervisor.config.settings import Settings
 from supervisor.doctor.findings import Finding, failed, ok, warning
 from supervisor.doctor.host import HostFacts
-from supervisor.host_ports import host_ports
-from supervisor.node_usage import NodeUsage
-from supervisor.settings import Settings
+from supervisor.protocol.manifests import FILE_SOURCE, ManifestError, pod_key
 from supervisor.sources.directory import ManifestReader, list_manifests
 from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
-from supervisor.sources.types import FILE_SOURCE, ManifestError, pod_key
 
 LOCAL_REGISTRY: Final = "localhost/"
 

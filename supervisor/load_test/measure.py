@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from supervisor.client import WatchEvent
+from supervisor.client.http import WatchEvent
 
 Json = Mapping[str, Any]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
-from ipc import clock
-from supervisor.client import AgentClient, RequestFailed, pods_path
+from ipc.host import clock
+from supervisor.client.http import AgentClient, RequestFailed, pods_path
+from supervisor.client.reflector import Reflector
 from supervisor.load_test.generate import Batch, Load, batches
 from supervisor.load_test.measure import Tracker, percentiles
 from supervisor.load_test.processes import Snapshot, started_between, take_snapshot, used_between
 from supervisor.load_test.report import Report
-from supervisor.reflector import Reflector
 
 APPLIES_IN_FLIGHT: Final = 2
 DELETIONS_IN_FLIGHT: Final = 8

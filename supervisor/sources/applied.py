@@ -17,16 +17,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import Pod, Secret
-from ipc.config_objects import ConfigObject, ObjectKey, ObjectKind
-from ipc.memory_directory import NotMemory, make_memory_directory
-from ipc.private_directories import make_private
-from supervisor.atomic_file import remove_durably, write_atomically
-from supervisor.sources.decode import decode_manifest
-from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
-from supervisor.sources.identity import CONFIG_HASH, Origin
-from supervisor.sources.merge_objects import changes_refused
-from supervisor.sources.types import (
+from ipc.api.v1.config_objects import Secret
+from ipc.api.v1.pod import Pod
+from ipc.host.atomic_file import remove_durably, write_atomically
+from ipc.host.memory_directory import NotMemory, make_memory_directory
+from ipc.host.private_directories import make_private
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, ObjectKind
+from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,
     ManifestObject,
@@ -35,6 +32,10 @@ from supervisor.sources.types import (
     SourceSnapshot,
     error_about,
 )
+from supervisor.sources.decode import decode_manifest
+from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
+from supervisor.sources.identity import CONFIG_HASH, Origin
+from supervisor.sources.merge_objects import changes_refused
 
 MAX_APPLIED_OBJECTS: Final = 1_000
 """Most pods, ConfigMaps and Secrets kept at a time."""

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from supervisor.sources.types import SourceSnapshot
+from supervisor.protocol.manifests import SourceSnapshot
 
 
 class Claim(Protocol):

@@ -11,13 +11,11 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ipc.api import FieldError, FieldErrors, Pod
 from ipc.api.defaults import DEFAULT_NAMESPACE
-from ipc.safe_text import safe_line
-from supervisor.sources.documents import Document, read_documents
-from supervisor.sources.identity import Origin
-from supervisor.sources.kinds import Stated, decode_item, items_of
-from supervisor.sources.types import (
+from ipc.api.errors import FieldError, FieldErrors
+from ipc.api.v1.pod import Pod
+from ipc.text.safe_text import safe_line
+from supervisor.protocol.manifests import (
     DecodedFile,
     ManifestError,
     ManifestErrorKind,
@@ -25,6 +23,10 @@ from supervisor.sources.types import (
     ManifestPod,
     PodKey,
 )
+from supervisor.sources.documents.model import Document
+from supervisor.sources.documents.reader import read_documents
+from supervisor.sources.identity import Origin
+from supervisor.sources.kinds import Stated, decode_item, items_of
 
 MAX_OBJECTS_PER_FILE: Final = 1_000
 """Most pods, ConfigMaps and Secrets that one file may state, in all its documents."""

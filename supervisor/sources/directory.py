@@ -21,11 +21,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.file_systems import KERNEL_FILE_SYSTEMS, file_system_at
-from ipc.safe_text import safe_line
+from ipc.host.file_systems import KERNEL_FILE_SYSTEMS, file_system_at
+from ipc.text.safe_text import safe_line
+from supervisor.protocol.manifests import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.identity import Origin
-from supervisor.sources.types import DecodedFile, ManifestError, ManifestErrorKind, SourceSnapshot
 
 MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 MAX_FILES: Final = 4_096

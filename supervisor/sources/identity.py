@@ -12,8 +12,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ipc.api import ConfigMap, ObjectMeta, Pod, PodSpec, Secret
 from ipc.api.defaults import DEFAULT_NAMESPACE
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
 
 CONFIG_SOURCE: Final = "kubernetes.io/config.source"
 CONFIG_HASH: Final = "kubernetes.io/config.hash"

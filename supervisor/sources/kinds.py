@@ -15,25 +15,15 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api import (
-    MAX_FIELD_ERRORS,
-    ConfigMap,
-    FieldError,
-    FieldErrors,
-    Pod,
-    Secret,
-    Support,
-    decode_config_map,
-    decode_pod,
-    decode_secret,
-    default_pod,
-    default_secret,
-    unsupported_fields,
-    validate_config_map,
-    validate_pod,
-    validate_secret,
-)
-from ipc.api.errors import is_type_word, redacted
+from ipc.api.decode import MAX_FIELD_ERRORS, decode_config_map, decode_pod, decode_secret
+from ipc.api.defaults import default_pod, default_secret
+from ipc.api.errors import FieldError, FieldErrors, is_type_word, redacted
+from ipc.api.support.findings import unsupported_fields
+from ipc.api.support.table import Support
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.pod import Pod
+from ipc.api.validation.config_objects import validate_config_map, validate_secret
+from ipc.api.validation.pod import validate_pod
 from supervisor.sources.identity import Origin, identify, identify_object
 
 Stated = Pod | ConfigMap | Secret
@@ -44,8 +34,8 @@ _LISTS: Final[Mapping[str, str]] = {"PodList": "Pod", "ConfigMapList": "ConfigMa
 MAX_KIND_CHARS: Final = 64
 MAX_ENCODED_POD_BYTES: Final = 3 << 19
 """Largest pod in a message to its worker, in bytes: what etcd takes of a request (its default --max-request-bytes). In
-a frame of that link it has place beside `supervisor.config_objects.MAX_POD_BYTES` of objects and what was observed; a
-pod that has none could be neither synced nor stopped."""
+a frame of that link it has place beside `supervisor.managers.object_store.MAX_POD_BYTES` of objects and what was
+observed; a pod that has none could be neither synced nor stopped."""
 
 
 def items_of(value: Any) -> Iterator[tuple[str, Any]]:

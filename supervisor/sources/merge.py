@@ -18,13 +18,11 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import ObjectMeta, Pod
-from ipc.clock import Instant, rfc3339, rfc3339_micro
-from ipc.config_objects import ObjectKey
-from supervisor.sources.claims import Conflict, arbitrate, place
-from supervisor.sources.identity import CONFIG_SEEN, LOCAL_ANNOTATIONS
-from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
-from supervisor.sources.types import (
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Instant, rfc3339, rfc3339_micro
+from ipc.kubecontainer.config_objects import ObjectKey
+from supervisor.protocol.manifests import (
     DesiredObject,
     DesiredPod,
     ExpectedObject,
@@ -39,6 +37,9 @@ from supervisor.sources.types import (
     error_about,
     pod_key,
 )
+from supervisor.sources.claims import Conflict, arbitrate, place
+from supervisor.sources.identity import CONFIG_SEEN, LOCAL_ANNOTATIONS
+from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
 
 _BEFORE_READY: Final = (PodOperation.REMOVE, PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE)
 """Order of delivery (podStorage.Merge); then an empty ADD if there was nothing to say, then RECONCILE."""

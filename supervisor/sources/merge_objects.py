@@ -13,11 +13,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import ConfigMap, FieldError, Secret, validate_config_map_update, validate_secret_update
-from ipc.clock import Instant, rfc3339
-from ipc.config_objects import ConfigObject, ObjectKey
-from supervisor.sources.claims import Conflict, arbitrate, place
-from supervisor.sources.types import (
+from ipc.api.errors import FieldError
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.validation.config_objects import validate_config_map_update, validate_secret_update
+from ipc.host.clock import Instant, rfc3339
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
+from supervisor.protocol.manifests import (
     DesiredObject,
     ManifestError,
     ManifestErrorKind,
@@ -25,6 +26,7 @@ from supervisor.sources.types import (
     SourceSnapshot,
     error_about,
 )
+from supervisor.sources.claims import Conflict, arbitrate, place
 
 MAX_OBJECTS: Final = 5_000
 """Most ConfigMaps and Secrets of all sources together."""

@@ -20,10 +20,10 @@ from typing import Final
 
 from watchfiles import awatch
 
-from ipc.safe_text import safe_line
-from ipc.tasks import BackgroundTasks, first_error
+from ipc.host.tasks import BackgroundTasks, first_error
+from ipc.text.safe_text import safe_line
+from supervisor.protocol.manifests import ManifestErrorKind, SourceSnapshot
 from supervisor.sources.directory import Listing, ManifestReader, changed_files, list_manifests
-from supervisor.sources.types import ManifestErrorKind, SourceSnapshot
 
 SETTLE_S: Final = 0.2
 """How long a file must hold still before it is read, in seconds. Far above a file system's clock tick."""

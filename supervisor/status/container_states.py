@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ipc.api import (
-    ContainerState,
-    ContainerStateRunning,
-    ContainerStateTerminated,
-    ContainerStateWaiting,
-)
-from ipc.clock import rfc3339
-from ipc.runtime import CONTAINER_STATUS_UNKNOWN, UNKNOWN_EXIT_CODE, RuntimeContainerStatus
-from ipc.runtime import ContainerState as Observed
+from ipc.api.v1.status import ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting
+from ipc.host.clock import rfc3339
+from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, UNKNOWN_EXIT_CODE, RuntimeContainerStatus
+from ipc.kubecontainer.pod_status import ContainerState as Observed
 
 CONTAINER_CREATING: Final = "ContainerCreating"
 POD_INITIALIZING: Final = "PodInitializing"

@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ipc.api import Container, ContainerState, ContainerStatus, ContainerUser, Pod
-from ipc.initialized import has_any_active_regular_container_started
-from ipc.messages import SyncResult
-from ipc.pod_containers import ContainerKind
-from ipc.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
-from ipc.restart_policy import is_restartable_init, should_container_be_restarted
-from ipc.runtime import ContainerState as Observed
-from ipc.runtime import RuntimeContainerStatus, RuntimePodStatus
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import ContainerState, ContainerStatus, ContainerUser
+from ipc.kubecontainer.initialized import has_any_active_regular_container_started
+from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.kubecontainer.pod_status import ContainerState as Observed
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
+from ipc.kubecontainer.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.restart_policy import is_restartable_init, should_container_be_restarted
+from ipc.messages.pod_worker import SyncResult
 from supervisor.status import container_states as states
 from supervisor.status.volume_mounts import volume_mount_statuses
 

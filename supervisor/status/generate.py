@@ -7,18 +7,19 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ipc.api import ContainerStatus, HostIP, Pod, PodCondition, PodIP, PodStatus
-from ipc.clock import Instant, rfc3339
-from ipc.initialized import has_any_active_regular_container_started
-from ipc.messages import SyncResult
-from ipc.pod_containers import ContainerKind
-from ipc.pod_ips import sort_pod_ips
-from ipc.probe_results import ProbeVerdicts
-from ipc.qos import compute_pod_qos
-from ipc.restart_policy import all_containers_could_restart, should_all_containers_restart
-from ipc.runtime import RuntimePodStatus
-from supervisor.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
+from ipc.host.clock import Instant, rfc3339
+from ipc.kubecontainer.initialized import has_any_active_regular_container_started
+from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.restart_policy import all_containers_could_restart, should_all_containers_restart
+from ipc.messages.pod_worker import SyncResult
+from ipc.podresources.pod_ips import sort_pod_ips
+from ipc.podresources.qos import compute_pod_qos
 from supervisor.status import conditions
+from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import TERMINAL_PHASES, get_phase
 from supervisor.status.report import normalize_status

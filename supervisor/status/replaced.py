@@ -1,14 +1,16 @@
 """Which containers have ended and start again because the manifest changed, whatever their policy says. Pure.
 
 Upstream has no such thing: its API server forbids the edits that need another container. The workers decide that they
-start (``workers/regular_containers.py``); the status has to know it, or the pod would be taken for one that is done.
+start (``workers/compute/regular_containers.py``); the status has to know it, or the pod would be taken for one that is
+done.
 """
 
 from __future__ import annotations
 
-from ipc.api import Container, Pod
-from ipc.hashing import hash_in, sandbox_hash
-from ipc.runtime import ContainerState, RuntimePodStatus, SandboxState
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 
 
 def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, looked_at_before: bool) -> frozenset[str]:

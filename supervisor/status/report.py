@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import ContainerState, ContainerStatus, PodSpec, PodStatus
-from ipc.pod_containers import every_container
-from ipc.safe_text import clipped
+from ipc.api.v1.pod import PodSpec
+from ipc.api.v1.status import ContainerState, ContainerStatus, PodStatus
+from ipc.kubecontainer.pod_containers import every_container
+from ipc.text.safe_text import clipped
 from supervisor.status.phase import TERMINAL_PHASES
 
 MAX_TERMINATION_MESSAGES_BYTES: Final = 12 * 1024

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ipc.api import ContainerStatus, PodSpec, PodStatus
-from ipc.restart_policy import is_restartable_init
+from ipc.api.v1.pod import PodSpec
+from ipc.api.v1.status import ContainerStatus, PodStatus
+from ipc.kubecontainer.restart_policy import is_restartable_init
 from supervisor.status import container_states as states
 from supervisor.status.phase import TERMINAL_PHASES
 

@@ -3,7 +3,8 @@ convertToAPIContainerStatuses). Pure."""
 
 from __future__ import annotations
 
-from ipc.api import Container, VolumeMount, VolumeMountStatus
+from ipc.api.v1.container import Container, VolumeMount
+from ipc.api.v1.status import VolumeMountStatus
 
 
 def volume_mount_statuses(container: Container) -> tuple[VolumeMountStatus, ...]:

@@ -13,7 +13,7 @@ import h2.connection
 import h2.events
 import h11
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 
 READ_BYTES: Final = 16 * 1024
 HTTP_ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"

@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ipc.api import Container, ObjectMeta, Pod, PodSpec, default_pod
-from ipc.clock import monotonic
+from ipc.api.defaults import default_pod
+from ipc.api.v1.container import Container
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.host.clock import monotonic
 from tests.fakes.ownership import ownership
-from workers.naming import infra_name
-from workers.specgen import ContainerPlace, container_spec, pod_spec
+from workers.kubecontainer.naming import infra_name
+from workers.specgen.spec import ContainerPlace, container_spec, pod_spec
 
 CALL_DEADLINE_S = 120.0
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from supervisor.load_test.processes import Usage
 from tests.bench.simulated import PODS_PER_FILE, SimulatedNode, manifests, simulated_node
 

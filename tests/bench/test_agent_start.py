@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import psutil
 import pytest
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests.bench.sleepers import load, sleepers
 from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready
 

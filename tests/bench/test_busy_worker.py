@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api import Pod
-from ipc.call_slots import CallSlots
-from ipc.clock import monotonic
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import monotonic
+from ipc.shm.mutation_slots import CallSlots
 from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod
 from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
-from workers.naming import infra_name
+from workers.kubecontainer.naming import infra_name
 from workers.podman import PodmanRuntime
-from workers.specgen import container_spec, pod_spec
-from workers.turns import Turns
+from workers.specgen.spec import container_spec, pod_spec
+from workers.sync.mutation_limiter import Turns
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(3600)]
 

@@ -18,13 +18,13 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests.contract.target import DEADLINE_S, PodmanTarget, running
 from tests.podman_service import SOCKET, PodmanService, spawn_service, wait_until
-from workers import oci_exec
-from workers.exec_marks import Mark
+from workers.exec import direct as oci_exec
+from workers.exec.tags import Mark
+from workers.kubecontainer.runtime import InspectedContainer
 from workers.podman import PodmanRuntime
-from workers.runtime import InspectedContainer
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(900)]
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from supervisor.load_test.processes import Snapshot, Usage, take_snapshot, used_between
 from tests.bench.sleepers import load, sleepers
 from tests.e2e.agent import Agent, Json

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests.bench.raw_pods import Libpod, first_place, make_pods
 from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
-from workers import labels
-from workers.naming import infra_name
-from workers.specgen import container_spec, pod_spec
+from workers.kubecontainer import labels
+from workers.kubecontainer.naming import infra_name
+from workers.specgen.spec import container_spec, pod_spec
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(900)]
 

@@ -24,29 +24,31 @@ import psutil
 import pytest
 import uvloop
 
-from ipc.api import Container, ExecAction, GRPCAction, HTTPGetAction, Pod, Probe, TCPSocketAction
-from ipc.board import Board
-from ipc.clock import Instant, SystemClock, monotonic
-from ipc.messages import ProbePod
-from ipc.runtime import ContainerState, RuntimePodStatus
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.probe import ExecAction, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
+from ipc.host.clock import Instant, SystemClock, monotonic
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.messages.pod_worker import ProbePod
+from ipc.shm.board import Board
 from tests.bench.apart import apart
 from tests.bench.bare_probes import BARE, Address, Arrivals, serve
 from tests.bench.sleepers import load, quantile
 from tests.e2e.agent import Agent
-from tests.e2e.eye import INFRA
 from tests.e2e.manifests import pod
+from tests.e2e.status_observer import INFRA
+from tests.harness import pods
 from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
 from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of, network_of_pod
 from tests.podman_service import PodmanService, podman
-from tests.unit.workers import pods
-from workers.dialing import DialerClient
-from workers.labels import INSTANCE
-from workers.pod_network import Dialer, PodNetwork
+from workers.dialer.client import DialerClient
+from workers.kubecontainer.labels import INSTANCE
+from workers.kubecontainer.runtime import Runtime
+from workers.podhttp.pod_network import Dialer, PodNetwork
 from workers.podman import PodmanRuntime
-from workers.prober.prober import PodProber, ProberReport
-from workers.probes.attempt import attempt
-from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
-from workers.runtime import Runtime
+from workers.prober.attempt import attempt
+from workers.prober.manager import PodProber, ProberReport
+from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(7200)]
 

@@ -21,16 +21,16 @@ from typing import NamedTuple
 
 import pytest
 
-from ipc.api import Pod
-from ipc.clock import parse_rfc3339, wall
-from supervisor.client import AgentClient, WatchEvent
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import parse_rfc3339, wall
+from supervisor.client.http import AgentClient, WatchEvent
 from tests.bench.raw_pods import Libpod, in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.sleepers import CONTAINER, load, quantile, sleepers
 from tests.e2e.agent import Agent, container_status, restart_count
 from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
-from workers.naming import container_name, sandbox_name
-from workers.specgen import ContainerPlace, container_spec
+from workers.kubecontainer.naming import container_name, sandbox_name
+from workers.specgen.spec import ContainerPlace, container_spec
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(3600)]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ipc.api import Pod
-from ipc.clock import monotonic
-from supervisor.client import AgentClient
-from supervisor.socket_path import admin_socket_path
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import monotonic
+from supervisor.client.http import AgentClient
+from supervisor.config.socket_path import admin_socket_path
 from tests.bench.raw_pods import in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.podman_service import PodmanService
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ipc.clock import wall
+from ipc.host.clock import wall
 from tests.chaos.plan import make_plan
 from tests.chaos.run import run
 from tests.podman_service import ensure_image, remove_of_dead_runs, why_not

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 
 import psutil
 
-from supervisor.directory_owner import OWNER_FILE
+from supervisor.state.directory_owner import OWNER_FILE
 from tests.chaos import procs
 from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import Wanted
 from tests.e2e.agent import Agent, Json, is_ready
-from tests.e2e.eye import INFRA, Seen
+from tests.e2e.status_observer import INFRA, Seen
 from tests.podman_service import podman
 
 KEPT_DEAD: Final = 1

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tests.e2e.eye import INFRA
+from tests.e2e.status_observer import INFRA
 
 PODMAN: Final = "podman"
 ROLES: Final = {"master": 1, "zygote": 1, "pods-0": 3, "pods-1": 3, "node": 3, "api": 2, "dialer": 2, PODMAN: 3}

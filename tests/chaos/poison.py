@@ -14,9 +14,9 @@ from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Final
 
-from ipc.clock import monotonic
-from supervisor.suspects import POISON_DEATHS
-from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.host.clock import monotonic
+from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.syncloop.worker_updates import SYNC_CRASH_LOOP_BACK_OFF
 from tests.chaos import procs
 from tests.chaos.background import meanwhile
 from tests.e2e.agent import Agent

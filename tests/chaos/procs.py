@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import psutil
 
-from supervisor.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
+from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 from tests.chaos.plan import PODMAN
 from tests.chaos.wanted import WHO
 from tests.e2e.agent import Agent
-from tests.e2e.eye import INFRA
-from workers.leftovers import own_pids
+from tests.e2e.status_observer import INFRA
+from workers.proc.orphaned_monitors import own_pids
 
 PROC: Final = Path("/proc")
 _GONE: Final = (FileNotFoundError, ProcessLookupError, PermissionError)

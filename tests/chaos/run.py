@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final, NamedTuple
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests.chaos import checks, disk
 from tests.chaos.plan import Plan
 from tests.chaos.poison import POISON, Poison

@@ -15,12 +15,12 @@ from typing import Final
 
 import psutil
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests.chaos import disk, procs
 from tests.chaos.plan import Fault, Kind, Plan
 from tests.chaos.wanted import Wanted
 from tests.e2e.agent import Agent
-from tests.e2e.eye import INFRA
+from tests.e2e.status_observer import INFRA
 from tests.podman_service import COMMAND_DEADLINE_S
 
 TURN_S: Final = 0.1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.clock import SystemClock
+from ipc.host.clock import SystemClock
 from tests.contract.podman_host import PodmanHost
 from tests.contract.target import FAKE_IMAGE, FakeTarget, PodmanTarget, ServerTarget, Target
 from tests.fakes.large_podman import LargePodman, Processes

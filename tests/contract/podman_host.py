@@ -7,14 +7,15 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from ipc.api import Container, Pod
-from ipc.clock import SystemClock
-from ipc.messages import SyncDone, WorkType
-from ipc.runtime import ContainerState, RuntimeContainerStatus
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import SystemClock
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.messages.pod_worker import SyncDone, WorkType
+from tests.harness import pods
+from tests.harness.sync import Host
 from tests.podman_service import IMAGE, PodmanService
-from tests.unit.workers import pods
-from tests.unit.workers.sync_harness import Host
-from workers import pod_logs
+from workers.logs import layout
 from workers.podman import PodmanRuntime
 
 DEADLINE_S = 20.0
@@ -50,8 +51,8 @@ class PodmanHost(Host):
                 await asyncio.sleep(0.05)
 
     def log(self, name: str, attempt: int) -> str:
-        directory = pod_logs.pod_directory(str(self.logs_dir), "default", self.name, self.uid)
-        return pod_logs.log_file(directory, name, attempt).read_text()
+        directory = layout.pod_directory(str(self.logs_dir), "default", self.name, self.uid)
+        return layout.log_file(directory, name, attempt).read_text()
 
     async def logged(self, name: str, attempt: int, words: str) -> None:
         """Wait until the container has said that."""

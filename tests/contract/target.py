@@ -13,11 +13,11 @@ from tests.fakes.ownership import signed_container, signed_pod
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
 from tests.podman_service import PodmanService
-from workers import labels
-from workers.pidfd import open_pidfd, wait_ended
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import InspectedContainer, Runtime, RuntimeCallError
+from workers.kuberuntime.remove import REMOVE_TRIES
 from workers.podman import PodmanRuntime
-from workers.removing import REMOVE_TRIES
-from workers.runtime import InspectedContainer, Runtime, RuntimeCallError
+from workers.proc.pidfd import open_pidfd, wait_ended
 
 FAKE_IMAGE = "localhost/rootlet-test:latest"
 FOREVER = ("sleep", "1000")

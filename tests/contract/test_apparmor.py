@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from tests.podman_service import COMMAND_DEADLINE_S, PodmanService
-from workers.labels import INSTANCE
+from workers.kubecontainer.labels import INSTANCE
 
 pytestmark = pytest.mark.podman
 

@@ -11,15 +11,15 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from ipc.clock import SystemClock
-from ipc.runtime import RuntimePodStatus
+from ipc.host.clock import SystemClock
+from ipc.kubecontainer.pod_status import RuntimePodStatus
 from tests.contract.target import PodmanTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
 from tests.pod_server import DialerProcess, connect_in_pod, dialer_process, listen_in_pod
 from tests.podman_service import PodmanService, podman, wait_until
-from workers.dialing import DialerClient
-from workers.observer import Observer
-from workers.pod_network import NOWHERE, DialError, PodNetwork, pod_network
+from workers.dialer.client import DialerClient
+from workers.pleg.observer import Observer
+from workers.podhttp.pod_network import NOWHERE, DialError, PodNetwork, pod_network
 
 pytestmark = pytest.mark.podman
 

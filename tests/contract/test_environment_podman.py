@@ -9,11 +9,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from ipc.api import ConfigMap, Container, Secret
-from ipc.config_objects import ConfigObjects
-from ipc.messages import SyncDone
-from ipc.node_resources import NodeResources
-from ipc.runtime import ContainerState
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.container import Container
+from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.kubecontainer.pod_status import ContainerState
+from ipc.messages.pod_worker import SyncDone
+from ipc.podresources.node_resources import NodeResources
 from tests.contract.podman_host import POLITE, PodmanHost, errors
 from tests.podman_service import IMAGE, podman
 

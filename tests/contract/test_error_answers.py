@@ -17,9 +17,9 @@ import pytest
 
 from tests.bench.raw_pods import Libpod
 from tests.podman_service import PodmanService
-from workers import libpod
-from workers.labels import INSTANCE
-from workers.runtime import ErrorKind
+from workers.kubecontainer.labels import INSTANCE
+from workers.kubecontainer.runtime import ErrorKind
+from workers.libpod import decode
 
 pytestmark = [pytest.mark.podman]
 
@@ -146,5 +146,5 @@ def test_the_kind_of_a_real_answer(case: str, world: World, record: dict[str, An
     status, body = CASES[case].provoke(world)
     assert status >= 400, body
     record[case] = {"status": status, "body": body.decode(), "kind": CASES[case].kind.value}
-    error = libpod.call_error(case, status, body)
+    error = decode.call_error(case, status, body)
     assert error.kind is CASES[case].kind, (status, body)

@@ -19,12 +19,18 @@ from typing import Any
 import psutil
 import pytest
 
-from ipc.clock import wall
+from ipc.host.clock import wall
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, pod_spec
 from tests.podman_service import SOCKET, PodmanService, spawn_service, wait_until
-from workers import exec_marks, oci_exec
+from workers.exec import direct, tags
+from workers.kubecontainer.runtime import (
+    MAX_EXEC_OUTPUT_BYTES,
+    ErrorKind,
+    ExecResult,
+    InspectedContainer,
+    RuntimeCallError,
+)
 from workers.podman import PodmanRuntime
-from workers.runtime import MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
 
 pytestmark = pytest.mark.podman
 
@@ -46,7 +52,7 @@ async def target(podman_service: PodmanService) -> AsyncIterator[PodmanTarget]:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Way:
     """Sessions: as if the containers had an OCI runtime that is not known."""
     if request.param is Way.SESSION:
-        monkeypatch.setattr(oci_exec, "RUNTIMES", frozenset())
+        monkeypatch.setattr(direct, "RUNTIMES", frozenset())
     found: Way = request.param
     return found
 
@@ -340,7 +346,7 @@ async def test_a_container_without_its_monitor_is_reached_through_podman(
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             assert (await shell(target, container, "echo on; exit 3")).output == b"on\n"
-    assert [record.name for record in caplog.records] == ["workers.execs"], "said once"
+    assert [record.name for record in caplog.records] == ["workers.exec.runner"], "said once"
     os.kill(container.pid, signal.SIGKILL)
 
 
@@ -379,7 +385,7 @@ asyncio.run(main())
 async def test_the_command_of_an_agent_that_is_killed_is_ended_by_the_next_one(
     target: PodmanTarget, podman_service: PodmanService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exec_marks, "OVERDUE_S", 2)
+    monkeypatch.setattr(tags, "OVERDUE_S", 2)
     container = await started(target)
     agent = await asyncio.create_subprocess_exec(sys.executable, "-c", AGENT, podman_service.socket, container.id)
     await until_sleeping("1234705", 1)
@@ -389,7 +395,7 @@ async def test_the_command_of_an_agent_that_is_killed_is_ended_by_the_next_one(
     assert sleeping("1234705") == 1, "as a hook that is promised at least once: it may have long to go"
 
     def ended() -> bool:
-        exec_marks.kill((), (), wall())
+        tags.kill((), (), wall())
         return not sleeping("1234705")
 
     await asyncio.to_thread(wait_until, ended, DEADLINE_S, 0.5)

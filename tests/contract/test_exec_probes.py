@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api import Container, EnvVar, EnvVarSource, ExecAction, ObjectFieldSelector, Probe
+from ipc.api.v1.container import Container
+from ipc.api.v1.env import EnvVar, EnvVarSource, ObjectFieldSelector
+from ipc.api.v1.probe import ExecAction, Probe
 from tests.contract.target import DEADLINE_S, Target, container_spec, pod_spec, running
 from tests.servers.local_servers import DeadDialer
-from workers.pod_network import PodNetwork
+from workers.kubecontainer.runtime import Runtime
+from workers.podhttp.pod_network import PodNetwork
 from workers.podman import PodmanRuntime
-from workers.probes.attempt import attempt
-from workers.probes.exec import expanded_command
-from workers.probes.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
-from workers.runtime import Runtime
+from workers.prober.attempt import attempt
+from workers.prober.exec import expanded_command
+from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
 
 
 async def probed(

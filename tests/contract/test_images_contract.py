@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.clock import SystemClock
+from ipc.host.clock import SystemClock
 from tests.contract.target import Target
 from tests.fakes.pulls import LocalPulls
-from workers.image_rights import ImageRights
-from workers.images import ImageError, ImageManager, ImageReason
-from workers.pull_backoff import PullBackoff
+from workers.images.manager import ImageError, ImageManager, ImageReason
+from workers.images.pull_backoff import PullBackoff
+from workers.images.pull_records import ImageRights
 
 
 async def ignore(type: str, reason: str, message: str) -> None:

@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from ipc.api import Pod
-from ipc.clock import SystemClock
-from ipc.messages import SyncDone, WorkType
-from ipc.runtime import ContainerState, RuntimePodStatus
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import SystemClock
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.messages.pod_worker import SyncDone, WorkType
+from tests.harness import pods
+from tests.harness.sync import Host
 from tests.podman_service import IMAGE, SOCKET, PodmanService, podman, spawn_service
-from tests.unit.workers import pods
-from tests.unit.workers.sync_harness import Host
-from workers.leftovers import find_monitors
-from workers.observer import Observer
+from workers.kubecontainer.runtime import RuntimeCallError
+from workers.pleg.observer import Observer
 from workers.podman import PodmanRuntime
-from workers.runtime import RuntimeCallError
+from workers.proc.orphaned_monitors import find_monitors
 
 pytestmark = pytest.mark.podman
 

@@ -13,10 +13,10 @@ import pytest
 
 from tests.contract.target import DEADLINE_S, PodmanTarget, container_spec, eventually, exited, pod_spec
 from tests.podman_service import PodmanService, wait_until
-from workers.directories import private_root
-from workers.runtime import InspectedContainer
-from workers.volumes.atomic_writer import write_payload
-from workers.volumes.payload import FileProjection, Payload
+from workers.fs.directories import private_root
+from workers.kubecontainer.runtime import InspectedContainer
+from workers.volumemanager.plugins.atomic_writer import write_payload
+from workers.volumemanager.plugins.payload import FileProjection, Payload
 
 pytestmark = pytest.mark.podman
 

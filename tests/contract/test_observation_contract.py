@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from ipc.clock import SystemClock
-from ipc.messages import Observe, Relist, Relisted, RuntimeHealth, Track
-from ipc.runtime import ContainerState, SandboxState
+from ipc.host.clock import SystemClock
+from ipc.kubecontainer.pod_status import ContainerState, SandboxState
+from ipc.messages.node_worker import Observe, Relist, Relisted, RuntimeHealth, Track
 from tests.contract.target import PodmanTarget, Target, container_spec, exited, pod_spec, running
 from tests.fakes.ownership import ownership
+from tests.harness.node_worker import Master, node_worker
 from tests.podman_service import PodmanService, running_service
-from tests.unit.workers.node_worker_harness import Master, node_worker
-from workers.observer import Observer
+from workers.pleg.observer import Observer
 
 NEVER_S = 1e9
 SOON_S = 5.0

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 import pytest
 
-from ipc.api import Container, ContainerPort, EnvVar, ExecAction, HTTPHeader, Probe
+from ipc.api.v1.container import Container, ContainerPort
+from ipc.api.v1.env import EnvVar
+from ipc.api.v1.probe import ExecAction, HTTPHeader, Probe
 from tests.one_binary import BINARY, WAIT, ensure_one_binary_image
 from tests.pod_server import DialerProcess, dialer_process, listen_in_pod, network_of_pod
 from tests.podman_service import PodmanService, podman
@@ -27,13 +29,13 @@ from tests.servers.local_servers import (
     silent,
     tcp,
 )
-from workers.dialing import DialerClient
-from workers.labels import INSTANCE
-from workers.pod_network import PodNetwork
+from workers.dialer.client import DialerClient
+from workers.kubecontainer.labels import INSTANCE
+from workers.podhttp.pod_network import PodNetwork
 from workers.podman import PodmanRuntime
-from workers.probes.attempt import attempt
-from workers.probes.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
-from workers.processes import start_ticks
+from workers.prober.attempt import attempt
+from workers.prober.outcome import MAX_OUTPUT_BYTES, Answer, ProbeError, ProbeOutcome, ProbeTarget
+from workers.proc.procfs import start_ticks
 
 pytestmark = pytest.mark.podman
 

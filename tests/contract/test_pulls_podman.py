@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
-from ipc.registry_login import RegistryLogin
+from ipc.kubecontainer.registry_login import RegistryLogin
 from tests import registry
 from tests.podman_service import PodmanService, running_service
 from tests.registry import PASSWORD, USER, Proxy, Registry
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.podman import PodmanRuntime
-from workers.runtime import ErrorKind, RuntimeCallError
 
 pytestmark = pytest.mark.podman
 

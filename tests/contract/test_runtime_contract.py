@@ -1,4 +1,4 @@
-"""The verbs of `workers.runtime.Runtime`, held against the fake and against Podman."""
+"""The verbs of `workers.kubecontainer.runtime.Runtime`, held against the fake and against Podman."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tests.contract.target import DEADLINE_S, Target, container_spec, exited, pod_spec, running, unique
 from tests.fakes.ownership import ownership
-from workers import labels
-from workers.runtime import ErrorKind, RuntimeCallError, RuntimeEvent
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, RuntimeEvent
 
 NOWHERE = "0123456789abcdef" * 4
 """An id that nothing has."""

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from ipc.api import PodSecurityContext
-from ipc.api.security import Capabilities
-from ipc.id_ranges import IdRange, IdRanges, merged
+from ipc.api.v1.security import Capabilities, PodSecurityContext
+from ipc.host.id_ranges import IdRange, IdRanges, merged
 from tests.contract.target import DEADLINE_S, FOREVER, PodmanTarget, container_spec, eventually, pod_spec
+from tests.harness import pods
 from tests.podman_service import PodmanService
-from tests.unit.workers import pods
-from workers.capabilities import KNOWN, capability_changes
-from workers.runtime import InspectedContainer, RuntimeCallError
-from workers.security_context import sandbox_security
+from workers.kubecontainer.runtime import InspectedContainer, RuntimeCallError
+from workers.specgen.capabilities import KNOWN, capability_changes
+from workers.specgen.security_context import sandbox_security
 
 pytestmark = pytest.mark.podman
 

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from ipc.api import Container, EphemeralContainer, ExecAction, Lifecycle, LifecycleHandler, Pod
-from ipc.messages import WorkType
-from ipc.runtime import ContainerState, RuntimeContainerStatus
+from ipc.api.v1.container import Container, EphemeralContainer
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.messages.pod_worker import WorkType
 from tests.contract.podman_host import POLITE, PodmanHost, container
 from tests.podman_service import IMAGE, PodmanService
-from workers.runtime import SpecDict
-from workers.termination_message import MAX_MESSAGE_BYTES, termination_log
+from workers.kubecontainer.runtime import SpecDict
+from workers.logs.termination_message import MAX_MESSAGE_BYTES, termination_log
 
 pytestmark = pytest.mark.podman
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api import ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod
-from ipc.runtime import ContainerState
+from ipc.api.v1.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.pod_status import ContainerState
 from tests.contract.podman_host import POLITE, PodmanHost, container, errors
 
 pytestmark = pytest.mark.podman

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from ipc.api import ContainerPort, EnvVar, Pod
-from ipc.messages import WorkType
-from ipc.runtime import ContainerState
+from ipc.api.v1.container import ContainerPort
+from ipc.api.v1.env import EnvVar
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.pod_status import ContainerState
+from ipc.messages.pod_worker import WorkType
 from tests.contract.podman_host import DEADLINE_S, POLITE, STUBBORN, PodmanHost, container, errors
 
 pytestmark = pytest.mark.podman

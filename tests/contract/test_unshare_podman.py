@@ -14,15 +14,15 @@ import pytest
 
 import workers
 from tests.podman_service import COMMAND_DEADLINE_S, PodmanService, podman
-from workers.unshare import DEFAULT, Step, UnshareError
-from workers.volumes.removal import remove_below
+from workers.userns.remove import remove_below
+from workers.userns.unshare import DEFAULT, Step, UnshareError
 
 pytestmark = pytest.mark.podman
 
 TRIES: Final = 2000
 RACE: Final = f"""
 import ctypes, errno, os, threading
-from workers.volumes.steps.mounts import bind
+from workers.userns.steps.mounts import bind
 volume, outside, place = {{volume!r}}, {{outside!r}}, {{place!r}}
 libc = ctypes.CDLL(None, use_errno=True)
 swap = (-100, volume.encode() + b"/x", -100, volume.encode() + b"/y", 2)  # RENAME_EXCHANGE

@@ -8,8 +8,8 @@ import pytest
 
 from tests.contract.target import Target, unique
 from tests.podman_service import podman
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.podman import PodmanRuntime
-from workers.runtime import ErrorKind, RuntimeCallError
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import psutil
 import yaml
 
-from tests.e2e.eye import Eye
+from tests.e2e.status_observer import Eye
 from tests.podman_service import wait_until
 
 Json = dict[str, Any]

@@ -12,12 +12,12 @@ from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 from tests.e2e.agent import Agent
-from tests.e2e.eye import INFRA
+from tests.e2e.status_observer import INFRA
 from tests.pod_server import listen_in_pod, network_of
 from tests.servers.health_server import NOT_SERVING, health
 from tests.servers.local_servers import Handler, handling, request_of, response, server_context
-from workers.dialing import DialerClient
-from workers.pod_network import PodNetwork
+from workers.dialer.client import DialerClient
+from workers.podhttp.pod_network import PodNetwork
 
 DEADLINE_S: Final = 20.0
 LOOPBACK: Final = "127.0.0.1"

@@ -13,16 +13,17 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from ipc.api import Probe
-from ipc.messages import WorkType
-from ipc.runtime import RuntimePodStatus
+from ipc.api.v1.probe import Probe
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages.pod_worker import WorkType
 from supervisor.__main__ import main
-from workers import pod_worker, process
-from workers.pod_network import Dialer
-from workers.probes.attempt import attempt
-from workers.probes.outcome import ProbeOutcome, ProbeTarget
-from workers.runtime import Runtime
-from workers.sync_context import SyncRun
+from workers import main as process
+from workers import pod_worker
+from workers.kubecontainer.runtime import Runtime
+from workers.podhttp.pod_network import Dialer
+from workers.prober.attempt import attempt
+from workers.prober.outcome import ProbeOutcome, ProbeTarget
+from workers.sync.context import SyncRun
 
 ANNOTATION: Final = "poison"
 HANG: Final = "hang"

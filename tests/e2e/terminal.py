@@ -14,7 +14,7 @@ import termios
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 
 READ_BYTES: Final = 64 * 1024
 DEADLINE_S: Final = 30.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.clock import parse_rfc3339, wall
+from ipc.host.clock import parse_rfc3339, wall
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import container, pod
 

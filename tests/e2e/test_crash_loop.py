@@ -7,8 +7,8 @@ from datetime import datetime
 import pytest
 
 from tests.e2e.agent import Agent, container_status
-from tests.e2e.eye import INFRA, Seen
 from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.status_observer import INFRA, Seen
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

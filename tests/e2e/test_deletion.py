@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import IGNORE_TERM, container, pod
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.agent import Json, restart_count
 from tests.e2e.conftest import NewAgent
-from tests.e2e.eye import INFRA
+from tests.e2e.status_observer import INFRA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

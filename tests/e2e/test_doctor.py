@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from supervisor.cgroups import delegated_controllers
+from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.agent import Agent, Json, container_status, restart_count
-from tests.e2e.eye import INFRA
 from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.status_observer import INFRA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

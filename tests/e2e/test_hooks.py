@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests.e2e.agent import DEADLINE_S, MOMENT_POLL_S, Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import IGNORE_TERM, STAY, Json, container, pod

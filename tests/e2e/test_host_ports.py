@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.agent import Agent, Json
-from tests.e2e.eye import INFRA
 from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.status_observer import INFRA
 from tests.servers.local_servers import unused_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
 from tests import registry
 from tests.e2e.agent import Agent, container_status, is_ready
 from tests.e2e.conftest import NewAgent

@@ -8,9 +8,9 @@ import pytest
 
 from tests.e2e.agent import Agent, Json, container_status, restart_count
 from tests.e2e.conftest import NewAgent
-from tests.e2e.eye import INFRA
+from tests.e2e.expected_histories import GATE, let_through, told_by
 from tests.e2e.manifests import STAY, container, pod
-from tests.e2e.tales import GATE, let_through, told_by
+from tests.e2e.status_observer import INFRA
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

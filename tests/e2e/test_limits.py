@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.cgroups import delegated_controllers
+from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent, Json, container_status
 from tests.e2e.manifests import STAY, container, pod
 from tests.podman_service import podman

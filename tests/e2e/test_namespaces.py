@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from tests.e2e.agent import Agent, container_status, restart_count
-from tests.e2e.eye import INFRA
 from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.status_observer import INFRA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from ipc.clock import monotonic, parse_rfc3339
+from ipc.host.clock import monotonic, parse_rfc3339
 from tests.e2e.agent import Agent, container_status, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import Json, pod

@@ -8,8 +8,8 @@ import pytest
 
 from tests.e2e.agent import Agent, is_ready, restart_count
 from tests.e2e.conftest import NewAgent
-from tests.e2e.eye import INFRA
 from tests.e2e.manifests import pod, pods
+from tests.e2e.status_observer import INFRA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

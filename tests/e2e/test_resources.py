@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.cgroups import delegated_controllers
+from supervisor.admission.cgroups import delegated_controllers
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.e2e.agent import Agent, Json, container_status
-from tests.e2e.eye import INFRA, Seen
 from tests.e2e.manifests import container, pod
+from tests.e2e.status_observer import INFRA, Seen
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.agent import CLI_DEADLINE_S, Agent, Json, container_status, restart_count
-from tests.e2e.eye import INFRA
+from tests.e2e.expected_histories import GATE, TELLS_ITS_END, in_order, let_through, log_words, told_by
 from tests.e2e.manifests import STAY, container, pod
-from tests.e2e.tales import GATE, TELLS_ITS_END, in_order, let_through, log_words, told_by
+from tests.e2e.status_observer import INFRA
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]

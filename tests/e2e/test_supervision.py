@@ -10,9 +10,9 @@ import signal
 import psutil
 import pytest
 
-from ipc import clock
-from supervisor.suspects import POISON_DEATHS
-from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
+from ipc.host import clock
+from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.syncloop.worker_updates import SYNC_CRASH_LOOP_BACK_OFF
 from tests.e2e.agent import MOMENT_POLL_S, Agent, Json, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import pod, pods

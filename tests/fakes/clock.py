@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
-from ipc.clock import Instant
+from ipc.host.clock import Instant
 
 START_MONO = 1000.0
 """What the simulated CLOCK_MONOTONIC shows at the start, in seconds."""
@@ -71,7 +71,7 @@ class SimLoop(asyncio.SelectorEventLoop):
 
 
 class SimClock:
-    """`ipc.clock.Clock` that follows the running loop: simulated on a SimLoop. Its wall clock can be set."""
+    """`ipc.host.clock.Clock` that follows the running loop: simulated on a SimLoop. Its wall clock can be set."""
 
     def __init__(self) -> None:
         self.wall_offset_s = START_WALL - START_MONO

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from ipc.clock import SystemClock
+from ipc.host.clock import SystemClock
 from tests.fakes.podman import KILLED, NAME, FakeContainer, FakePod, FakePodman, Program
-from workers import labels
-from workers.runtime import ErrorKind, RuntimeCallError, SpecDict
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, SpecDict
 
 
 class Processes(enum.Enum):

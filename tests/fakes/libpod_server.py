@@ -26,13 +26,13 @@ import orjson
 import uvloop
 from aiohttp import web
 
-from ipc.clock import rfc3339_micro
+from ipc.host.clock import rfc3339_micro
 from tests.fakes.large_podman import LargePodman, Processes
 from tests.fakes.libpod_costs import CALL_COSTS, Cost
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, Program
-from workers import labels
-from workers.runtime import ErrorKind, ImageInfo, RuntimeCallError, RuntimeEvent, VolumeInfo
-from workers.signal_names import signal_number
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import ErrorKind, ImageInfo, RuntimeCallError, RuntimeEvent, VolumeInfo
+from workers.kubecontainer.signal_names import signal_number
 
 API_VERSION: Final = "4.3.1"
 IMAGE: Final = "localhost/rootlet-demo:latest"

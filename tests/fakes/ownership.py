@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipc.label_key import SECRET_BYTES, LabelKey
-from workers import labels
-from workers.label_signatures import Ownership
-from workers.naming import infra_name_of
-from workers.runtime import SpecDict
+from ipc.kubecontainer.label_key import SECRET_BYTES, LabelKey
+from workers.kubecontainer import labels
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kubecontainer.naming import infra_name_of
+from workers.kubecontainer.runtime import SpecDict
 
 LABEL_KEY = LabelKey(secret=bytes(SECRET_BYTES), made_at=0.0)
 """Older than everything: nothing is adopted without a signature."""

@@ -19,10 +19,10 @@ from typing import NoReturn
 
 import msgspec
 
-from ipc.clock import Clock
-from ipc.registry_login import RegistryLogin
-from workers import labels
-from workers.runtime import (
+from ipc.host.clock import Clock
+from ipc.kubecontainer.registry_login import RegistryLogin
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import (
     ErrorKind,
     ImageInfo,
     InspectedContainer,
@@ -33,7 +33,7 @@ from workers.runtime import (
     SpecDict,
     VolumeInfo,
 )
-from workers.signal_names import signal_name
+from workers.kubecontainer.signal_names import signal_name
 
 PAUSE_IMAGE = "localhost/podman-pause:fake"
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ipc.clock import Clock
-from ipc.messages import AbandonPull, CancelPull, PullEnded, PullImage, PullProgress, StartPull
-from ipc.registry_login import Pull
-from supervisor.dialogue import Send
-from supervisor.image_pulls import ImagePulls, PullLimits
-from supervisor.worker_pool import FIRST_POD_SLOT
-from workers.image_puller import ImagePuller
-from workers.image_rights import ImageRights
-from workers.pull_wishes import PullWishes
-from workers.runtime import Runtime
+from ipc.host.clock import Clock
+from ipc.kubecontainer.registry_login import Pull
+from ipc.messages.base import PullEnded, PullProgress
+from ipc.messages.node_worker import CancelPull, StartPull
+from ipc.messages.pod_worker import AbandonPull, PullImage
+from supervisor.managers.image_pulls import ImagePulls, PullLimits
+from supervisor.processes.worker_pool import FIRST_POD_SLOT
+from supervisor.protocol.loop_protocol import Send
+from workers.images.pull_records import ImageRights
+from workers.images.pull_requests import PullWishes
+from workers.images.puller import ImagePuller
+from workers.kubecontainer.runtime import Runtime
 
 EVERYBODY = ImageRights("")
 SERIAL = PullLimits(parallel=1, per_s=0, burst=1)

@@ -1,4 +1,5 @@
-"""A container runtime in memory: the verbs of `workers.runtime.Runtime` on a FakePodman, and faults at will.
+"""A container runtime in memory: the verbs of `workers.kubecontainer.runtime.Runtime` on a FakePodman, and faults at
+will.
 
 The contract suite holds it to what Podman does.
 """
@@ -14,11 +15,11 @@ from typing import TypeVar
 
 import msgspec
 
-from ipc.id_ranges import IdRange, IdRanges
-from ipc.registry_login import RegistryLogin
+from ipc.host.id_ranges import IdRange, IdRanges
+from ipc.kubecontainer.registry_login import RegistryLogin
 from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse
-from workers import labels
-from workers.runtime import (
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import (
     CallCounts,
     ErrorKind,
     ExecResult,
@@ -52,7 +53,7 @@ class Flavour(enum.Enum):
 
 
 class FakeRuntime:
-    """`workers.runtime.Runtime` on a FakePodman."""
+    """`workers.kubecontainer.runtime.Runtime` on a FakePodman."""
 
     def __init__(self, podman: FakePodman, instance: str, *, latency_s: float = 0.0) -> None:
         """Every verb takes ``latency_s`` and then happens at once."""

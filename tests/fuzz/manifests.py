@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api import ConfigMap, PodSpec, Secret
 from ipc.api.schema import Kind, Shape, StructField, literal_values, shape_of, struct_fields
-from tests.unit.workers.pods import IMAGE
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.pod import PodSpec
+from tests.harness.pods import IMAGE
 
 PLANTED: Final = "planted-secret-value"
 """Stands in every Secret: it must come to light nowhere."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from ipc.api import ConfigMap, Pod, Secret
-from ipc.config_objects import ConfigObjects
-from ipc.messages import SyncDone, WorkType
-from supervisor.admission import Admitted, admit
-from supervisor.node_usage import NodeUsage
-from supervisor.settings import Settings
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.messages.pod_worker import SyncDone, WorkType
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.predicates import Admitted, admit
+from supervisor.config.settings import Settings
 from supervisor.sources.decode import decode_manifest
 from tests.fakes.clock import simulate
 from tests.fuzz.manifests import PLANTED, Maker
-from tests.unit.supervisor.manifests import ORIGIN
-from tests.unit.workers.sync_harness import FakeHost
+from tests.harness.manifests import ORIGIN
+from tests.harness.sync import FakeHost
 from workers.pod_worker import INTERNAL
 
 ESCAPED = Path("/tmp/rootlet-escaped")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.api import ConfigMap, Container, Secret, VolumeMount
-from ipc.config_objects import ConfigObjects
-from ipc.pod_ips import sort_pod_ips
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.container import Container, VolumeMount
+from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.podresources.pod_ips import sort_pod_ips
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod
-from workers.config_error import ConfigError
-from workers.downward import Whereabouts
-from workers.environment import EnvironmentSources, make_environment
-from workers.expansion import expand, expand_all, expand_sub_path_expr
+from workers.env.downward import Whereabouts
+from workers.env.environment import EnvironmentSources, make_environment
+from workers.env.expansion import expand, expand_all, expand_sub_path_expr
+from workers.kubecontainer.config_error import ConfigError
 
 _MASTER_SERVICE: Final = ("default", "kubernetes")
 _NO_SERVICE_IP: Final = ("", "None")

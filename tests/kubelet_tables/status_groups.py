@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from ipc.api import Container, ContainerStatus, PodCondition
-from ipc.pod_containers import ContainerKind
-from ipc.qos import compute_pod_qos
-from supervisor.pod_lifecycle import effective_grace_period
+from ipc.api.v1.container import Container
+from ipc.api.v1.status import ContainerStatus, PodCondition
+from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.podresources.qos import compute_pod_qos
+from supervisor.podworkers.pod_lifecycle import effective_grace_period
 from supervisor.status import conditions
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import get_phase

@@ -7,12 +7,19 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ipc import clock
-from ipc.api import ObjectMeta, Pod, PodSpec
-from ipc.hashing import container_hash, sandbox_hash
-from ipc.pod_containers import every_container
-from ipc.probe_results import ProbeResult, ProbeVerdicts
-from ipc.runtime import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState, SandboxStatus
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.host import clock
+from ipc.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.kubecontainer.pod_containers import every_container
+from ipc.kubecontainer.pod_status import (
+    ContainerState,
+    RuntimeContainerStatus,
+    RuntimePodStatus,
+    SandboxState,
+    SandboxStatus,
+)
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeVerdicts
 
 Json = Mapping[str, Any]
 _T = TypeVar("_T")

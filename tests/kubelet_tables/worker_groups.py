@@ -8,11 +8,14 @@ from typing import Any, Final
 
 from msgspec import json, structs, to_builtins
 
-from ipc.api import Container, ContainerStatus, HostAlias, ObjectMeta, Pod, PodSpec
-from ipc.hashing import container_hash
-from ipc.initialized import has_any_active_regular_container_started, has_any_regular_container_started
-from ipc.pod_containers import ContainerKind, every_container
-from ipc.restart_policy import (
+from ipc.api.v1.container import Container
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import HostAlias, Pod, PodSpec
+from ipc.api.v1.status import ContainerStatus
+from ipc.kubecontainer.hashing import container_hash
+from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_any_regular_container_started
+from ipc.kubecontainer.pod_containers import ContainerKind, every_container
+from ipc.kubecontainer.restart_policy import (
     all_containers_could_restart,
     container_should_restart,
     find_matching_restart_rule,
@@ -32,15 +35,7 @@ from tests.kubelet_tables.translate import (
     probe_verdicts,
     wall,
 )
-from workers.decision import PodActions
-from workers.event_texts import crash_loop_message
-from workers.hostnames import HostnameError, PodNames, pod_names, truncate_hostname
-from workers.hosts_file import managed_hosts_file, node_hosts_file
-from workers.init_containers import is_init_container_failed
-from workers.oom_score import oom_score_adj
-from workers.pod_actions import compute_pod_actions
-from workers.pod_logs import restart_count_by_log_dir
-from workers.restart import (
+from workers.compute.crash_loop_backoff import (
     CRASH_LOOP_RESET_S,
     BackoffEntry,
     BackoffLimits,
@@ -50,10 +45,18 @@ from workers.restart import (
     in_backoff,
     next_backoff_s,
 )
-from workers.sandbox_namespaces import make_port_mappings
-from workers.termination import KillReason, signal_window_s, termination_grace_s
-from workers.termination_order import TerminationOrder, termination_order
-from workers.unneeded import prune_init_containers
+from workers.compute.grace_period import KillReason, signal_window_s, termination_grace_s
+from workers.compute.init_containers import is_init_container_failed
+from workers.compute.pod_actions import compute_pod_actions
+from workers.compute.pruning import prune_init_containers
+from workers.compute.types import PodActions
+from workers.kubecontainer.event_messages import crash_loop_message
+from workers.kuberuntime.termination_order import TerminationOrder, termination_order
+from workers.logs.layout import restart_count_by_log_dir
+from workers.network.hostnames import HostnameError, PodNames, pod_names, truncate_hostname
+from workers.network.hosts_file import managed_hosts_file, node_hosts_file
+from workers.specgen.oom_score import oom_score_adj
+from workers.specgen.sandbox_namespaces import make_port_mappings
 
 _RESIZES: Final = ("containers_to_update", "update_pod_resources", "update_pod_level_resources")
 """What upstream does to change the resources of what runs."""

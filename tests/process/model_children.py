@@ -17,15 +17,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
-from ipc import clock
-from ipc.boot import ChildContext, Role
-from ipc.framing import FrameDecoder, encode_frame
-from ipc.messages import NodeWorkerCommand, PodWorkerCommand, Ready, Relisted, Shutdown, SyncDone, SyncPod
+from ipc.host import clock
+from ipc.messages.base import Ready, Shutdown
+from ipc.messages.node_worker import NodeWorkerCommand, Relisted
+from ipc.messages.pod_worker import PodWorkerCommand, SyncDone, SyncPod
+from ipc.wire.boot import ChildContext, Role
+from ipc.wire.framing import FrameDecoder, encode_frame
 from supervisor.agent import run_agent
-from supervisor.client import AgentClient
-from supervisor.config_file import load_settings
+from supervisor.client.http import AgentClient
+from supervisor.config.config_file import load_settings
 from tests.podman_service import wait_until
-from workers import process
+from workers import main
 
 DEADLINE_S: Final = 30.0
 TURN_S: Final = 0.05
@@ -111,9 +113,9 @@ def hang_in_python(context: ChildContext, journal: Path) -> int:
         await channel.send(Ready(pid=os.getpid()))
         block_the_loop_here()
 
-    roles = {role: msgspec.structs.replace(entry, life=never_comes_back) for role, entry in process.ROLES.items()}
-    process.ROLES = roles  # type: ignore[misc]  # of this forked process alone
-    return process.main(context)
+    roles = {role: msgspec.structs.replace(entry, life=never_comes_back) for role, entry in main.ROLES.items()}
+    main.ROLES = roles  # type: ignore[misc]  # of this forked process alone
+    return main.main(context)
 
 
 def block_the_loop_here() -> None:
@@ -175,7 +177,7 @@ class Agent:
 
     def _live(self, context: ChildContext, life: Callable[[ChildContext], Life]) -> int:
         if context.role in (Role.API_SERVER, Role.DIALER):
-            return process.main(context)
+            return main.main(context)
         return _see_nothing(context) if context.role is Role.NODE_WORKER else life(context)(context, self._journal)
 
     # --- what it wants ---

@@ -17,7 +17,7 @@ import psutil
 import pytest
 import yaml
 
-from supervisor.directory_owner import OWNER_FILE
+from supervisor.state.directory_owner import OWNER_FILE
 from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ipc.board import Board, PodRow, WorkerCounters, WorkerRow
-from ipc.clock import monotonic
+from ipc.host.clock import monotonic
+from ipc.shm.board import Board, PodRow, WorkerCounters, WorkerRow
 
 pytestmark = [
     pytest.mark.process,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ipc.call_slots import CallSlots, SlotMember
+from ipc.shm.mutation_slots import CallSlots, SlotMember
 from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process

@@ -14,10 +14,10 @@ from typing import Final
 
 import pytest
 
-from ipc.api import Container
-from ipc.boot import EXIT_BEGIN_ANEW, EXIT_IDLE
-from ipc.messages import DialerAnswer, MakeSocket
-from ipc.packets import PacketLink
+from ipc.api.v1.container import Container
+from ipc.messages.dialer import DialerAnswer, MakeSocket
+from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE
+from ipc.wire.packets import PacketLink
 from tests.pod_server import (
     DEADLINE_S,
     HEARTBEAT_S,
@@ -31,9 +31,9 @@ from tests.pod_server import (
 )
 from tests.podman_service import wait_until
 from tests.servers.local_servers import probed, tcp
-from workers.dialing import DialerClient
-from workers.pod_network import NOWHERE, DialError, PodNetwork
-from workers.probes.outcome import Answer, ProbeOutcome, ProbeTarget
+from workers.dialer.client import DialerClient
+from workers.podhttp.pod_network import NOWHERE, DialError, PodNetwork
+from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget
 
 pytestmark = pytest.mark.process
 

@@ -18,27 +18,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc import clock
-from ipc.api import ObjectMeta, Pod, PodSpec, PodStatus
-from ipc.board import Board
-from ipc.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
-from ipc.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
-from ipc.messages import (
-    Observation,
-    Observed,
-    PodChanged,
-    Ready,
-    Relisted,
-    SyncDone,
-    SyncPod,
-    WorkType,
-    ZygoteReport,
-)
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.status import PodStatus
+from ipc.host import clock
+from ipc.messages.api_server import PodChanged
+from ipc.messages.base import Ready
+from ipc.messages.node_worker import Observation, Observed, Relisted
+from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.messages.zygote import ZygoteReport
+from ipc.shm.board import Board
+from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
+from ipc.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from supervisor.agent import run_agent
-from supervisor.children import TOO_LARGE, Children
-from supervisor.settings import PodmanSettings, Settings, WorkersSettings
-from supervisor.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
-from supervisor.zygote import start_zygote
+from supervisor.config.settings import PodmanSettings, Settings, WorkersSettings
+from supervisor.processes.links import TOO_LARGE, Children
+from supervisor.processes.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
+from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
 from tests.podman_service import wait_until
 from tests.process.model_children import reaped

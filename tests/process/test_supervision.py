@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
-from ipc.boot import ChildContext
-from supervisor.client import RequestFailed
-from supervisor.suspects import POISON_DEATHS
-from supervisor.worker_changes import SYNC_CRASH_LOOP_BACK_OFF
-from supervisor.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
+from ipc.wire.boot import ChildContext
+from supervisor.client.http import RequestFailed
+from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
+from supervisor.syncloop.worker_updates import SYNC_CRASH_LOOP_BACK_OFF
 from tests.process.model_children import (
     GOOD_IMAGE,
     POISON_IMAGE,

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ipc.board import Board
-from ipc.boot import ChildContext, Role, WorkerSettings
-from ipc.messages import Exited, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
-from ipc.packets import PacketLink
-from supervisor.zygote import start_zygote
+from ipc.messages.zygote import Exited, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
+from ipc.shm.board import Board
+from ipc.wire.boot import ChildContext, Role, WorkerSettings
+from ipc.wire.packets import PacketLink
+from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
 from tests.podman_service import wait_until
 

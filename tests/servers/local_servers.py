@@ -13,13 +13,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from ipc.api import Container, GRPCAction, HTTPGetAction, Probe, TCPSocketAction
-from ipc.clock import SystemClock
+from ipc.api.v1.container import Container
+from ipc.api.v1.probe import GRPCAction, HTTPGetAction, Probe, TCPSocketAction
+from ipc.host.clock import SystemClock
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
-from workers.pod_network import Dialer, DialError, PodNetwork
-from workers.probes.attempt import attempt
-from workers.probes.outcome import ProbeOutcome, ProbeTarget
+from workers.podhttp.pod_network import Dialer, DialError, PodNetwork
+from workers.prober.attempt import attempt
+from workers.prober.outcome import ProbeOutcome, ProbeTarget
 
 LOOPBACK: Final = "127.0.0.1"
 NO_HOSTS: Final = ("é..x", ".", "x" * 64, "é" * 60, "x." * 128, "localhost\0.x", "fe80::1%é..x", "\ud800")

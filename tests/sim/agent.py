@@ -9,37 +9,21 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api import ConfigMap, Pod
-from ipc.board import Board
-from ipc.boot import WorkerSettings
-from ipc.clock import Clock
-from ipc.config_objects import object_key
-from ipc.messages import (
-    AbandonPull,
-    EventReport,
-    FeedSynced,
-    LookFailed,
-    Observed,
-    PodChanged,
-    PodGone,
-    ProbePod,
-    ProbeVerdict,
-    ProbingStopped,
-    PullEnded,
-    PullImage,
-    PullProgress,
-    Ready,
-    Relisted,
-    RuntimeHealth,
-    ServiceSilent,
-    SyncDone,
-    SyncPod,
-    Track,
-    Untrack,
-)
-from ipc.probe_results import ProbeVerdicts
-from supervisor import views
-from supervisor.dialogue import (
+from ipc.api.v1.config_objects import ConfigMap
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Clock
+from ipc.kubecontainer.config_objects import object_key
+from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
+from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
+from ipc.messages.node_worker import LookFailed, Observed, Relisted, RuntimeHealth, ServiceSilent, Track, Untrack
+from ipc.messages.pod_worker import AbandonPull, ProbePod, ProbeVerdict, ProbingStopped, PullImage, SyncDone, SyncPod
+from ipc.shm.board import Board
+from ipc.wire.boot import WorkerSettings
+from supervisor.config.settings import Settings
+from supervisor.podworkers import board_views
+from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
+from supervisor.protocol.loop_protocol import (
     HousekeepingTick,
     Log,
     LoopEvent,
@@ -56,11 +40,9 @@ from supervisor.dialogue import (
     WorkersWanted,
     WorkerUp,
 )
-from supervisor.probe_memory import worth_keeping
-from supervisor.settings import Settings
-from supervisor.sources.types import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
-from supervisor.sync_loop import SyncLoop
-from supervisor.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
+from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
+from supervisor.state.probe_checkpoint import worth_keeping
+from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
 from tests.sim.loop import NOBODY
 from tests.sim.objects import SimObjects, wrong_objects
@@ -301,9 +283,9 @@ class Agent:
             case PullImage() | AbandonPull():
                 self._feed(PullWish(child.slot, message))
             case Observed(observations=observations):
-                self._feed(Views(views.resolve(self.board, observations)))
+                self._feed(Views(board_views.resolve(self.board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
-                self._feed(Views(views.resolve(self.board, changed), started_at, unseen))
+                self._feed(Views(board_views.resolve(self.board, changed), started_at, unseen))
             case RuntimeHealth(healthy=healthy):
                 self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
                 self.disturbed_at = self._given.clock.now().mono

@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
-from ipc.board import Board
-from ipc.boot import ChildContext, Role, WorkerSettings
-from ipc.clock import Clock
-from ipc.messages import CancelSync, SyncPod
-from supervisor.worker_pool import NODE_SLOT
+from ipc.host.clock import Clock
+from ipc.messages.pod_worker import CancelSync, SyncPod
+from ipc.shm.board import Board
+from ipc.wire.boot import ChildContext, Role, WorkerSettings
+from supervisor.processes.worker_pool import NODE_SLOT
 from tests.fakes.dialer import FakeDialer
 from tests.sim.link import Mailbox
 from tests.sim.loop import NOBODY, OWNER
@@ -21,7 +21,7 @@ from tests.sim.runtime import SimPodman, SimRuntime
 from tests.sim.trace import Trace
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
-from workers.prober.prober import Attempt
+from workers.prober.manager import Attempt
 
 REQUEST: Final[contextvars.ContextVar[SyncPod | None]] = contextvars.ContextVar("REQUEST", default=None)
 """The sync on whose behalf something is done: every task of a sync is made in the context in which it arrived."""
@@ -140,7 +140,7 @@ class Child:
         if not self.alive:
             raise asyncio.CancelledError
 
-    # --- its end of the link (an `ipc.channel.Channel`, as far as workers use it) ---
+    # --- its end of the link (an `ipc.wire.channel.Channel`, as far as workers use it) ---
 
     async def send(self, message: Any) -> None:
         await self.turn()

@@ -13,13 +13,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 from unittest.mock import patch
 
-from ipc.clock import Clock
-from supervisor import garbage, reporter
-from supervisor.announcer import RETRY_S
-from supervisor.object_delivery import ObjectDelivery
+from ipc.host.clock import Clock
+from supervisor.managers import container_gc
+from supervisor.managers.object_delivery import ObjectDelivery
+from supervisor.record import status_manager
+from supervisor.syncloop.announcer import RETRY_S
 from tests.sim.trace import Trace
-from workers import labels, observer, pod_worker
-from workers.observer import Observer
+from workers import pod_worker
+from workers.kubecontainer import labels
+from workers.pleg import observer
+from workers.pleg.observer import Observer
 
 
 class Place(enum.StrEnum):
@@ -121,9 +124,9 @@ _HOOKS: Final[tuple[tuple[Any, str, Place, Callable[..., Collection[str]]], ...]
     (Observer, "_inspect_ended", Place.DECODE, lambda _, __, found: (found.labels.get(labels.POD_UID, ""),)),
     (observer, "pod_status", Place.OBSERVE, lambda uid, *_: (uid,)),
     (pod_worker, "_sync_pod", Place.SYNC, lambda run, _: (run.request.uid,)),
-    (reporter, "generate_pod_status", Place.STATUS, lambda given, _: (given.pod.metadata.uid,)),
+    (status_manager, "generate_pod_status", Place.STATUS, lambda given, _: (given.pod.metadata.uid,)),
     (ObjectDelivery, "load", Place.DELIVER, lambda _, life, __: (life.uid,)),
-    (garbage, "dead_beyond_maximum", Place.COLLECT, lambda views, *_: _uids_of(views)),
+    (container_gc, "dead_beyond_maximum", Place.COLLECT, lambda views, *_: _uids_of(views)),
 )
 """Whose function, its name, what that is a place of, and the pods that a call is about."""
 
@@ -142,7 +145,7 @@ def _nothing_else_fails(trace: Trace) -> Iterator[None]:
             if error is not None and not isinstance(error, Injected):
                 trace.broke(f"{record.getMessage()}: {error!r}")
 
-    log, listener = logging.getLogger("ipc.tasks"), Listener(logging.DEBUG)
+    log, listener = logging.getLogger("ipc.host.tasks"), Listener(logging.DEBUG)
     before = log.propagate
     log.addHandler(listener)
     log.propagate = False

@@ -14,28 +14,29 @@ from unittest.mock import patch
 import msgspec
 
 import supervisor.status.generate
-from ipc.probe_results import ProbeVerdicts
-from supervisor import probing
-from supervisor.announcer import Announcer
-from supervisor.config_objects import ConfigObjectStore
-from supervisor.dispatcher import Dispatcher
-from supervisor.image_pulls import ImagePulls
-from supervisor.object_updates import ObjectUpdates
-from supervisor.pod_cache import PodCache
-from supervisor.pod_lifecycle import PodLifecycle
-from supervisor.removals import Removals
-from supervisor.rows import RowAllocator
-from supervisor.suspects import Suspects
-from supervisor.sync_loop import SyncLoop
-from workers import restart, starting, sync_terminated
-from workers.init_containers import InitActions
-from workers.label_signatures import Ownership
-from workers.observer import Observer
+from ipc.kubecontainer.probe_results import ProbeVerdicts
+from supervisor.managers import probe_manager
+from supervisor.managers.image_pulls import ImagePulls
+from supervisor.managers.object_store import ConfigObjectStore
+from supervisor.podworkers.board_rows import RowAllocator
+from supervisor.podworkers.pod_cache import PodCache
+from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.poison_pods import Suspects
+from supervisor.syncloop.announcer import Announcer
+from supervisor.syncloop.dispatcher import Dispatcher
+from supervisor.syncloop.object_updates import ObjectUpdates
+from supervisor.syncloop.removals import Removals
+from supervisor.syncloop.sync_loop import SyncLoop
+from workers.compute import crash_loop_backoff
+from workers.compute.init_containers import InitActions
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kubecontainer.runtime import RuntimeCallError
+from workers.kuberuntime import start_container, sync_terminated
+from workers.kuberuntime.termination_order import TerminationOrder
+from workers.pleg.observer import Observer
 from workers.pod_worker import PodWorker
-from workers.prober import prober
+from workers.prober import manager
 from workers.prober import state as probe_state
-from workers.runtime import RuntimeCallError
-from workers.termination_order import TerminationOrder
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -60,7 +61,7 @@ def _any_answer(self: PodLifecycle, done: Any) -> bool:
     return self.in_flight is not None
 
 
-async def _attempt_of_view(run: Any, container: Any, start: Any, original: Any = starting._attempt) -> int:
+async def _attempt_of_view(run: Any, container: Any, start: Any, original: Any = start_container._attempt) -> int:
     await original(run, container, start)
     return int(start.attempt)
 
@@ -110,7 +111,7 @@ def _inherits(spec: Any, state: Any, *scene: Any, original: Any = probe_state._t
     return msgspec.structs.replace(taken, state=msgspec.structs.replace(taken.state, result=state.result))
 
 
-def _has_stopped(uid: str, prober: Any, original: Any = probing._leave) -> Any:
+def _has_stopped(uid: str, prober: Any, original: Any = probe_manager._leave) -> Any:
     commands = original(uid, prober)
     prober.leaving = None
     return commands
@@ -141,12 +142,12 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "after a death any view will do": _forgetful("lost"),
     "date an observation by its end": _replace(Observer, "_status", _dated_late),
     "take a monitor's note for a look": _replace(Observer, "with_records", _dated_by_note),
-    "ignore the crash-loop back-off": _replace(restart, "in_backoff", _no_backoff),
+    "ignore the crash-loop back-off": _replace(crash_loop_backoff, "in_backoff", _no_backoff),
     "start mains before init containers": _replace(InitActions, "initialized", lambda self: True),
     "stop sidecars with the others": _replace(TerminationOrder, "must_wait", lambda self, name: False),
     "wait for nobody's turn": _replace(TerminationOrder, "wait_turn", _now),
     "never cancel a sync": _replace(PodWorker, "_cancel", lambda self, command: None),
-    "count attempts by what is seen alone": _replace(starting, "_attempt", _attempt_of_view),
+    "count attempts by what is seen alone": _replace(start_container, "_attempt", _attempt_of_view),
     "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
     "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
     "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
@@ -155,9 +156,9 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
     "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
-    "fail a probe at its first failure": _replace(prober, "answer", _any_failure),
+    "fail a probe at its first failure": _replace(manager, "answer", _any_failure),
     "count containers as started that run": _replace(ProbeVerdicts, "has_started", _never_gated),
-    "hand a pod's probes over at once": _replace(probing, "_leave", _has_stopped),
+    "hand a pod's probes over at once": _replace(probe_manager, "_leave", _has_stopped),
     "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
     "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, lives: None),
     "take a late ConfigMap for an absent one": _replace(ConfigObjectStore, "of_pod", _nothing_is_late),

@@ -8,9 +8,14 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import ConfigMap, ConfigMapEnvSource, Container, EnvFromSource, ObjectMeta, Pod
-from ipc.config_objects import ConfigObjects, referenced_objects
-from ipc.messages import PodChanged, SyncPod, WorkType
+from ipc.api.v1.config_objects import ConfigMap
+from ipc.api.v1.container import Container
+from ipc.api.v1.env import ConfigMapEnvSource, EnvFromSource
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.config_objects import ConfigObjects, referenced_objects
+from ipc.messages.api_server import PodChanged
+from ipc.messages.pod_worker import SyncPod, WorkType
 from tests.sim.watch import TERMINAL
 
 NEEDED: Final = "needed"

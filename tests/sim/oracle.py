@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from typing import Final
 
-from ipc.api import Container, Pod
-from ipc.hashing import hash_in
-from ipc.messages import PodChanged
-from ipc.probe_results import probes_of
-from ipc.restart_policy import (
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.hashing import hash_in
+from ipc.kubecontainer.probe_results import probes_of
+from ipc.kubecontainer.restart_policy import (
     RESTART_ALL_CONTAINERS,
     container_should_restart,
     find_matching_restart_rule,
     is_restartable_init,
 )
+from ipc.messages.api_server import PodChanged
 from tests.fakes.podman import FakeContainer
 from tests.sim.pods import ABSENT
 from tests.sim.probes import FLAKY, NEVER, health_of
 from tests.sim.runtime import SimPodman, uid_of
 from tests.sim.watch import TERMINAL, attempt_of, every_status, name_of
-from workers import labels
+from workers.kubecontainer import labels
 
 SLACK_S: Final = 3.0
 """How late a container may be after its back-off has ended."""

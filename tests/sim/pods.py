@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import (
+from ipc.api.v1.container import (
     Container,
     ContainerPort,
     ContainerRestartRule,
@@ -16,15 +16,11 @@ from ipc.api import (
     ContainerRestartRuleOnExitCodes,
     ContainerRestartRuleOnExitCodesOperator,
     EphemeralContainer,
-    ExecAction,
-    Lifecycle,
-    LifecycleHandler,
-    ObjectMeta,
-    Pod,
-    PodSpec,
-    SleepAction,
 )
-from ipc.restart_policy import is_restartable_init
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, SleepAction
+from ipc.kubecontainer.restart_policy import is_restartable_init
 from tests.fakes.podman import Program
 from tests.sim.objects import SimObjects
 from tests.sim.probes import with_probes

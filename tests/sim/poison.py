@@ -6,19 +6,22 @@ import random
 from collections import Counter
 from typing import Final
 
-from ipc.api import Container, ExecAction, ObjectMeta, Pod, PodSpec, Probe
-from ipc.board import pod_digest
-from ipc.messages import SyncPod, WorkType
-from ipc.probe_results import ProbeType
-from supervisor.suspects import POISON_DEATHS
-from supervisor.worker_pool import QUARANTINE_SLOT
+from ipc.api.v1.container import Container
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.probe import ExecAction, Probe
+from ipc.kubecontainer.probe_results import ProbeType
+from ipc.messages.pod_worker import SyncPod, WorkType
+from ipc.shm.board import pod_digest
+from supervisor.podworkers.poison_pods import POISON_DEATHS
+from supervisor.processes.worker_pool import QUARANTINE_SLOT
 from tests.sim.children import Child
 from tests.sim.pods import PRESENT
 from tests.sim.probes import HEALTHY
 from tests.sim.runtime import SimPodman, uid_of
 from tests.sim.trace import Trace
-from workers.prober.prober import Attempt
-from workers.probes.outcome import ProbeOutcome, ProbeTarget
+from workers.prober.manager import Attempt
+from workers.prober.outcome import ProbeOutcome, ProbeTarget
 
 UID: Final = "ffffffff-poison"
 PROBED: Final = "Probed"

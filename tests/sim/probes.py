@@ -8,12 +8,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import Container, ExecAction, Probe
-from ipc.probe_results import ProbeType
+from ipc.api.v1.container import Container
+from ipc.api.v1.probe import ExecAction, Probe
+from ipc.kubecontainer.probe_results import ProbeType
 from tests.sim.runtime import Caller, SimPodman
 from tests.sim.watch_probes import ProbeWatch
-from workers.prober.prober import Attempt
-from workers.probes.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
+from workers.prober.manager import Attempt
+from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
 
 HEALTHY: Final = "healthy"
 FLAKY: Final = "flaky"

@@ -11,14 +11,14 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from ipc.clock import Clock
-from ipc.messages import SyncPod
-from ipc.registry_login import RegistryLogin
+from ipc.host.clock import Clock
+from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.messages.pod_worker import SyncPod
 from tests.fakes.podman import KILLED, FakeContainer, FakePodman, Program
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.sim.loop import NOBODY
-from workers import labels
-from workers.runtime import ErrorKind, InspectedContainer, RuntimeCallError, RuntimeEvent, SpecDict
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError, RuntimeEvent, SpecDict
 
 T = TypeVar("T")
 

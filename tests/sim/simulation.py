@@ -18,10 +18,10 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import Pod
-from ipc.boot import WorkerSettings
-from ipc.messages import WorkType
-from supervisor.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
+from ipc.api.v1.pod import Pod
+from ipc.messages.pod_worker import WorkType
+from ipc.wire.boot import WorkerSettings
+from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
@@ -37,9 +37,9 @@ from tests.sim.probes import CALM, ROUGH, SimProbes
 from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
 from tests.sim.trace import Trace, Violation
 from tests.sim.watch import Watch
-from workers import labels
-from workers.runtime import ErrorKind, RuntimeCallError
-from workers.specgen import pod_spec
+from workers.kubecontainer import labels
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.specgen.spec import pod_spec
 
 PODS_PER_WORKER: Final = 2
 """So that the second pod worker comes and goes."""

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ipc.clock import SystemClock
+from ipc.host.clock import SystemClock
 from tests.sim.mutations import MUTATIONS
 from tests.sim.simulation import Options, simulate_seed
 

@@ -7,23 +7,26 @@ from typing import Final
 
 import msgspec
 
-from ipc.api import Container, ContainerStatus, Pod
-from ipc.board import Board
-from ipc.clock import Clock
-from ipc.messages import PodChanged, SyncDone, SyncPod, WorkType
-from ipc.pod_containers import every_container
-from ipc.probe_results import ProbeResult, ProbeType
-from ipc.restart_policy import is_restartable_init
-from ipc.runtime import RuntimePodStatus
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import ContainerStatus
+from ipc.host.clock import Clock
+from ipc.kubecontainer.pod_containers import every_container
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.messages.api_server import PodChanged
+from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.shm.board import Board
 from tests.fakes.podman import FakeContainer
 from tests.sim.children import Child
 from tests.sim.runtime import Caller, SimPodman, uid_of
 from tests.sim.trace import Trace
 from tests.sim.watch_probes import ProbeWatch
-from workers import labels
-from workers.kills import ALIVE
-from workers.restart import CRASH_LOOP_RESET_S
-from workers.view import read_view
+from workers.compute.crash_loop_backoff import CRASH_LOOP_RESET_S
+from workers.compute.kill_spec import ALIVE
+from workers.kubecontainer import labels
+from workers.kubecontainer.pod_row import read_view
 
 MAKING: Final = frozenset({"create_pod", "create_container", "start_container"})
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ipc.api import Container, ContainerStatus
-from ipc.messages import PodChanged
-from ipc.pod_containers import ContainerKind, every_container
-from ipc.probe_results import ProbeResult, ProbeType, ProbeVerdicts, probes_of
-from ipc.restart_policy import is_restartable_init
+from ipc.api.v1.container import Container
+from ipc.api.v1.status import ContainerStatus
+from ipc.kubecontainer.pod_containers import ContainerKind, every_container
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeType, ProbeVerdicts, probes_of
+from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.messages.api_server import PodChanged
 from tests.sim.runtime import Caller
 from tests.sim.trace import Trace
-from workers.probes.outcome import Answer
+from workers.prober.outcome import Answer
 
 Asked = tuple[str, ProbeType]
 """Container id, and which probe of it."""

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from ipc.clock import SystemClock
-from supervisor.dialogue import HousekeepingTick, SyncTick
+from ipc.host.clock import SystemClock
+from supervisor.protocol.loop_protocol import HousekeepingTick, SyncTick
 from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
-from tests.unit.supervisor.dialogue import Talk, absent, pod, running
-from tests.unit.work import work_of
-from workers.observer import Observer
+from tests.harness.dialogue import Talk, absent, pod, running
+from tests.harness.work import work_of
+from workers.pleg.observer import Observer
 
 FEW, MANY = 10, 40
 SLACK = 1.1

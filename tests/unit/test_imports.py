@@ -17,9 +17,9 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("ipc", "supervisor", "workers")
 
 PODMAN_FILE: Final = "workers/podman.py"
-FORK_FILE: Final = "supervisor/zygote.py"
-CLOCK_FILE: Final = "ipc/clock.py"
-NAMESPACES_FILE: Final = "workers/namespaces.py"
+FORK_FILE: Final = "supervisor/processes/zygote.py"
+CLOCK_FILE: Final = "ipc/host/clock.py"
+NAMESPACES_FILE: Final = "workers/dialer/setns.py"
 ENTRY_POINT: Final = "supervisor/__main__.py"
 
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -174,6 +174,7 @@ def test_what_is_no_clock_is_not_taken_for_one(source: str) -> None:
 
 def test_imports_are_seen_wherever_they_stand() -> None:
     source = (
-        "import podman.api\nif TYPE_CHECKING:\n    from workers.labels import ATTEMPT\ndef f():\n    import supervisor"
+        "import podman.api\nif TYPE_CHECKING:\n    from workers.kubecontainer.labels import ATTEMPT\n"
+        "def f():\n    import supervisor"
     )
-    assert set(imported(ast.parse(source))) == {"podman.api", "workers.labels.ATTEMPT", "supervisor"}
+    assert set(imported(ast.parse(source))) == {"podman.api", "workers.kubecontainer.labels.ATTEMPT", "supervisor"}

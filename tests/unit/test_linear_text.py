@@ -24,32 +24,44 @@ import h2.events
 import msgspec
 import pytest
 
-from ipc import clock, durations
-from ipc.api import EnvVar, HTTPGetAction, Secret, decode_pod, decode_secret, default_pod, validate_pod
 from ipc.api import errors as api_errors
+from ipc.api.decode import decode_pod, decode_secret
+from ipc.api.defaults import default_pod
 from ipc.api.image import parse_image_name
 from ipc.api.quantity import parse_quantity
+from ipc.api.v1.config_objects import Secret
+from ipc.api.v1.env import EnvVar
+from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.validation import names
-from ipc.pod_ips import sort_pod_ips
-from ipc.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
-from supervisor.sources.documents import read_documents
-from tests.unit.workers.pods import container, pod
-from workers import dns, downward, labels, libpod, log_lines, network_addresses
-from workers.api_server import query, selectors
-from workers.container_user import parse_image_user
-from workers.endpoints import NODE, Endpoint, ascii_host
-from workers.env_files import parse_env_file
-from workers.environment import EnvironmentSources, make_environment
-from workers.expansion import expand, expand_all, expand_sub_path_expr
-from workers.go_text import quoted
-from workers.http_request import redirected, request_of
-from workers.image_reference import parse_image_reference
-from workers.probes.exec import expanded_command
-from workers.probes.grpc import decode_status
-from workers.probes.grpc_call import _Answer
-from workers.pull_secrets import DOCKER_CONFIG_JSON, logins_for, read_pull_secret
-from workers.signal_names import signal_name, signal_number
-from workers.volumes.payload import path_problem
+from ipc.api.validation.pod import validate_pod
+from ipc.host import clock
+from ipc.podresources.pod_ips import sort_pod_ips
+from ipc.text import durations
+from ipc.text.gofmt import quoted
+from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
+from supervisor.sources.documents.reader import read_documents
+from tests.harness.pods import container, pod
+from workers.api_server.core import query
+from workers.api_server.store import selectors
+from workers.env import downward
+from workers.env.env_files import parse_env_file
+from workers.env.environment import EnvironmentSources, make_environment
+from workers.env.expansion import expand, expand_all, expand_sub_path_expr
+from workers.images.credentials import DOCKER_CONFIG_JSON, logins_for, read_pull_secret
+from workers.kubecontainer import labels
+from workers.kubecontainer.image_reference import parse_image_reference
+from workers.kubecontainer.signal_names import signal_name, signal_number
+from workers.libpod import decode
+from workers.logs import cri_format
+from workers.network import dns
+from workers.podhttp.endpoints import NODE, Endpoint, ascii_host
+from workers.podhttp.request import redirected, request_of
+from workers.prober.exec import expanded_command
+from workers.prober.grpc import decode_status
+from workers.prober.grpc_call import _Answer
+from workers.proc import network_addresses
+from workers.specgen.container_user import parse_image_user
+from workers.volumemanager.plugins.payload import path_problem
 
 ROOT: Final = Path(__file__).parents[2]
 TIMES: Final = 8
@@ -285,8 +297,8 @@ def heard(text: str) -> bytes:
 
 
 def log(text: str) -> bytes:
-    renderer = log_lines.LogRenderer(timestamps=True, since=1.0)
-    return renderer.render(log_lines.LineCutter().feed(text.encode()))
+    renderer = cri_format.LogRenderer(timestamps=True, since=1.0)
+    return renderer.render(cri_format.LineCutter().feed(text.encode()))
 
 
 def resolv_conf(text: str) -> object:
@@ -308,62 +320,71 @@ def exit_code(text: str) -> object:
 
 
 PARSERS: Final[Mapping[str, Parser]] = {
-    "references": Parser("workers/expansion.py", lambda text: expand(text, VALUES), REFERENCES),
-    "subPathExpr": Parser("workers/expansion.py", lambda text: expand_sub_path_expr(text, VALUES), REFERENCES),
-    "words": Parser("workers/expansion.py", lambda text: expand_all([text] * 9, VALUES), REFERENCES),
+    "references": Parser("workers/env/expansion.py", lambda text: expand(text, VALUES), REFERENCES),
+    "subPathExpr": Parser("workers/env/expansion.py", lambda text: expand_sub_path_expr(text, VALUES), REFERENCES),
+    "words": Parser("workers/env/expansion.py", lambda text: expand_all([text] * 9, VALUES), REFERENCES),
     "a probe's command": Parser(
-        "workers/probes/exec.py", lambda text: expanded_command([text], WITH_VARIABLE), REFERENCES
+        "workers/prober/exec.py", lambda text: expanded_command([text], WITH_VARIABLE), REFERENCES
     ),
-    "variables": Parser("workers/environment.py", environment, {"doubling": doubling}),
-    "images": Parser("workers/image_reference.py", parse_image_reference, IMAGES),
+    "variables": Parser("workers/env/environment.py", environment, {"doubling": doubling}),
+    "images": Parser("workers/kubecontainer/image_reference.py", parse_image_reference, IMAGES),
     "images, in the API": Parser("ipc/api/image.py", parse_image_name, IMAGES),
-    "users of images": Parser("workers/container_user.py", parse_image_user, NAMES | DIGITS),
-    "signals": Parser("workers/signal_names.py", signal_name, NAMES | DIGITS),
+    "users of images": Parser("workers/specgen/container_user.py", parse_image_user, NAMES | DIGITS),
+    "signals": Parser("workers/kubecontainer/signal_names.py", signal_name, NAMES | DIGITS),
     "signals of manifests": Parser(
-        "workers/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
+        "workers/kubecontainer/signal_names.py", signal_number, DIGITS | repeated("9", "+", before="SIGRTMIN+")
     ),
-    "label selectors": Parser("workers/api_server/selectors.py", selectors.parse_label_selector, SELECTORS, 60),
+    "label selectors": Parser("workers/api_server/store/selectors.py", selectors.parse_label_selector, SELECTORS, 60),
     "field selectors": Parser(
-        "workers/api_server/selectors.py", lambda text: selectors.parse_field_selector(text, FIELDS), SELECTORS, 60
+        "workers/api_server/store/selectors.py",
+        lambda text: selectors.parse_field_selector(text, FIELDS),
+        SELECTORS,
+        60,
     ),
-    "long selectors": Parser("workers/api_server/selectors.py", selectors.parse_label_selector, SELECTORS),
-    "numbers of queries": Parser("workers/api_server/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS),
-    "pod addresses": Parser("ipc/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
+    "long selectors": Parser("workers/api_server/store/selectors.py", selectors.parse_label_selector, SELECTORS),
+    "numbers of queries": Parser(
+        "workers/api_server/core/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS
+    ),
+    "pod addresses": Parser("ipc/podresources/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
     "addresses": Parser("ipc/api/validation/names.py", names.ip_problem, ADDRESSES),
     "names": Parser("ipc/api/validation/names.py", lambda text: [rule.problem(text) for rule in RULES], NAMES),
     "qualified names": Parser("ipc/api/validation/names.py", names.qualified_name_problem, NAMES),
-    "hosts": Parser("workers/endpoints.py", ascii_host, HOSTS),
-    "short hosts": Parser("workers/endpoints.py", ascii_host, HOSTS, 30),
+    "hosts": Parser("workers/podhttp/endpoints.py", ascii_host, HOSTS),
+    "short hosts": Parser("workers/podhttp/endpoints.py", ascii_host, HOSTS, 30),
     "paths of requests": Parser(
-        "workers/http_request.py", lambda text: request_of(HTTPGetAction(port=80, path=text), HERE, ""), URLS
+        "workers/podhttp/request.py", lambda text: request_of(HTTPGetAction(port=80, path=text), HERE, ""), URLS
     ),
-    "redirects": Parser("workers/http_request.py", lambda text: redirected(REQUEST, text), URLS),
-    "registries": Parser("workers/pull_secrets.py", pull_secret, HOSTS | URLS | repeated("*", "*a", "[", "?", "[!")),
-    "durations": Parser("ipc/durations.py", durations.parse_duration, DURATIONS),
+    "redirects": Parser("workers/podhttp/request.py", lambda text: redirected(REQUEST, text), URLS),
+    "registries": Parser(
+        "workers/images/credentials.py", pull_secret, HOSTS | URLS | repeated("*", "*a", "[", "?", "[!")
+    ),
+    "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
     "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
-    "times": Parser("ipc/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
-    "Go's quotes": Parser("workers/go_text.py", quoted, ERRORS),
+    "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),
+    "Go's quotes": Parser("ipc/text/gofmt.py", quoted, ERRORS),
     "errors of manifests": Parser(
         "ipc/api/errors.py",
         lambda text: api_errors.redacted(api_errors.FieldError("a", f'Invalid value: "{text}')),
         ERRORS,
     ),
-    "log lines": Parser("workers/log_lines.py", log, LOGS),
-    "files of variables": Parser("workers/env_files.py", parse_env_file, ENV_FILES),
-    "resolv.conf": Parser("workers/dns.py", resolv_conf, LINES),
-    "fields": Parser("workers/downward.py", field_of, FIELD_PATHS),
-    "maps as text": Parser("workers/downward.py", lambda text: downward.format_map({"a": text}), ERRORS),
-    "paths of files": Parser("workers/volumes/payload.py", path_problem, NAMES | URLS),
-    "messages of gRPC": Parser("workers/probes/grpc.py", decode_status, VARINTS),
-    "headers of gRPC": Parser("workers/probes/grpc_call.py", heard, DIGITS | URLS),
+    "log lines": Parser("workers/logs/cri_format.py", log, LOGS),
+    "files of variables": Parser("workers/env/env_files.py", parse_env_file, ENV_FILES),
+    "resolv.conf": Parser("workers/network/dns.py", resolv_conf, LINES),
+    "fields": Parser("workers/env/downward.py", field_of, FIELD_PATHS),
+    "maps as text": Parser("workers/env/downward.py", lambda text: downward.format_map({"a": text}), ERRORS),
+    "paths of files": Parser("workers/volumemanager/plugins/payload.py", path_problem, NAMES | URLS),
+    "messages of gRPC": Parser("workers/prober/grpc.py", decode_status, VARINTS),
+    "headers of gRPC": Parser("workers/prober/grpc_call.py", heard, DIGITS | URLS),
     "errors of Podman": Parser(
-        "workers/libpod.py",
-        lambda text: libpod.call_error("a", 500, json.dumps({"cause": text, "message": text}).encode()),
+        "workers/libpod/decode.py",
+        lambda text: decode.call_error("a", 500, json.dumps({"cause": text, "message": text}).encode()),
         ERRORS,
     ),
-    "labels": Parser("workers/labels.py", lambda text: labels.read_container({labels.ATTEMPT: text}), DIGITS),
-    "IPv4 of the kernel": Parser("workers/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
-    "IPv6 of the kernel": Parser("workers/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
+    "labels": Parser(
+        "workers/kubecontainer/labels.py", lambda text: labels.read_container({labels.ATTEMPT: text}), DIGITS
+    ),
+    "IPv4 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
+    "IPv6 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
     "YAML": Parser(
         "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
     ),
@@ -371,7 +392,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "texts of manifests": Parser("ipc/api/validation/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
     "items of manifests": Parser("ipc/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
     "base64": Parser("ipc/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
-    "exit codes": Parser("ipc/stream_channels.py", exit_code, DIGITS),
+    "exit codes": Parser("ipc/wire/stream_channels.py", exit_code, DIGITS),
 }
 
 
@@ -389,43 +410,43 @@ or a reason below."""
 NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
         "supervisor/cli/",
-        "supervisor/client.py",
-        "supervisor/config_file.py",
+        "supervisor/client/http.py",
+        "supervisor/config/config_file.py",
         "supervisor/doctor/",
         "supervisor/load_test/",
-        "supervisor/node_resources.py",
-        "supervisor/resolved_settings.py",
-        "supervisor/sysctl_allowlist.py",
+        "supervisor/admission/node_resources.py",
+        "supervisor/config/resolved_settings.py",
+        "supervisor/config/sysctl_allowlist.py",
     ),
     "the kernel's texts": (
-        "ipc/file_systems.py",
-        "workers/api_server/workers_view.py",
-        "workers/leftovers.py",
-        "workers/locks_limit.py",
-        "workers/oci_exec.py",
-        "workers/processes.py",
+        "ipc/host/file_systems.py",
+        "workers/api_server/handlers/workers_view.py",
+        "workers/proc/orphaned_monitors.py",
+        "workers/proc/rlimit_tag.py",
+        "workers/exec/direct.py",
+        "workers/proc/procfs.py",
     ),
     "numbers, no texts": (
         "workers/api_server/server.py",
-        "workers/dialing.py",
-        "workers/execs.py",
-        "workers/libpod_client.py",
-        "workers/local_storage.py",
-        "workers/oom_score.py",
+        "workers/dialer/client.py",
+        "workers/exec/runner.py",
+        "workers/libpod/client.py",
+        "workers/eviction/manager.py",
+        "workers/specgen/oom_score.py",
         "workers/pod_worker.py",
-        "workers/relist.py",
-        "workers/volumes/empty_dir.py",
+        "workers/pleg/relist.py",
+        "workers/volumemanager/plugins/empty_dir.py",
     ),
     "names of files, which have 255 bytes, and of names the first 200": (
         "supervisor/sources/applied.py",
-        "workers/log_gc.py",
-        "workers/pod_logs.py",
-        "workers/termination_message.py",
-        "workers/volumes/atomic_writer.py",
+        "workers/logs/gc.py",
+        "workers/logs/layout.py",
+        "workers/logs/termination_message.py",
+        "workers/volumemanager/plugins/atomic_writer.py",
     ),
-    "a file of our own": ("workers/volumes/ownership.py",),
-    "expressions of one length": ("workers/image_rights.py", "workers/naming.py"),
-    "heads of at most 16 KiB, numbers of at most 18 digits": ("workers/podman_streams.py",),
+    "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
+    "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
+    "heads of at most 16 KiB, numbers of at most 18 digits": ("workers/libpod/streams.py",),
 }
 
 

@@ -1,4 +1,5 @@
-"""Reads the source: a background task begins in ``ipc/tasks.py``, or in a task group that the same function waits for.
+"""Reads the source: a background task begins in ``ipc/host/tasks.py``, or in a task group that the same function waits
+for.
 
 asyncio says nothing of a task that dies while nobody looks at it. So nobody begins one without an owner.
 """
@@ -14,7 +15,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("ipc", "supervisor", "workers")
-TASKS_FILE: Final = "ipc/tasks.py"
+TASKS_FILE: Final = "ipc/host/tasks.py"
 BEGINNINGS: Final = frozenset(
     {"create_task", "ensure_future", "run_coroutine_threadsafe", "Task", "eager_task_factory"}
 )

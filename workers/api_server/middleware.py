@@ -9,10 +9,10 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from workers.api_server.query import flag
-from workers.api_server.site import status_answer
-from workers.api_server.status_errors import ApiError, failure, too_many
-from workers.peers import SocketLike, may_speak, peer_uid
+from workers.api_server.core.query import flag
+from workers.api_server.core.status_errors import ApiError, failure, too_many
+from workers.api_server.store.site import status_answer
+from workers.proc.peers import SocketLike, may_speak, peer_uid
 
 MAX_REQUESTS: Final = 64
 """Most short requests under way at once."""

@@ -8,13 +8,13 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.config_objects import ObjectKind
-from workers.api_server.changes import Changes
-from workers.api_server.pod_log import PodLog
-from workers.api_server.port_forward import PortForward
-from workers.api_server.reads import Reads
-from workers.api_server.remote_command import RemoteCommand
-from workers.api_server.site import Site
+from ipc.kubecontainer.config_objects import ObjectKind
+from workers.api_server.handlers.changes import Changes
+from workers.api_server.handlers.pod_log import PodLog
+from workers.api_server.handlers.reads import Reads
+from workers.api_server.store.site import Site
+from workers.api_server.streams.port_forward import PortForward
+from workers.api_server.streams.remote_command import RemoteCommand
 
 _POD: Final = "/api/v1/namespaces/{namespace}/pods/{name}"
 

@@ -9,24 +9,25 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.board import WorkerRowWriter
-from ipc.boot import EXIT_IDLE, ChildContext
-from ipc.channel import Channel
-from ipc.clock import Clock
-from ipc.messages import ApiServerFeed, ApiServerRequest, Ready, Reply, Shutdown
-from ipc.tasks import first_of
-from workers.api_server.door import Door
+from ipc.host.clock import Clock
+from ipc.host.tasks import first_of
+from ipc.messages.api_server import ApiServerFeed, ApiServerRequest, Reply
+from ipc.messages.base import Ready, Shutdown
+from ipc.shm.board import WorkerRowWriter
+from ipc.wire.boot import EXIT_IDLE, ChildContext
+from ipc.wire.channel import Channel
+from workers.api_server.core.listener import Door
+from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.http_log import HTTP_LOG
 from workers.api_server.middleware import InFlight, own_users_only, statuses
-from workers.api_server.requests import MasterRequests
 from workers.api_server.routes import route_table
-from workers.api_server.site import MAX_BODY_BYTES, Site
-from workers.api_server.store import Store
-from workers.api_server.stream_sockets import StreamSockets
-from workers.api_server.watch import Notifier
-from workers.dialing import DialerClient
-from workers.pod_network import Dialer
-from workers.podman_streams import PodmanStreams
+from workers.api_server.store.requests import MasterRequests
+from workers.api_server.store.site import MAX_BODY_BYTES, Site
+from workers.api_server.store.store import Store
+from workers.api_server.store.watch import Notifier
+from workers.dialer.client import DialerClient
+from workers.libpod.streams import PodmanStreams
+from workers.podhttp.pod_network import Dialer
 
 SHUTDOWN_TIMEOUT_S: Final = 1.0
 """How long answers under way may take to finish at the end."""

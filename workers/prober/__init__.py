@@ -1,1 +1,1 @@
-"""Probes of containers: when which one is due, and what its answers make of the container."""
+"""Probes containers: one pure state machine and one task per probe, and one module per kind of handler."""

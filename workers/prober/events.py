@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from ipc.probe_results import ProbeType
-from workers.probes.outcome import Answer, ProbeError, ProbeOutcome
+from ipc.kubecontainer.probe_results import ProbeType
+from workers.prober.outcome import Answer, ProbeError, ProbeOutcome
 
 UNHEALTHY: Final = "Unhealthy"
 PROBE_WARNING: Final = "ProbeWarning"

@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from ipc.api.base import json_name
-from ipc.api.config_objects import ConfigMap, Secret
 from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, forbidden, invalid, required, shown_key, too_long
+from ipc.api.v1.base import json_name
+from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.validation.checks import Errors
 from ipc.api.validation.metadata import validate_metadata
 from ipc.api.validation.names import CONFIG_KEY

@@ -9,11 +9,12 @@ from typing import Final
 
 import msgspec
 
-from ipc.api.container import Container, ContainerRestartRule, EphemeralContainer
 from ipc.api.defaults import DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS
 from ipc.api.errors import forbidden, invalid, not_found, required, too_many
-from ipc.api.pod import PodSpec
 from ipc.api.schema import struct_fields
+from ipc.api.v1.container import Container, ContainerRestartRule, EphemeralContainer
+from ipc.api.v1.pod import PodSpec
+from ipc.api.v1.volume import Volume
 from ipc.api.validation.checks import Errors, indexed, unique, well_formed
 from ipc.api.validation.env import validate_env
 from ipc.api.validation.mounts import validate_mounts
@@ -22,7 +23,6 @@ from ipc.api.validation.network import validate_host_ports, validate_ports
 from ipc.api.validation.probes import validate_lifecycle, validate_probes
 from ipc.api.validation.resources import validate_container_resources, validate_resize_policy
 from ipc.api.validation.security import validate_security_context
-from ipc.api.volume import Volume
 
 MAX_RESTART_RULES: Final = 20
 MAX_RESTART_RULE_EXIT_CODES: Final = 255

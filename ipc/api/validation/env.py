@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from ipc.api.container import Container
-from ipc.api.env import (
+from ipc.api.errors import forbidden, invalid, not_found, not_supported, required
+from ipc.api.v1.container import Container
+from ipc.api.v1.env import (
     ConfigMapKeySelector,
     EnvFromSource,
     EnvVar,
@@ -19,7 +20,7 @@ from ipc.api.env import (
     ResourceFieldSelector,
     SecretKeySelector,
 )
-from ipc.api.errors import forbidden, invalid, not_found, not_supported, required
+from ipc.api.v1.volume import Volume, VolumeSource
 from ipc.api.validation.checks import Errors, chosen, exactly_one, if_set, indexed, well_formed
 from ipc.api.validation.names import (
     CONFIG_KEY,
@@ -29,7 +30,6 @@ from ipc.api.validation.names import (
     qualified_name_problem,
 )
 from ipc.api.validation.resources import validate_divisor
-from ipc.api.volume import Volume, VolumeSource
 
 ENV_FIELD_PATHS: Final = (
     "metadata.name",

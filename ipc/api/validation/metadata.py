@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ipc.api.errors import invalid, shown_key, too_long
-from ipc.api.meta import ObjectMeta
+from ipc.api.v1.meta import ObjectMeta
 from ipc.api.validation.checks import Errors, at_least, if_set, indexed, well_formed
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_VALUE, UID, qualified_name_problem
 

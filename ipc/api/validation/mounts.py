@@ -6,11 +6,11 @@ validateMountRecursiveReadOnly.
 
 from collections.abc import Mapping
 
-from ipc.api.container import Container, VolumeMount
 from ipc.api.errors import forbidden, invalid, not_found, required
+from ipc.api.v1.container import Container, VolumeMount
+from ipc.api.v1.volume import Volume
 from ipc.api.validation.checks import Errors, at_most_one, if_set, indexed, unique, well_formed
 from ipc.api.validation.names import backstep_problem, relative_path_problem
-from ipc.api.volume import Volume
 
 
 def validate_mounts(container: Container, volumes: Mapping[str, Volume], path: str) -> Errors:

@@ -7,9 +7,9 @@ validatePodDNSConfig, ValidateHostAliases, and the hostname rules of ValidatePod
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ipc.api.container import Container, ContainerPort
 from ipc.api.errors import duplicate, forbidden, invalid, required, too_many
-from ipc.api.pod import HostAlias, PodDNSConfig, PodSpec
+from ipc.api.v1.container import Container, ContainerPort
+from ipc.api.v1.pod import HostAlias, PodDNSConfig, PodSpec
 from ipc.api.validation.checks import Errors, if_set, in_range, indexed, unique, well_formed
 from ipc.api.validation.names import (
     DNS_LABEL,
@@ -19,7 +19,7 @@ from ipc.api.validation.names import (
     PORT_NAME,
     ip_problem,
 )
-from ipc.ports import MAX_PORT
+from ipc.podresources.ports import MAX_PORT
 
 MAX_DNS_NAMESERVERS: Final = 3
 MAX_DNS_SEARCHES: Final = 32

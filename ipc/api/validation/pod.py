@@ -4,7 +4,7 @@ import itertools
 
 from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError
-from ipc.api.pod import Pod, PodSpec
+from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.validation.checks import MAX_INT32, Errors, at_least, if_set, in_range, indexed
 from ipc.api.validation.containers import validate_containers
 from ipc.api.validation.metadata import validate_metadata

@@ -6,13 +6,21 @@ A number of 0 that has a default stands for the default, so both a defaulted and
 
 from typing import Final
 
-from ipc.api.base import IntOrString
-from ipc.api.container import Container
 from ipc.api.errors import forbidden, invalid, not_supported, required
-from ipc.api.probe import ExecAction, HTTPGetAction, Lifecycle, LifecycleHandler, Probe, ProbeHandler, TCPSocketAction
+from ipc.api.v1.base import IntOrString
+from ipc.api.v1.container import Container
+from ipc.api.v1.probe import (
+    ExecAction,
+    HTTPGetAction,
+    Lifecycle,
+    LifecycleHandler,
+    Probe,
+    ProbeHandler,
+    TCPSocketAction,
+)
 from ipc.api.validation.checks import Errors, at_least, chosen, exactly_one, in_range, indexed, well_formed
 from ipc.api.validation.names import HTTP_HEADER, PORT_NAME
-from ipc.ports import MAX_PORT
+from ipc.podresources.ports import MAX_PORT
 
 # fmt: off
 _PLAIN_SIGNALS: Final = (

@@ -5,8 +5,8 @@ validatePodResourceClaims. Differs on purpose: affinity and topology spread are 
 """
 
 from ipc.api.errors import invalid, required
-from ipc.api.pod import PodSpec
-from ipc.api.scheduling import PodResourceClaim, Toleration
+from ipc.api.v1.pod import PodSpec
+from ipc.api.v1.scheduling import PodResourceClaim, Toleration
 from ipc.api.validation.checks import Errors, exactly_one, if_set, indexed, unique, well_formed
 from ipc.api.validation.metadata import validate_labels
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_VALUE, qualified_name_problem

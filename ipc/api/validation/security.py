@@ -7,11 +7,11 @@ validateAppArmorProfileField, validateSysctls.
 from typing import Final
 
 from ipc.api.errors import duplicate, forbidden, invalid, required
-from ipc.api.pod import PodSpec
-from ipc.api.security import AppArmorProfile, PodSecurityContext, SeccompProfile, SecurityContext
+from ipc.api.v1.pod import PodSpec
+from ipc.api.v1.security import AppArmorProfile, PodSecurityContext, SeccompProfile, SecurityContext
 from ipc.api.validation.checks import MAX_INT32, Errors, in_range, indexed, well_formed
 from ipc.api.validation.names import SYSCTL, relative_path_problem
-from ipc.sysctls import SysctlNamespace, dotted, namespace_of
+from ipc.podresources.sysctls import SysctlNamespace, dotted, namespace_of
 
 MAX_APPARMOR_PROFILE_CHARS: Final = 4095
 

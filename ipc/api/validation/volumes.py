@@ -1,7 +1,7 @@
 """Volumes of a pod.
 
 Source: pkg/apis/core/validation ValidateVolumes, validateVolumeSource and the functions per source.
-Differs on purpose: the insides of sources that need a storage service (`ipc.api.volume_attached`) are not looked at,
+Differs on purpose: the insides of sources that need a storage service (`ipc.api.v1.volume_attached`) are not looked at,
 for no pod with one of them is run; and an emptyDir of HugePages is refused, which no rootless user has.
 """
 
@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ipc.api.env import ObjectFieldSelector, ResourceFieldSelector
 from ipc.api.errors import invalid, not_supported, required
-from ipc.api.projected import (
+from ipc.api.schema import struct_fields
+from ipc.api.v1.env import ObjectFieldSelector, ResourceFieldSelector
+from ipc.api.v1.projected import (
     ClusterTrustBundleProjection,
     ConfigMapProjection,
     ConfigMapVolumeSource,
@@ -27,7 +28,17 @@ from ipc.api.projected import (
     ServiceAccountTokenProjection,
     VolumeProjection,
 )
-from ipc.api.schema import struct_fields
+from ipc.api.v1.volume import (
+    MEMORY_MEDIUM,
+    EmptyDirVolumeSource,
+    EphemeralVolumeSource,
+    GitRepoVolumeSource,
+    HostPathVolumeSource,
+    ImageVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+    Volume,
+    VolumeSource,
+)
 from ipc.api.validation.checks import (
     Errors,
     at_most_one,
@@ -43,17 +54,6 @@ from ipc.api.validation.checks import (
 from ipc.api.validation.env import validate_field_ref, validate_resource_field_ref
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, backstep_problem, below_volume_problem
 from ipc.api.validation.resources import validate_quantity
-from ipc.api.volume import (
-    MEMORY_MEDIUM,
-    EmptyDirVolumeSource,
-    EphemeralVolumeSource,
-    GitRepoVolumeSource,
-    HostPathVolumeSource,
-    ImageVolumeSource,
-    PersistentVolumeClaimVolumeSource,
-    Volume,
-    VolumeSource,
-)
 
 MAX_FILE_MODE: Final = 0o777
 MIN_TOKEN_EXPIRATION_SECONDS: Final = 600

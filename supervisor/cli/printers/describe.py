@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from supervisor.cli.containers import COMPLETED
+from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
 from supervisor.cli.printers.events import by_time, last_seen, source_of

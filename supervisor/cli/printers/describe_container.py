@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.ports import join_host_port
+from ipc.podresources.ports import join_host_port
 from supervisor.cli.printers.human import NONE, local_time
 
 Json = Mapping[str, Any]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ipc.safe_text import escaped, safe_text
+from ipc.text.safe_text import escaped, safe_text
 
 Json = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from email.utils import format_datetime
 from typing import Final
 
-from ipc.clock import parse_rfc3339
+from ipc.host.clock import parse_rfc3339
 
 UNKNOWN: Final = "<unknown>"
 NONE: Final = "<none>"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.cli.containers import COMPLETED
+from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.human import NONE, since
 
 Json = Mapping[str, Any]

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api import MAX_FIELD_ERRORS, FieldError, FieldErrors, Pod, decode_pod
-from ipc.api.decode import MAX_FREE_FORM_DEPTH, MAX_VALUES
-from tests.unit.ipc.api.manifests import manifest
+from ipc.api.decode import MAX_FIELD_ERRORS, MAX_FREE_FORM_DEPTH, MAX_VALUES, decode_pod
+from ipc.api.errors import FieldError, FieldErrors
+from ipc.api.v1.pod import Pod
+from tests.harness.api_manifests import manifest
 
 
 def refusal(obj: object) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from ipc.api import decode_pod, default_pod, encode_pod
-from tests.unit.ipc.api.manifests import manifest
+from ipc.api.decode import decode_pod, encode_pod
+from ipc.api.defaults import default_pod
+from tests.harness.api_manifests import manifest
 
 POD_DEFAULTS = {
     "restartPolicy": "Always",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ipc.api import ImageName, image_pull_policy, parse_image_name
-from ipc.api.image import MAX_IMAGE_CHARS, MAX_PATH_CHARS
+from ipc.api.defaults import image_pull_policy
+from ipc.api.image import MAX_IMAGE_CHARS, MAX_PATH_CHARS, ImageName, parse_image_name
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 

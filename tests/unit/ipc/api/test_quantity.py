@@ -6,17 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipc.api import Quantity, QuantityError, parse_quantity
 from ipc.api.quantity import (
     MAX_EXPONENT,
     MAX_QUANTITY_CHARS,
     Notation,
+    QuantityError,
     add,
     format_quantity,
     larger,
     parse_amount,
+    parse_quantity,
     round_up_to_milli,
 )
+from ipc.api.v1.base import Quantity
 
 GIB = 2**30
 VALUES: list[tuple[Quantity, Fraction | int]] = [

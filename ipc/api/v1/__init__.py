@@ -1,0 +1,1 @@
+"""The v1 types: strict frozen structs with Kubernetes' field names."""

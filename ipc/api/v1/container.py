@@ -1,0 +1,97 @@
+"""Containers, their ports, mounts and restart rules."""
+
+from typing import Literal
+
+from ipc.api.v1.base import ApiStruct, Empty, Int32, always
+from ipc.api.v1.env import EnvFromSource, EnvVar
+from ipc.api.v1.probe import Lifecycle, Probe
+from ipc.api.v1.resources import ContainerResizePolicy, ResourceRequirements
+from ipc.api.v1.security import SecurityContext
+
+ContainerRestartPolicy = Literal["Always", "OnFailure", "Never"]
+ContainerRestartRuleAction = Literal["Restart", "RestartAllContainers"]
+ContainerRestartRuleOnExitCodesOperator = Literal["In", "NotIn"]
+Protocol = Literal["TCP", "UDP", "SCTP"]
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+TerminationMessagePolicy = Literal["File", "FallbackToLogsOnError"]
+MountPropagationMode = Literal["None", "HostToContainer", "Bidirectional"]
+RecursiveReadOnlyMode = Literal["Disabled", "IfPossible", "Enabled"]
+
+
+class ContainerPort(ApiStruct, frozen=True, kw_only=True):
+    """A port; it is published on the host only when `host_port` is set."""
+
+    name: str = ""
+    host_port: Int32 = 0
+    container_port: Int32
+    protocol: Protocol | Empty = ""
+    host_ip: str = ""
+
+
+class VolumeMount(ApiStruct, frozen=True, kw_only=True):
+    """A volume of the pod at a path of the container."""
+
+    name: str
+    read_only: bool = False
+    recursive_read_only: RecursiveReadOnlyMode | None = None
+    mount_path: str
+    sub_path: str = ""
+    mount_propagation: MountPropagationMode | None = None
+    sub_path_expr: str = ""
+
+
+class VolumeDevice(ApiStruct, frozen=True, kw_only=True):
+    """A raw block volume at a device path."""
+
+    name: str
+    device_path: str
+
+
+class ContainerRestartRuleOnExitCodes(ApiStruct, frozen=True, kw_only=True):
+    """A set of exit codes, or all but a set."""
+
+    operator: ContainerRestartRuleOnExitCodesOperator | Empty = ""
+    values: tuple[Int32, ...] = ()
+
+
+class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
+    """What to do when the exit code matches."""
+
+    action: ContainerRestartRuleAction | Empty = ""
+    exit_codes: ContainerRestartRuleOnExitCodes | None = None
+
+
+class Container(ApiStruct, frozen=True, kw_only=True):
+    """A regular or init container."""
+
+    name: str
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    env_from: tuple[EnvFromSource, ...] = ()
+    env: tuple[EnvVar, ...] = ()
+    resources: ResourceRequirements = always(ResourceRequirements())
+    resize_policy: tuple[ContainerResizePolicy, ...] = ()
+    restart_policy: ContainerRestartPolicy | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    volume_devices: tuple[VolumeDevice, ...] = ()
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
+    lifecycle: Lifecycle | None = None
+    termination_message_path: str = ""
+    termination_message_policy: TerminationMessagePolicy | Empty = ""
+    image_pull_policy: PullPolicy | Empty = ""
+    security_context: SecurityContext | None = None
+    stdin: bool = False
+    stdin_once: bool = False
+    tty: bool = False
+
+
+class EphemeralContainer(Container, frozen=True, kw_only=True):
+    """A debugging container added to a running pod; the fields of Container and a target."""
+
+    target_container_name: str = ""

@@ -1,0 +1,1 @@
+"""This host: directories, file systems, clock, logging, process settings, atomic files."""

@@ -1,0 +1,123 @@
+"""The ConfigMaps and Secrets that a pod refers to. Pure.
+
+A pod can refer to objects of its own namespace only, so a kind and a name say which one is meant.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from ipc.api.v1.config_objects import ConfigMap, Secret
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.projected import VolumeProjection
+from ipc.api.v1.volume import Volume
+from ipc.kubecontainer.pod_containers import every_container
+
+
+class ObjectKind(enum.StrEnum):
+    CONFIG_MAP = "ConfigMap"
+    SECRET = "Secret"
+
+    @property
+    def plural(self) -> str:
+        """As it stands in URLs."""
+        return f"{self.lower()}s"
+
+
+class ObjectRef(msgspec.Struct, frozen=True, order=True):
+    """Which object of a pod's namespace is meant."""
+
+    kind: ObjectKind
+    name: str
+
+
+class ObjectKey(msgspec.Struct, frozen=True, order=True):
+    """Which object is meant, of any namespace."""
+
+    kind: ObjectKind
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+ConfigObject = ConfigMap | Secret
+
+
+def object_key(found: ConfigObject) -> ObjectKey:
+    """Of an object whose namespace is filled in."""
+    return ObjectKey(ObjectKind(found.kind), found.metadata.namespace, found.metadata.name)
+
+
+class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Those that are there, by name."""
+
+    config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
+    secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    unknown: frozenset[ObjectRef] = frozenset()
+    """Those of which nothing is known now, not even that they do not exist: their source was not read yet, or their
+    file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. What was
+    made of them stays as it is, and who needs one waits for it, also where it is optional."""
+
+    def is_unknown(self, kind: ObjectKind, name: str) -> bool:
+        """Whether nothing must be concluded from its absence here."""
+        return ObjectRef(kind, name) in self.unknown
+
+
+def referenced_objects(pod: Pod) -> frozenset[ObjectRef]:
+    """Everything that a pod refers to, optional or not (VisitPodConfigmapNames and VisitPodSecretNames,
+    pkg/api/v1/pod/util.go)."""
+    return frozenset(
+        ref
+        for refs in (
+            (_secret(secret.name) for secret in pod.spec.image_pull_secrets),
+            *(_of_container(found.container) for found in every_container(pod.spec)),
+            *map(_of_volume, pod.spec.volumes),
+        )
+        for ref in refs
+        if ref.name
+    )
+
+
+def _of_container(container: Container) -> Iterator[ObjectRef]:
+    for source in container.env_from:
+        if source.config_map_ref is not None:
+            yield _config_map(source.config_map_ref.name)
+        if source.secret_ref is not None:
+            yield _secret(source.secret_ref.name)
+    for variable in container.env:
+        value_from = variable.value_from
+        if value_from is not None and value_from.config_map_key_ref is not None:
+            yield _config_map(value_from.config_map_key_ref.name)
+        if value_from is not None and value_from.secret_key_ref is not None:
+            yield _secret(value_from.secret_key_ref.name)
+
+
+def _of_volume(volume: Volume) -> Iterator[ObjectRef]:
+    if volume.config_map is not None:
+        yield _config_map(volume.config_map.name)
+    if volume.secret is not None:
+        yield _secret(volume.secret.secret_name)
+    if volume.projected is not None:
+        for source in volume.projected.sources:
+            yield from _of_projection(source)
+
+
+def _of_projection(source: VolumeProjection) -> Iterator[ObjectRef]:
+    if source.config_map is not None:
+        yield _config_map(source.config_map.name)
+    if source.secret is not None:
+        yield _secret(source.secret.name)
+
+
+def _config_map(name: str) -> ObjectRef:
+    return ObjectRef(ObjectKind.CONFIG_MAP, name)
+
+
+def _secret(name: str) -> ObjectRef:
+    return ObjectRef(ObjectKind.SECRET, name)

@@ -1,0 +1,30 @@
+"""Whether a pod's init containers are behind it, told by its regular containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ipc.api.v1.pod import PodSpec
+from ipc.api.v1.status import ContainerStatus
+from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+
+
+def has_any_regular_container_started(spec: PodSpec, statuses: Iterable[ContainerStatus]) -> bool:
+    """By what was reported, whatever sandbox that was (pkg/kubelet/container/helpers.go)."""
+    names = {container.name for container in spec.containers}
+    return any(
+        status.name in names and (status.state.running is not None or status.state.terminated is not None)
+        for status in statuses
+    )
+
+
+def has_any_active_regular_container_started(spec: PodSpec, status: RuntimePodStatus) -> bool:
+    """By what was observed in the sandbox that serves now (pkg/kubelet/container/helpers.go).
+
+    A regular container is made only once initialization is done, so any state of one proves it.
+    """
+    if not status.sandboxes or status.sandboxes[0].state is not SandboxState.READY:
+        return False
+    names = {container.name for container in spec.containers}
+    active_id = status.sandboxes[0].id
+    return any(container.name in names and container.sandbox_id == active_id for container in status.containers)

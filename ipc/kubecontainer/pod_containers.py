@@ -1,0 +1,58 @@
+"""The containers of a pod whatever list they stand in: their names are unique across all three."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import PodSpec
+from ipc.api.v1.status import ContainerStatus, PodStatus
+
+
+class ContainerKind(enum.StrEnum):
+    """Which list of the spec a container stands in; the value is that list's JSON name."""
+
+    INIT = "initContainers"
+    """Sidecars (restartable init containers) too."""
+    REGULAR = "containers"
+    EPHEMERAL = "ephemeralContainers"
+
+
+class PodContainer(msgspec.Struct, frozen=True):
+    """One container of a pod's spec and where it stands."""
+
+    kind: ContainerKind
+    container: Container
+
+
+def every_container(spec: PodSpec) -> Iterator[PodContainer]:
+    """Init containers in order, regular ones, ephemeral ones (pkg/api/v1/pod/util.go, VisitContainers)."""
+    lists = (
+        (ContainerKind.INIT, spec.init_containers),
+        (ContainerKind.REGULAR, spec.containers),
+        (ContainerKind.EPHEMERAL, spec.ephemeral_containers),
+    )
+    return (PodContainer(kind, container) for kind, containers in lists for container in containers)
+
+
+def find_container(spec: PodSpec, name: str) -> PodContainer | None:
+    """The container of that name, or None."""
+    return next((found for found in every_container(spec) if found.container.name == name), None)
+
+
+def every_status(status: PodStatus) -> tuple[ContainerStatus, ...]:
+    """What a pod's status says of its containers of all kinds, regular ones first."""
+    return (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
+
+
+def field_path(spec: PodSpec | None, name: str) -> str:
+    """``spec.containers{name}``, as an event refers to a container (pkg/kubelet/container/ref.go, fieldPath).
+
+    A container that the spec does not have (any more), or whose spec nobody has, counts as a regular one.
+    """
+    found = find_container(spec, name) if spec is not None else None
+    kind = found.kind if found is not None else ContainerKind.REGULAR
+    return f"spec.{kind}{{{name}}}"

@@ -1,0 +1,64 @@
+"""What the probes of a container say of it: told by the workers that probe, kept by the master, decided by in both."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.probe import Probe
+
+
+class ProbeType(enum.StrEnum):
+    """pkg/kubelet/prober/prober_manager.go, probeType."""
+
+    STARTUP = "startup"
+    LIVENESS = "liveness"
+    READINESS = "readiness"
+
+
+class ProbeResult(enum.StrEnum):
+    """pkg/kubelet/prober/results/results_manager.go, Result. No result yet is ``UNKNOWN`` too."""
+
+    UNKNOWN = "unknown"
+    SUCCESS = "success"
+    FAILURE = "failure"
+
+
+class ProbeVerdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Of one container: what its probes have said when their thresholds were reached."""
+
+    startup: ProbeResult = ProbeResult.UNKNOWN
+    liveness: ProbeResult = ProbeResult.UNKNOWN
+    readiness: ProbeResult = ProbeResult.UNKNOWN
+
+    def of(self, probe: ProbeType) -> ProbeResult:
+        """One of the three."""
+        return {
+            ProbeType.STARTUP: self.startup,
+            ProbeType.LIVENESS: self.liveness,
+            ProbeType.READINESS: self.readiness,
+        }[probe]
+
+    def changed(self, probe: ProbeType, result: ProbeResult) -> ProbeVerdicts:
+        """The same with another result of one probe."""
+        return msgspec.structs.replace(self, **{probe.value: result})
+
+    def has_started(self, container: Container) -> bool:
+        """Of a container that runs: its other probes may begin, and what waits for it."""
+        return container.startup_probe is None or self.startup is ProbeResult.SUCCESS
+
+
+NO_VERDICTS: Final = ProbeVerdicts()
+
+
+def probes_of(container: Container) -> dict[ProbeType, Probe]:
+    """Those that its manifest has."""
+    probes = {
+        ProbeType.STARTUP: container.startup_probe,
+        ProbeType.LIVENESS: container.liveness_probe,
+        ProbeType.READINESS: container.readiness_probe,
+    }
+    return {kind: probe for kind, probe in probes.items() if probe is not None}

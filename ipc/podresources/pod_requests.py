@@ -1,0 +1,50 @@
+"""What a pod and its containers ask of the node, as numbers. Pure.
+
+Mirrors PodRequests and PodLimits (component-helpers resource/helpers.go): pod-level resources count for the pod where
+they are set, its containers together everywhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from ipc.api.default_resources import HUGEPAGES_PREFIX, aggregate_requests, is_pod_level_resource
+from ipc.api.quantity import Amount, parse_amount
+from ipc.api.v1.base import ResourceList
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+def amount(resources: ResourceList, name: str) -> int:
+    """In thousandths for cpu, in whole units else; rounded up (Quantity.MilliValue, Value). 0 when it is not given."""
+    return _in_units(parse_amount(resources[name]), name) if name in resources else 0
+
+
+def _in_units(found: Amount, name: str) -> int:
+    return math.ceil(found.value * (1000 if name == CPU else 1))
+
+
+def pod_requests(pod: Pod) -> Mapping[str, int]:
+    """What it takes of the node, of `COMPUTE` and huge pages; nothing of what it does not ask for."""
+    own = pod.spec.resources.requests if pod.spec.resources is not None else {}
+    pod_level = {name: parse_amount(quantity) for name, quantity in own.items() if is_pod_level_resource(name)}
+    asked = {**aggregate_requests(pod.spec), **pod_level}
+    counted = {name: _in_units(found, name) for name, found in asked.items() if _counts(name)}
+    return {name: number for name, number in counted.items() if number}
+
+
+def _counts(name: str) -> bool:
+    """Other resources are counted where somebody manages them."""
+    return name in COMPUTE or name.startswith(HUGEPAGES_PREFIX)
+
+
+def memory_request(container: Container) -> int:
+    """In bytes."""
+    return amount(container.resources.requests, MEMORY)

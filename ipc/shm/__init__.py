@@ -1,0 +1,1 @@
+"""Shared memory: the board, mutation slots, breaker states."""

@@ -1,0 +1,395 @@
+"""The board: one anonymous shared mapping where freshness and liveness lie, so that reading them costs nobody a turn.
+
+It is made before the zygote is forked, inherited by every fork, and vanishes with the last process; it has no name and
+no locks. Each row has one writer; anyone may read.
+
+How a row is kept whole. A row is a seqlock with checksums: an 8-byte sequence number (odd while a write is under way),
+a header and content. The writer makes the number odd, stores content and header, makes it even. A reader copies the
+row between two reads of the number and accepts the copy only if the number was even and unchanged and both checksums
+hold. A writer that dies at any byte leaves a row that readers reject until the next writer, which needs nothing from
+the old content, writes it again.
+
+Why that is sound in CPython. The number is read and written through a memoryview of format ``Q``: CPython copies one
+aligned 8-byte item with a fixed-size ``memcpy``, which compilers turn into a single load or store. (``pack_into`` of
+``struct`` will not do: it fills its target with zeros first, and other processes do see those.) The other stores cannot
+move across it within the process, because each is a call of its own into the interpreter. A CPU with weak ordering may
+still show them to another process in another order, and a large copy is never atomic: both are what the checksums are
+for. The header's covers the sequence number, so a header is never accepted under the number of another write, and the
+header names the content's checksum, so content is never accepted under the header of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import struct
+import zlib
+from typing import Final
+
+import msgspec
+
+from ipc.shm.breaker_state import BreakerState
+from ipc.text.safe_text import clipped
+
+MAX_WORKER_SLOTS: Final = 256
+"""Most worker rows on a board."""
+MAX_POD_ROWS: Final = 16_384
+"""Most pod rows on a board."""
+POD_ROW_BYTES: Final = 64 * 1024
+"""Size of a pod row unless ``create`` is told otherwise, in bytes, its header included. Untouched pages are free."""
+MAX_POD_ROW_BYTES: Final = 1024 * 1024
+"""Largest pod row, in bytes."""
+WORKER_ROW_BYTES: Final = 256
+"""Size of a worker row, in bytes, its header included."""
+MAX_STEP_BYTES: Final = 96
+"""Longest step text kept, in bytes of UTF-8."""
+MAX_READ_ATTEMPTS: Final = 32
+"""How often a reader looks again at a row that is being written before it calls it unreadable."""
+
+_ALIGN_BYTES: Final = 64
+"""Rows start on cache lines: two writers never share one."""
+_SEQUENCE: Final = struct.Struct("=Q")
+_MAX_SEQUENCE: Final = 2**64 - 1
+_FACTS: Final = struct.Struct("=IId")
+"""Checksum of the content, its length in bytes, the stamp in seconds."""
+_CHECKSUM: Final = struct.Struct("=I")
+"""Over sequence number and facts."""
+_HEADER_BYTES: Final = _CHECKSUM.size + _FACTS.size
+_HEADER_START: Final = _SEQUENCE.size
+_CONTENT_START: Final = 32
+_WORKER: Final = struct.Struct("=qQ6QB")
+"""Pid, incarnation, the six counters, the breaker's state; the step's text follows."""
+_BREAKER_STATES: Final = frozenset(BreakerState)
+_CURRENT_POD_BYTES: Final = _SEQUENCE.size
+"""The last bytes of a worker row are a word of their own, beside the cell: one aligned store, with no checksum."""
+_POD: Final = struct.Struct("=I")
+"""Length of the uid in bytes; uid and payload follow."""
+
+
+def pod_digest(uid: str) -> int:
+    """A number of 64 bits, never 0, that stands for the pod where a UID is too long: UIDs come from manifests."""
+    return int.from_bytes(hashlib.blake2b(uid.encode(errors="surrogatepass"), digest_size=8).digest()) | 1
+
+
+class WorkerCounters(msgspec.Struct, frozen=True):
+    """What one incarnation of a worker has done so far."""
+
+    syncs: int = 0
+    sync_errors: int = 0
+    runtime_calls: int = 0
+    runtime_errors: int = 0
+    events_dropped: int = 0
+    task_errors: int = 0
+    """Unexpected exceptions that have ended a task (`ipc.host.tasks`)."""
+
+
+class WorkerRow(msgspec.Struct, frozen=True):
+    """One worker's row as it was read."""
+
+    pid: int
+    incarnation: int
+    heartbeat: float
+    """Monotonic seconds of the last beat; 0.0 before the first one."""
+    step: str
+    """What it is doing, for people."""
+    counters: WorkerCounters
+    breaker: BreakerState = BreakerState.NONE
+    """How it stands with Podman."""
+    current_pod: int = 0
+    """`pod_digest` of the pod whose step its event loop carries out in this moment, or in which it died; 0 when it
+    carries out nobody's."""
+
+
+class PodRow(msgspec.Struct, frozen=True):
+    """One pod's row as it was read."""
+
+    uid: str
+    observed_at: float
+    """Monotonic seconds at which the observation began."""
+    payload: bytes
+
+
+class Board:
+    """Worker rows and pod rows in one shared mapping. Every ``read_`` is safe whatever the writers do."""
+
+    @classmethod
+    def create(cls, *, worker_slots: int, pod_rows: int, pod_row_bytes: int = POD_ROW_BYTES) -> Board:
+        """Map a new, empty board. To be called before the processes that share it are forked.
+
+        Raises ValueError for sizes beyond the maxima of this module, OSError when the memory cannot be mapped.
+        """
+        _refuse_outside("worker_slots", worker_slots, 1, MAX_WORKER_SLOTS)
+        _refuse_outside("pod_rows", pod_rows, 1, MAX_POD_ROWS)
+        _refuse_outside("pod_row_bytes", pod_row_bytes, _ALIGN_BYTES, MAX_POD_ROW_BYTES)
+        return cls(worker_slots, pod_rows, _align(pod_row_bytes))
+
+    def __init__(self, worker_slots: int, pod_rows: int, pod_row_bytes: int) -> None:
+        """Not for callers: use ``create``."""
+        self.worker_slots = worker_slots
+        self.pod_rows = pod_rows
+        self._pod_row_bytes = pod_row_bytes
+        self._pods_start = worker_slots * WORKER_ROW_BYTES
+        self._memory = memoryview(mmap.mmap(-1, self._pods_start + pod_rows * pod_row_bytes))
+
+    def worker_writer(self, slot: int) -> WorkerRowWriter:
+        """For the process that lives in that slot. Raises IndexError."""
+        return WorkerRowWriter(self._worker_cell(slot), self._current_pod(slot))
+
+    def read_worker(self, slot: int) -> WorkerRow | None:
+        """The slot's row, or None when it was never written or its writer stopped in the middle. Raises IndexError."""
+        stamped = self._worker_cell(slot).read()
+        return None if stamped is None else _worker_row(stamped, self._current_pod(slot)[0])
+
+    def pod_writer(self, row: int) -> PodRowWriter:
+        """For the one process that observes pods. Raises IndexError."""
+        return PodRowWriter(self._pod_cell(row))
+
+    def read_pod(self, row: int) -> PodRow | None:
+        """The row's newest observation, or None when it is empty or its writer stopped in the middle.
+
+        A row serves other pods in time: compare the uid. Raises IndexError.
+        """
+        stamped = self._pod_cell(row).read()
+        return None if stamped is None else _pod_row(stamped)
+
+    def pod_sequence(self, row: int) -> int:
+        """Tells writes of the row apart: while it is what it was before a ``read_pod``, that would say the same again.
+
+        A thousandth of a millisecond, where a read copies the row. Raises IndexError.
+        """
+        return self._pod_cell(row).sequence()
+
+    def _worker_cell(self, slot: int) -> _Cell:
+        _refuse_index("worker slot", slot, self.worker_slots)
+        return self._cell(slot * WORKER_ROW_BYTES, WORKER_ROW_BYTES - _CURRENT_POD_BYTES)
+
+    def _current_pod(self, slot: int) -> memoryview:
+        end = (slot + 1) * WORKER_ROW_BYTES
+        return self._memory[end - _CURRENT_POD_BYTES : end].cast("Q")
+
+    def _pod_cell(self, row: int) -> _Cell:
+        _refuse_index("pod row", row, self.pod_rows)
+        return self._cell(self._pods_start + row * self._pod_row_bytes, self._pod_row_bytes)
+
+    def _cell(self, start: int, size: int) -> _Cell:
+        return _Cell(self._memory[start : start + size])
+
+
+class WorkerRowWriter:
+    """Writes one worker's row. For one thread of one process."""
+
+    def __init__(self, cell: _Cell, current_pod: memoryview) -> None:
+        self.current_pod = current_pod
+        """One item, stored at every step of a task (`workers.sync.attribution`): see `WorkerRow.current_pod`."""
+        self._cell = cell
+        self._row = WorkerRow(0, 0, 0.0, "", WorkerCounters())
+
+    def begin(self, pid: int, incarnation: int) -> None:
+        """Take over the slot's row, whatever a dead predecessor left there; heartbeat, step and counters start anew."""
+        self.current_pod[0] = 0
+        self._write(WorkerRow(pid, incarnation, 0.0, "", WorkerCounters()))
+
+    def beat(self, mono: float, task_errors: int = 0) -> None:
+        """The loop is alive at ``mono`` (monotonic seconds), and so many of its tasks have failed so far."""
+        counters = msgspec.structs.replace(self._row.counters, task_errors=task_errors)
+        self._write(msgspec.structs.replace(self._row, heartbeat=mono, counters=counters))
+
+    def step(self, text: str) -> None:
+        """What is being done now; cut to MAX_STEP_BYTES at a character's border."""
+        self._write(msgspec.structs.replace(self._row, step=clipped(text, MAX_STEP_BYTES)))
+
+    def breaker(self, state: BreakerState) -> None:
+        """How this process stands with Podman."""
+        self._write(msgspec.structs.replace(self._row, breaker=state))
+
+    def count(
+        self,
+        *,
+        syncs: int = 0,
+        sync_errors: int = 0,
+        runtime_calls: int = 0,
+        runtime_errors: int = 0,
+        events_dropped: int = 0,
+    ) -> None:
+        """Add to the counters."""
+        old = self._row.counters
+        counters = msgspec.structs.replace(
+            old,
+            syncs=old.syncs + syncs,
+            sync_errors=old.sync_errors + sync_errors,
+            runtime_calls=old.runtime_calls + runtime_calls,
+            runtime_errors=old.runtime_errors + runtime_errors,
+            events_dropped=old.events_dropped + events_dropped,
+        )
+        self._write(msgspec.structs.replace(self._row, counters=counters))
+
+    def _write(self, row: WorkerRow) -> None:
+        numbers = _WORKER.pack(row.pid, row.incarnation, *msgspec.structs.astuple(row.counters), row.breaker)
+        self._cell.write(row.heartbeat, numbers + row.step.encode())
+        self._row = row
+
+
+class PodRowWriter:
+    """Writes one pod's row. For one thread of one process."""
+
+    def __init__(self, cell: _Cell) -> None:
+        self._cell = cell
+
+    def write(self, uid: str, observed_at: float, payload: bytes) -> bool:
+        """Replace the row (``observed_at`` in monotonic seconds).
+
+        False when uid and payload do not fit: the row is then empty, so that nobody reads the old content, and the
+        payload has to travel in a message. Raises ValueError for a uid that is not encodable as UTF-8.
+        """
+        name = uid.encode()
+        content = b"".join((_POD.pack(len(name)), name, payload))
+        if len(content) > self._cell.capacity:
+            self.clear()
+            return False
+        self._cell.write(observed_at, content)
+        return True
+
+    def touch(self, observed_at: float) -> bool:
+        """The same payload was seen again: only the date moves, the content is not copied.
+
+        False when this writer has nothing on the row (cleared, too large, or not written by it yet).
+        """
+        return self._cell.touch(observed_at)
+
+    def clear(self) -> None:
+        """Leave the row empty."""
+        self._cell.clear()
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """A cell's header: what there is to know about its content."""
+
+    checksum: int
+    length: int
+    """Bytes; 0 is an empty row."""
+    stamp: float
+    """Seconds."""
+
+
+_EMPTY: Final = _Facts(checksum=0, length=0, stamp=0.0)
+
+
+class _Stamped(msgspec.Struct, frozen=True):
+    """Whole content of a cell and the time that its writer put on it, in seconds."""
+
+    stamp: float
+    content: bytes
+
+
+class _Cell:
+    """A seqlock with checksums over one row's bytes: [sequence 8][checksum 4][facts 16][padding 4][content]."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self.capacity = len(memory) - _CONTENT_START
+        """Most content, in bytes."""
+        self._memory = memory
+        self._sequence = memory[:_HEADER_START].cast("Q")
+        self._written = _EMPTY
+        """What this very writer has completely written."""
+
+    def write(self, stamp: float, content: bytes) -> None:
+        """Replace everything. Content is never empty: that is what an empty row looks like."""
+        if not 0 < len(content) <= self.capacity:
+            raise ValueError(f"content of {len(content)} bytes is not within 1..{self.capacity} bytes")
+        self._store(_Facts(zlib.crc32(content), len(content), stamp), content)
+
+    def touch(self, stamp: float) -> bool:
+        """Replace the stamp. False when this writer has no content there."""
+        if not self._written.length:
+            return False
+        self._store(msgspec.structs.replace(self._written, stamp=stamp))
+        return True
+
+    def clear(self) -> None:
+        self._store(_EMPTY)
+
+    def sequence(self) -> int:
+        return self._sequence[0]
+
+    def read(self) -> _Stamped | None:
+        """A whole value, or None: empty, or not seen whole in MAX_READ_ATTEMPTS looks."""
+        for _ in range(MAX_READ_ATTEMPTS):
+            sequence = self._sequence[0]
+            if sequence == 0:
+                return None
+            facts = self._facts(sequence) if sequence % 2 == 0 else None
+            if facts is not None:
+                content = bytes(self._memory[_CONTENT_START : _CONTENT_START + facts.length])
+                if self._sequence[0] == sequence and zlib.crc32(content) == facts.checksum:
+                    return _Stamped(facts.stamp, content) if content else None
+            # The writer may have lost its CPU in the middle, possibly to this very reader.
+            os.sched_yield()
+        return None
+
+    def _facts(self, sequence: int) -> _Facts | None:
+        """The header, or None when it was not written under this sequence number or points beyond the row."""
+        header = bytes(self._memory[_HEADER_START : _HEADER_START + _HEADER_BYTES])
+        facts = _Facts(*_FACTS.unpack_from(header, _CHECKSUM.size))
+        return facts if header == _header(sequence, facts) and facts.length <= self.capacity else None
+
+    def _store(self, facts: _Facts, content: bytes = b"") -> None:
+        # Whatever a predecessor left, dead in the middle or not: on to an odd number that it did not use.
+        under_way = (self._sequence[0] + 1) | 1
+        if under_way >= _MAX_SEQUENCE:
+            under_way = 1
+        header = _header(under_way + 1, facts)
+        self._written = _EMPTY
+        self._sequence[0] = under_way
+        self._memory[_CONTENT_START : _CONTENT_START + len(content)] = content
+        self._memory[_HEADER_START : _HEADER_START + _HEADER_BYTES] = header
+        self._sequence[0] = under_way + 1
+        self._written = facts
+
+
+def _header(sequence: int, facts: _Facts) -> bytes:
+    packed = _FACTS.pack(facts.checksum, facts.length, facts.stamp)
+    return _CHECKSUM.pack(zlib.crc32(packed, zlib.crc32(_SEQUENCE.pack(sequence)))) + packed
+
+
+def _worker_row(stamped: _Stamped, current_pod: int) -> WorkerRow | None:
+    """None for content that no worker's writer makes."""
+    content = stamped.content
+    if len(content) < _WORKER.size:
+        return None
+    pid, incarnation, *counters, breaker = _WORKER.unpack_from(content)
+    if breaker not in _BREAKER_STATES:
+        return None
+    step = content[_WORKER.size :].decode(errors="replace")
+    return WorkerRow(
+        pid, incarnation, stamped.stamp, step, WorkerCounters(*counters), BreakerState(breaker), current_pod
+    )
+
+
+def _pod_row(stamped: _Stamped) -> PodRow | None:
+    """None for content that no pod row's writer makes."""
+    content = stamped.content
+    if len(content) < _POD.size:
+        return None
+    end = _POD.size + _POD.unpack_from(content)[0]
+    if end > len(content):
+        return None
+    try:
+        uid = content[_POD.size : end].decode()
+    except UnicodeDecodeError:
+        return None
+    return PodRow(uid, stamped.stamp, content[end:])
+
+
+def _align(size: int) -> int:
+    return -(-size // _ALIGN_BYTES) * _ALIGN_BYTES
+
+
+def _refuse_outside(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be within {low}..{high}, not {value}")
+
+
+def _refuse_index(name: str, index: int, count: int) -> None:
+    if not 0 <= index < count:
+        raise IndexError(f"{name} {index} is not within 0..{count - 1}")

@@ -1,0 +1,30 @@
+"""Texts as Go prints them, for messages that people know from the kubelet."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.text.safe_text import escaped
+
+
+def quoted(text: str) -> str:
+    """strconv.Quote: in quotation marks, on one line, nothing that does not print."""
+    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else escaped(char)) for char in text) + '"'
+
+
+_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+
+def head(text: bytes) -> str:
+    """What was answered, as text."""
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Frames, packets and channels between processes, and a child's boot context."""

@@ -1,0 +1,106 @@
+"""What a forked child is given at birth: who it is, its link, the board and the settings that workers need."""
+
+from __future__ import annotations
+
+import enum
+import socket
+from collections.abc import Callable
+
+import msgspec
+
+from ipc.kubecontainer.container_gc import GcPolicy
+from ipc.kubecontainer.label_key import LabelKey
+from ipc.podresources.network_settings import NetworkSettings
+from ipc.podresources.node_resources import NodeResources
+from ipc.shm.board import Board
+from ipc.shm.mutation_slots import CallSlots
+
+
+class Role(enum.StrEnum):
+    """What a child of the zygote does. ``EXEC`` children become another program (the Podman service)."""
+
+    POD_WORKER = "pod-worker"
+    NODE_WORKER = "node-worker"
+    API_SERVER = "api-server"
+    DIALER = "dialer"
+    EXEC = "exec"
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the configuration that children act on. Durations in seconds, sizes in bytes."""
+
+    instance: str
+    label_key: LabelKey
+    """With which the labels of what is this instance's are signed."""
+    node_name: str
+    podman_socket: str
+    """Path of the libpod API socket."""
+    dialer_socket: str = ""
+    """Path of the socket on which the dialer is asked for sockets in pods' networks."""
+    host_ip: str = ""
+    """The host's address: that of pods in its network."""
+    podman_path: str = "podman"
+    """Podman's command line, for what its API has no word for."""
+    pod_logs_dir: str
+    pods_dir: str = ""
+    """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""
+    pulled_images_dir: str = ""
+    """Who may use which images that were pulled with pods' logins: a file each."""
+    memory_dir: str = ""
+    """The same for what must not reach a disk, on a file system that is memory."""
+    node: NodeResources = NodeResources()
+    network: NetworkSettings = NetworkSettings()
+    seccomp_default: bool = True
+    """Whether a container that chooses no seccomp profile runs under Podman's."""
+    seccomp_dir: str = ""
+    """Where the profiles of type Localhost lie."""
+    runtime_request_timeout_s: float = 120.0
+    image_pull_timeout_s: float = 1800.0
+    max_mutations: int = 4
+    """Mutating Podman calls in flight of the whole node."""
+    max_reads: int = 4
+    """Reading Podman calls in flight of this one worker."""
+    relist_period_s: float = 10.0
+    quiet_relist_period_s: float = 300.0
+    """While relists find nothing that was not known already."""
+    heartbeat_period_s: float = 2.0
+    idle_timeout_s: float = 120.0
+    """Children that are there on demand leave when nobody has asked anything of them for so long."""
+    max_container_restart_period_s: float = 300.0
+    gc: GcPolicy = GcPolicy()
+    """Of dead containers; ``max_containers`` is the master's business."""
+    log_level: str = "info"
+    log_format: str = "text"
+
+
+class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
+    """Handed by the zygote to the entry point, in the child, right after fork."""
+
+    slot: int
+    incarnation: int
+    role: Role
+    settings: WorkerSettings
+    link: socket.socket
+    """Stream socket to the master; lives exactly as long as this incarnation."""
+    listen: socket.socket | None
+    """What it serves, already listening: the API server's admin socket, or the dialer's."""
+    board: Board
+    call_slots: CallSlots | None = None
+    """Of the node, for the calls that change something; None when this process shares them with nobody."""
+    crash_fd: int = 2
+    """Where it writes its stack when it is aborted or crashes."""
+
+
+WorkerMain = Callable[[ChildContext], int]
+"""A child's whole life; the result is its exit code."""
+
+LoadWorkerMain = Callable[[], WorkerMain]
+"""Imports it, and all that it needs."""
+
+EXIT_BOOT_ERROR = 3
+"""Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (as gunicorn)."""
+EXIT_BEGIN_ANEW = 4
+"""Exit code of a child that has left because only a new process can do what is wanted of it: no death."""
+EXIT_IDLE = 5
+"""Exit code of a child that has left because nobody has asked anything of it for long: no death, if it was declared as
+one that is there on demand."""

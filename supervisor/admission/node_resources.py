@@ -1,0 +1,78 @@
+"""What this node can give to pods, found out once when the agent starts.
+
+Mirrors what the kubelet tells as its node's allocatable (pkg/kubelet/nodestatus/setters.go, MachineInfo) with nothing
+reserved and no eviction threshold: there is neither here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.api.quantity import Notation, format_quantity
+from ipc.podresources.node_resources import FIRST_PORT, NodeResources
+from supervisor.admission.cgroups import delegated_controllers
+
+UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found."""
+
+    cpus: int
+    memory_bytes: int
+    storage_bytes: int
+    """Size of the file system on which the pods' files lie."""
+    controllers: frozenset[str] = frozenset()
+    """cgroup v2 controllers that are delegated to this user."""
+    oom_score_adj: int = 0
+    """Of this process."""
+    unprivileged_port_start: int = FIRST_PORT
+    """The first port that is not root's."""
+
+
+def read_machine(state_dir: Path) -> Machine:
+    """The CPUs that this process, and so every container, may run on; the memory; and the file system of a directory,
+    or of the nearest one above it that is there. Raises OSError."""
+    return Machine(
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        storage_bytes=shutil.disk_usage(existing_part(state_dir)).total,
+        controllers=delegated_controllers() or frozenset(),
+        oom_score_adj=int(Path("/proc/self/oom_score_adj").read_text()),
+        unprivileged_port_start=_unprivileged_port_start(),
+    )
+
+
+def _unprivileged_port_start() -> int:
+    try:
+        return int(UNPRIVILEGED_PORT_START.read_text())
+    except (OSError, ValueError):
+        return FIRST_PORT
+
+
+def existing_part(path: Path) -> Path:
+    """The path, or the nearest directory above it that is there and can be looked at."""
+    return next(part for part in (path, *path.absolute().parents) if os.path.exists(part))
+
+
+def node_resources(machine: Machine) -> NodeResources:
+    return NodeResources(
+        allocatable={
+            "cpu": format_quantity(Fraction(machine.cpus)),
+            "memory": _bytes(machine.memory_bytes),
+            "ephemeral-storage": _bytes(machine.storage_bytes),
+        },
+        controllers=machine.controllers,
+        least_oom_score_adj=machine.oom_score_adj,
+        unprivileged_port_start=machine.unprivileged_port_start,
+    )
+
+
+def _bytes(count: int) -> str:
+    return format_quantity(Fraction(count), Notation.BINARY)

@@ -1,0 +1,135 @@
+"""Whether a pod may run here. Pure.
+
+The checks, their order, reasons and words follow pkg/kubelet/lifecycle/predicate.go and the scheduler filters that it
+calls; the first rejection wins. Node labels, selectors, affinity and taints speak to a scheduler, which a single host
+does not have; they are not looked at. A field that must not be ignored, `spec.os.name` among them, never comes here:
+the manifest was refused when it was decoded (see `sources.decode`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ipc.api.support.findings import unsupported_fields
+from ipc.api.support.table import Support
+from ipc.api.v1.pod import Pod
+from ipc.podresources.node_resources import NodeResources
+from supervisor.admission.apparmor import APPARMOR, apparmor_problem
+from supervisor.admission.host_ports import host_ports
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.admission.resource_fit import resource_problem, unenforced
+from supervisor.config.settings import Settings
+from supervisor.config.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
+from supervisor.protocol.manifests import pod_key
+
+UNKNOWN_NODE: Final = NodeResources()
+HOST_OS: Final = "linux"
+OS_LABEL: Final = "kubernetes.io/os"
+HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
+"""Reason of our own: the kubelet may publish every port."""
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """The pod may run. Each warning names a field that is set and not acted on: one Warning event."""
+
+    warnings: tuple[str, ...] = ()
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """The pod fails with this reason, for good: phase Failed, ``Pod was rejected: <message>`` (upstream: rejectPod)."""
+
+    reason: str
+    message: str
+
+
+Check = Callable[[Pod, NodeUsage, Settings, NodeResources], Rejected | None]
+
+
+def admit(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources = UNKNOWN_NODE) -> Admitted | Rejected:
+    """Decide on one pod, given what the other active ones (admitted and not terminated) have."""
+    for check in _CHECKS:
+        if rejected := check(pod, others, settings, node):
+            return rejected
+    return Admitted((*_warnings(pod), *unenforced(pod, node)))
+
+
+def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    if pod.metadata.labels.get(OS_LABEL, HOST_OS) == HOST_OS:
+        return None
+    message = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
+    return Rejected("PodOSSelectorNodeLabelDoesNotMatch", message)
+
+
+def _number_of_pods(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    if len(others) < settings.max_pods:
+        return None
+    numbers = f"requested: 1, used: {len(others)}, capacity: {settings.max_pods}"
+    return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
+
+
+def _node_name(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    if pod.spec.node_name in ("", settings.node_name):
+        return None
+    what = f"this is {settings.node_name}, spec.nodeName is {pod.spec.node_name}"
+    return _predicate_failed("NodeName", f"node(s) didn't match the requested node name ({what})")
+
+
+def _ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    for wanted in host_ports(pod):
+        if found := others.holder(wanted):
+            holder, port = found
+            where = f"{port} is held by {'/'.join(pod_key(holder))}"
+            why = f"node(s) didn't have free ports for the requested pod ports ({where})"
+            return _predicate_failed("NodePorts", why)
+    return None
+
+
+def _forbidden_ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    """What no rootless Podman can publish. In the host's network a container that listens there fails as well."""
+    lowest_port = node.unprivileged_port_start
+    for port in host_ports(pod):
+        if port.port < lowest_port:
+            why = f"ports below {lowest_port} (net.ipv4.ip_unprivileged_port_start) are not this user's to give"
+            return Rejected(HOST_PORT_FORBIDDEN, f"host port {port} cannot be had: {why}")
+        if port.protocol == "SCTP" and not pod.spec.host_network:
+            return Rejected(HOST_PORT_FORBIDDEN, f"host port {port} cannot be had: rootless Podman forwards no SCTP")
+    return None
+
+
+def _sysctls(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    message = forbidden_sysctl(pod, settings.allowed_unsafe_sysctls)
+    return Rejected(SYSCTL_FORBIDDEN, message) if message else None
+
+
+def _apparmor(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    message = apparmor_problem(pod)
+    return Rejected(APPARMOR, message) if message else None
+
+
+def _warnings(pod: Pod) -> tuple[str, ...]:
+    findings = unsupported_fields(pod)
+    return tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
+
+
+def _resources(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    problem = resource_problem(pod, others, node)
+    return Rejected(*problem) if problem else None
+
+
+def _predicate_failed(predicate: str, why: str) -> Rejected:
+    return Rejected(predicate, f"Predicate {predicate} failed: {why}")
+
+
+_CHECKS: Final[tuple[Check, ...]] = (
+    _sysctls,
+    _os_label,
+    _number_of_pods,
+    _resources,
+    _node_name,
+    _ports,
+    _apparmor,
+    _forbidden_ports,
+)

@@ -1,0 +1,44 @@
+"""`rootlet doctor`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from supervisor.cli.commands.agent import load_configuration
+
+_MARKS: Final = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
+
+
+@click.command()
+@click.option(
+    "--config", "config_path", type=click.Path(dir_okay=False, path_type=Path), help="The configuration file."
+)
+@click.option("-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", help="json or yaml.")
+def doctor(config_path: Path | None, output: str) -> int:
+    """Say what on this host or in the manifests would break, before it does. The exit code is 1 if anything would.
+
+    The agent need not run; nothing is changed.
+    """
+    from ipc.host.clock import SystemClock
+    from supervisor.cli.printers.documents import as_json, as_yaml
+    from supervisor.doctor.checks import check_host
+    from supervisor.doctor.findings import Level
+    from supervisor.doctor.host import gather, with_answers
+    from supervisor.doctor.manifests import check_manifests, read_manifests
+
+    settings = load_configuration(config_path)
+    facts = with_answers(gather(settings, os.environ), settings)
+    pods, errors = read_manifests(settings, SystemClock())
+    findings = [*check_host(facts, settings), *check_manifests(pods, errors, facts, settings)]
+    documents = {"json": as_json, "yaml": as_yaml}
+    if output:
+        click.echo(documents[output]({"findings": msgspec.to_builtins(findings)}), nl=False)
+    else:
+        for finding in findings:
+            click.echo(f"{_MARKS[finding.level]}  {finding}")
+    return 1 if any(finding.level is Level.FAILED for finding in findings) else 0

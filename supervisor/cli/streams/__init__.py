@@ -1,0 +1,1 @@
+"""The command line's end of exec, attach, port-forward and logs."""

@@ -1,0 +1,1 @@
+"""Clients of the admin socket: HTTP, WebSocket, list and watch."""

@@ -1,0 +1,1 @@
+"""The configuration: types, file, meaning on this host, reload."""

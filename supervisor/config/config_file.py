@@ -1,0 +1,171 @@
+"""The configuration file: one YAML mapping, decoded into `Settings` and held against their rules."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api.quantity import parse_quantity
+from supervisor.config.resolved_settings import resolve_settings, this_host
+from supervisor.config.settings import (
+    API_VERSION,
+    KIND,
+    Bytes,
+    Each,
+    IpAddresses,
+    Pattern,
+    Range,
+    Seconds,
+    Settings,
+    SettingsError,
+    seconds,
+)
+from supervisor.sources.documents.reader import read_documents
+
+MAX_CONFIG_BYTES: Final = 1 << 20
+
+
+def load_settings(path: Path) -> Settings:
+    """Read, check and resolve a configuration file. Raises SettingsError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(str(path), "", error.strerror or str(error)) from error
+    settings = parse_settings(data, str(path))
+    return resolve_settings(settings, path.absolute().parent, this_host(), str(path))
+
+
+def default_settings() -> Settings:
+    """The settings of this host when there is no file. Raises SettingsError."""
+    return resolve_settings(Settings(), Path.cwd(), this_host(), "default settings")
+
+
+def parse_settings(data: bytes, file: str) -> Settings:
+    """What a configuration file says, checked and not yet resolved. Pure. Raises SettingsError."""
+    raw = _without_nulls(_one_mapping(data, file))
+    for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if raw.get(name) != wanted:
+            raise SettingsError(file, name, f"must be {wanted}")
+    try:
+        settings = msgspec.convert(raw, Settings, dec_hook=_decode_value)
+    except msgspec.ValidationError as error:
+        raise _settings_error(file, str(error)) from error
+    for field_path, message in _findings(settings, ""):
+        raise SettingsError(file, field_path, message)
+    return settings
+
+
+def _one_mapping(data: bytes, file: str) -> dict[str, Any]:
+    if len(data) > MAX_CONFIG_BYTES:
+        raise SettingsError(file, "", f"more than {MAX_CONFIG_BYTES} bytes")
+    read = read_documents(data)
+    for error in read.errors:
+        raise SettingsError(file, error.field, error.message)
+    if len(read.documents) != 1 or not isinstance(value := read.documents[0].value, dict):
+        raise SettingsError(file, "", f"must be one YAML mapping of kind {KIND}")
+    return value
+
+
+def _without_nulls(value: Any) -> Any:
+    """A key with nothing behind it is not set, as in the kubelet's configuration."""
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+
+
+def _decode_value(kind: type, value: Any) -> Any:
+    return _DECODERS[kind](value)
+
+
+def _decode_seconds(value: Any) -> Seconds:
+    if not isinstance(value, str):
+        raise ValueError(f'Expected a duration such as "1m30s", got {type(value).__name__}')
+    return seconds(value)
+
+
+def _decode_bytes(value: Any) -> Bytes:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f'Expected a size such as "1Mi", got {type(value).__name__}')
+    amount = parse_quantity(value)
+    if amount.denominator != 1:
+        raise ValueError(f"Expected whole bytes, got {value}")
+    return Bytes(amount)
+
+
+def _decode_path(value: Any) -> Path:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("Expected a path")
+    return Path(value)
+
+
+_DECODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    Seconds: _decode_seconds,
+    Bytes: _decode_bytes,
+    Path: _decode_path,
+}
+_VALIDATION_ERROR: Final = re.compile(r"(?P<message>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?", re.DOTALL)
+_UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+
+
+def _settings_error(file: str, text: str) -> SettingsError:
+    """msgspec's sentence, taken apart."""
+    match = _VALIDATION_ERROR.fullmatch(text)
+    message, path = (match["message"], match["path"] or "") if match else (text, "")
+    if unknown := _UNKNOWN_FIELD.fullmatch(message):
+        return SettingsError(file, f"{path}.{unknown['name']}".removeprefix("."), "unknown field")
+    if message.startswith("Invalid enum value"):
+        message = f"Expected one of {', '.join(choice or 'nothing' for choice in _choices(path))}"
+    return SettingsError(file, path, message.replace("`", ""))
+
+
+def _choices(path: str) -> tuple[str, ...]:
+    kind: Any = Settings
+    for name in path.split("."):
+        kind = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == name)
+    return typing.get_args(kind)
+
+
+def _findings(section: msgspec.Struct, prefix: str) -> Iterator[tuple[str, str]]:
+    """Values out of range and texts that do not look right, with their paths."""
+    for field in msgspec.structs.fields(section):
+        value, path = getattr(section, field.name), prefix + field.encode_name
+        if isinstance(value, msgspec.Struct):
+            yield from _findings(value, f"{path}.")
+            continue
+        for rule in getattr(field.type, "__metadata__", ()):
+            if message := _broken(rule, value):
+                yield path, message
+
+
+def _broken(rule: object, value: Any) -> str:
+    match rule:
+        case Range() if not rule.low <= value <= rule.high:
+            return f"{value} is not between {_like(value, rule.low)} and {_like(value, rule.high)}"
+        case Pattern() if not re.fullmatch(rule.regex, value):
+            return rule.says
+        case IpAddresses() if len(value) > rule.max_number:
+            return f"{len(value)} addresses are more than {rule.max_number}"
+        case IpAddresses():
+            return next((f"{text!r} is not an IP address" for text in value if not _is_address(text)), "")
+        case Each():
+            return next(filter(None, map(rule.problem, value)), "")
+    return ""
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _like(value: Any, bound: float) -> str:
+    return str(type(value)(bound))

@@ -1,0 +1,255 @@
+"""The agent's configuration as values: what can be set, its default, and what it may be.
+
+KubeletConfiguration's names where the meaning is the same; ``configs/rootlet.yaml`` shows every setting. Attributes
+carry their unit (``sync_frequency_s``), the file carries it in the value (``syncFrequency: 1m``). `config_file` reads
+such a file, `resolved_settings` says what it means on a host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from ipc.kubecontainer.container_gc import GcPolicy
+from ipc.kubecontainer.label_key import LabelKey
+from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
+from ipc.podresources.node_resources import NodeResources
+from ipc.text.durations import format_duration, parse_duration
+from ipc.wire.boot import WorkerSettings
+from supervisor.config.sysctl_allowlist import pattern_problem
+
+API_VERSION: Final = "rootlet.dev/v1alpha1"
+KIND: Final = "RootletConfiguration"
+MAX_EVENTS: Final = 10_000
+"""Largest history: an API server that was just born is told all of it at once, and its link holds 32 MiB."""
+BEATS_PER_TIMEOUT: Final = 8
+"""Heartbeats of a worker within ``workers.heartbeatTimeout``. Each wakes a process that has nothing else to do."""
+MAX_CLUSTER_DNS: Final = 3
+"""As many name servers as a resolv.conf holds (pkg/apis/core/validation/validation.go, MaxDNSNameservers)."""
+PULLED_IMAGES_DIR: Final = "pulled-images"
+"""Below ``stateDir``: a file per image that was pulled with a pod's login (`workers.images.pull_records`)."""
+SECCOMP_DIR: Final = "seccomp"
+"""Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
+PODS_DIR: Final = "pods"
+"""Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
+
+
+class SettingsError(Exception):
+    """A configuration that cannot be used; names the file and the field."""
+
+    def __init__(self, file: str, field_path: str, message: str) -> None:
+        super().__init__(": ".join(part for part in (file, field_path, message) if part))
+        self.file = file
+        self.field_path = field_path
+        self.message = message
+
+
+class Seconds(float):
+    """A duration; in the file as the kubelet writes it: ``1m30s``."""
+
+    def __str__(self) -> str:
+        return format_duration(self)
+
+
+class Bytes(int):
+    """A size; in the file a number or a quantity: ``1Mi``."""
+
+
+class Range(msgspec.Struct, frozen=True):
+    """The smallest and the largest value that a number may have."""
+
+    low: float
+    high: float
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """What a text must look like, and how to say so."""
+
+    regex: str
+    says: str
+
+
+class IpAddresses(msgspec.Struct, frozen=True):
+    """At most so many texts, each of them an IP address."""
+
+    max_number: int
+
+
+class Each(msgspec.Struct, frozen=True):
+    """What may be wrong with each item of a list, in words."""
+
+    problem: Callable[[str], str | None]
+
+
+def seconds(text: str) -> Seconds:
+    """Of the text in the file, such as ``1m30s``. Raises ValueError."""
+    return Seconds(parse_duration(text))
+
+
+def _between(low: str, high: str) -> Range:
+    return Range(seconds(low), seconds(high))
+
+
+_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_DNS_LABEL: Final = Pattern(_LABEL, "must be a DNS label: at most 63 lower case letters, digits and inner dashes")
+DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be a DNS name of lower case letters")
+_PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
+_FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
+_ACRONYMS: Final = {"qps": "QPS", "dns": "DNS"}
+
+
+def yaml_name(attribute: str) -> str:
+    """``sync_frequency_s`` is ``syncFrequency`` in the file."""
+    head, *tail = attribute.removesuffix("_s").split("_")
+    return head + "".join(_ACRONYMS.get(word, word.capitalize()) for word in tail)
+
+
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=yaml_name):
+    """A mapping of the file."""
+
+
+class PodmanSettings(_Section, frozen=True, kw_only=True):
+    service: Literal["auto", "own", "user"] = "auto"
+    path: str = "podman"
+    keyring: bool = False
+    max_concurrent_mutations: Annotated[int, Range(0, 256)] = 0
+
+
+class WorkersSettings(_Section, frozen=True, kw_only=True):
+    count: Annotated[int, Range(0, 64)] = 0
+    pods_per_worker: Annotated[int, Range(0, 10_000)] = 100
+    heartbeat_timeout_s: Annotated[Seconds, _between("2s", "10m")] = seconds("15s")
+    idle_timeout_s: Annotated[Seconds, _between("100ms", "720h")] = seconds("2m")
+    max_deaths: Annotated[int, Range(1, 1000)] = 10
+    death_period_s: Annotated[Seconds, _between("1s", "1h")] = seconds("1m")
+
+
+class CrashLoopBackOffSettings(_Section, frozen=True, kw_only=True):
+    max_container_restart_period_s: Annotated[Seconds, _between("1s", "300s")] = seconds("300s")
+
+
+class ContainerGarbageCollectionSettings(_Section, frozen=True, kw_only=True):
+    max_per_pod_container: Annotated[int, Range(-1, 1000)] = 1
+    max_containers: Annotated[int, Range(-1, 100_000)] = -1
+    min_age_s: Annotated[Seconds, _between("0s", "720h")] = seconds("0s")
+
+    @property
+    def policy(self) -> GcPolicy:
+        """What is decided by."""
+        return GcPolicy(
+            max_per_pod_container=self.max_per_pod_container,
+            max_containers=self.max_containers,
+            min_age_s=float(self.min_age_s),
+        )
+
+
+class PodNetworkSettings(_Section, frozen=True, kw_only=True):
+    mode: Literal["", "slirp4netns", "pasta", "bridge"] = ""
+    bridge: Annotated[str, _PODMAN_NAME] = ""
+
+
+class EventHistorySettings(_Section, frozen=True, kw_only=True):
+    max_events: Annotated[int, Range(1, MAX_EVENTS)] = 1000
+    ttl_s: Annotated[Seconds, _between("1s", "720h")] = seconds("1h")
+
+
+class LoggingSettings(_Section, frozen=True, kw_only=True):
+    format: Literal["text", "json"] = "text"
+    verbosity: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Settings(_Section, frozen=True, kw_only=True):
+    """Everything that can be configured, with its default. What each setting is for says ``configs/rootlet.yaml``."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    instance_name: Annotated[str, _DNS_LABEL] = "rootlet"
+    node_name: Annotated[str, DNS_NAME] = ""
+    static_pod_path: Path = Path("$XDG_CONFIG_HOME/rootlet/manifests")
+    sync_frequency_s: Annotated[Seconds, _between("1s", "24h")] = seconds("1m")
+    file_check_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("20s")
+    max_pods: Annotated[int, Range(1, 10_000)] = 110
+    max_manifest_bytes: Annotated[Bytes, Range(1 << 10, 16 << 20)] = Bytes(1 << 20)
+    node_status_update_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("10s")
+    runtime_request_timeout_s: Annotated[Seconds, _between("1s", "1h")] = seconds("2m")
+    seccomp_default: bool = True
+    allowed_unsafe_sysctls: Annotated[tuple[str, ...], Each(pattern_problem)] = ()
+    image_pull_timeout_s: Annotated[Seconds, _between("1s", "24h")] = seconds("30m")
+    container_runtime_endpoint: str = ""
+    podman: PodmanSettings = PodmanSettings()
+    pod_network: PodNetworkSettings = PodNetworkSettings()
+    cluster_dns: Annotated[tuple[str, ...], IpAddresses(MAX_CLUSTER_DNS)] = ()
+    cluster_domain: Annotated[str, DNS_NAME] = ""
+    resolv_conf: Annotated[str, _FILE_OR_NONE] = HOSTS_RESOLV_CONF
+    pod_logs_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName/pod-logs")
+    state_dir: Path = Path("$XDG_STATE_HOME/rootlet/$instanceName")
+    memory_dir: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName")
+    admin_socket: Path = Path("$XDG_RUNTIME_DIR/rootlet/$instanceName.sock")
+    workers: WorkersSettings = WorkersSettings()
+    relist_period_s: Annotated[Seconds, _between("100ms", "10m")] = seconds("10s")
+    quiet_relist_period_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("5m")
+    housekeeping_period_s: Annotated[Seconds, _between("100ms", "1m")] = seconds("2s")
+    crash_loop_back_off: CrashLoopBackOffSettings = CrashLoopBackOffSettings()
+    serialize_image_pulls: bool = True
+    max_parallel_image_pulls: Annotated[int, Range(0, 100)] = 0
+    registry_pull_qps: Annotated[int, Range(0, 1000)] = 5
+    registry_burst: Annotated[int, Range(1, 1000)] = 10
+    container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
+    event_history: EventHistorySettings = EventHistorySettings()
+    logging: LoggingSettings = LoggingSettings()
+    shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
+
+    @property
+    def dialer_socket(self) -> Path:
+        """Beside the admin socket."""
+        return self.admin_socket.with_suffix(".dial.sock")
+
+
+_UNKNOWN_NODE: Final = NodeResources()
+
+
+def worker_settings(
+    settings: Settings,
+    podman_socket: str,
+    label_key: LabelKey,
+    host_ip: str = "",
+    node: NodeResources = _UNKNOWN_NODE,
+) -> WorkerSettings:
+    """The children's part of resolved settings, and what the master has found out for them."""
+    return WorkerSettings(
+        instance=settings.instance_name,
+        label_key=label_key,
+        node_name=settings.node_name,
+        podman_socket=podman_socket,
+        podman_path=settings.podman.path,
+        dialer_socket=str(settings.dialer_socket),
+        host_ip=host_ip,
+        node=node,
+        pod_logs_dir=str(settings.pod_logs_dir),
+        pods_dir=str(settings.state_dir / PODS_DIR),
+        pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
+        memory_dir=str(settings.memory_dir / PODS_DIR),
+        seccomp_default=settings.seccomp_default,
+        seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
+        runtime_request_timeout_s=float(settings.runtime_request_timeout_s),
+        image_pull_timeout_s=float(settings.image_pull_timeout_s),
+        network=NetworkSettings(
+            mode=settings.pod_network.mode,
+            bridge=settings.pod_network.bridge,
+            cluster_dns=settings.cluster_dns,
+            cluster_domain=settings.cluster_domain,
+            resolv_conf=settings.resolv_conf,
+        ),
+        max_mutations=settings.podman.max_concurrent_mutations,
+        relist_period_s=float(settings.relist_period_s),
+        quiet_relist_period_s=float(settings.quiet_relist_period_s),
+        heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
+        idle_timeout_s=float(settings.workers.idle_timeout_s),
+        max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
+        gc=settings.container_garbage_collection.policy,
+        log_level=settings.logging.verbosity,
+        log_format=settings.logging.format,
+    )

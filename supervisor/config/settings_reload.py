@@ -1,0 +1,60 @@
+"""What SIGHUP changes: the settings that may, of a file that was read anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from supervisor.config.settings import Settings
+
+RELOADABLE: Final = frozenset(
+    {
+        "syncFrequency",
+        "maxPods",
+        "allowedUnsafeSysctls",
+        "nodeStatusUpdateFrequency",
+        "housekeepingPeriod",
+        "eventHistory.maxEvents",
+        "eventHistory.ttl",
+        "shutdownGracePeriod",
+        "workers.count",
+        "workers.podsPerWorker",
+    }
+)
+"""What SIGHUP may change: what the master looks up anew each time, and how many workers there are. The other settings
+are in the memory of forked children, in labels, or decide where things lie."""
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+
+def diff_reload(old: Settings, new: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """What SIGHUP makes of two resolved settings: those in force from now on, and the names that need a restart."""
+    return _take_reloadable(old, new, ""), tuple(
+        name for name, before, after in _differences(old, new, "") if name not in RELOADABLE and before != after
+    )
+
+
+def _take_reloadable(old: _S, new: _S, prefix: str) -> _S:
+    taken: dict[str, Any] = {}
+    for field, name in _named_fields(old, prefix):
+        value = getattr(old, field.name)
+        if isinstance(value, msgspec.Struct):
+            taken[field.name] = _take_reloadable(value, getattr(new, field.name), f"{name}.")
+        elif name in RELOADABLE:
+            taken[field.name] = getattr(new, field.name)
+    return msgspec.structs.replace(old, **taken)
+
+
+def _named_fields(section: msgspec.Struct, prefix: str) -> Iterator[tuple[FieldInfo, str]]:
+    return ((field, prefix + field.encode_name) for field in msgspec.structs.fields(section))
+
+
+def _differences(old: msgspec.Struct, new: msgspec.Struct, prefix: str) -> Iterator[tuple[str, Any, Any]]:
+    for field, name in _named_fields(old, prefix):
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if isinstance(before, msgspec.Struct):
+            yield from _differences(before, after, f"{name}.")
+        else:
+            yield name, before, after

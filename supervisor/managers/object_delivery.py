@@ -1,0 +1,78 @@
+"""When a sync may go out with the objects that its pod refers to. Pure state.
+
+Two things make it wait. The objects that a worker's syncs hold at a time have a maximum: a thousand pods that refer to
+a large ConfigMap would be more than its link takes at once. And right after a start a pod waits a moment for sources
+that were not read yet, so that nobody is told that something is missing which is only late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from ipc.host.clock import Instant
+from ipc.messages.pod_worker import WorkType
+from supervisor.managers.object_store import ConfigObjectStore, PodObjects
+from supervisor.podworkers.pod_lifecycle import PodLifecycle
+
+MAX_WORKER_BYTES: Final = 16 << 20
+"""Most that the syncs in flight of one worker hold of objects, in bytes: half of what may wait in its link. One sync
+alone always goes."""
+SOURCES_PATIENCE_S: Final = 10.0
+"""How long pods wait for sources that were not read yet. A source that stays unreadable for longer holds up nothing."""
+
+NOTHING: Final = PodObjects()
+
+
+class ObjectDelivery:
+    """What is under way, by pod, and who waits."""
+
+    def __init__(self, store: ConfigObjectStore) -> None:
+        self._store = store
+        self._loads: dict[str, tuple[int, int]] = {}
+        """UID -> slot and bytes of the sync in flight."""
+        self._loaded: dict[int, int] = {}
+        """Slot -> bytes of all its syncs."""
+        self._waiting: dict[int, set[str]] = {}
+        """Slot -> UIDs of the pods for which it had no room."""
+        self._early: set[str] = set()
+        """UIDs of the pods that wait for the sources."""
+        self._patient_until: float | None = None
+        """Monotonic time; None before the first pod has asked."""
+
+    def load(self, life: PodLifecycle, now: Instant) -> PodObjects | None:
+        """What goes along with the sync that goes out now; None when that has to wait."""
+        if life.pod is None or life.phase is not WorkType.SYNC or not life.references:
+            return NOTHING
+        found = self._store.of_pod(life.pod.metadata.namespace, life.references)
+        if found.unread and self._is_patient(now):
+            self._early.add(life.uid)
+            return None
+        if not self._has_room(life.slot, found.size_bytes):
+            self._waiting.setdefault(life.slot, set()).add(life.uid)
+            return None
+        self._loads[life.uid] = life.slot, found.size_bytes
+        self._loaded[life.slot] = self._loaded.get(life.slot, 0) + found.size_bytes
+        return found
+
+    def unload(self, uid: str) -> Collection[str]:
+        """The sync of that pod is over, if there was one; the pods that have waited for its room."""
+        slot, size_bytes = self._loads.pop(uid, (0, 0))
+        if not size_bytes:
+            return ()
+        self._loaded[slot] -= size_bytes
+        return self._waiting.pop(slot, ())
+
+    def take_early(self) -> Collection[str]:
+        """Those that wait for the sources; they ask again."""
+        early, self._early = self._early, set()
+        return early
+
+    def _is_patient(self, now: Instant) -> bool:
+        if self._patient_until is None:
+            self._patient_until = now.mono + SOURCES_PATIENCE_S
+        return now.mono < self._patient_until
+
+    def _has_room(self, slot: int, size_bytes: int) -> bool:
+        loaded = self._loaded.get(slot, 0)
+        return not size_bytes or not loaded or loaded + size_bytes <= MAX_WORKER_BYTES

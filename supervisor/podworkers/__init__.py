@@ -1,0 +1,1 @@
+"""State of each pod in the master: phase, worker, newest observation, queue; which pod harms its worker."""

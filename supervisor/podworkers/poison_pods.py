@@ -1,0 +1,199 @@
+"""Which pod kills its workers, by dying, hanging or taking all memory in what they do for it.
+
+Mostly the dead says so: the board has whose step it died in (`ipc.shm.board.WorkerRow.current_pod`). A pod in whose
+steps `POISON_DEATHS` workers have died is a convict. Of a worker that died in nobody's step (killed from outside, or in
+a thread) all that is known is which pods had a sync in flight. One that had at `POISON_DEATHS` such deaths in a row is
+a suspect. Suspects are synced one at a time, each on *trial*: a death while one is on trial is its doing, and so is the
+last of these deaths when it leaves a single suspect. A trial that a sync comes back from, or that lasts too long, ends
+in probation: the next death with that pod in flight makes it a suspect again, one without it clears it. The rest of the
+shard is never held up.
+
+A convict is in quarantine: a worker that has convicts only does everything for it, and nobody else feels its deaths.
+After each nothing at all is done for it for a back-off that doubles. It leaves an hour after the last one, or a while
+after its manifest has changed.
+
+Sans-I/O: deaths, dispatches, answers and the time (monotonic seconds) go in, verdicts come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+POISON_DEATHS: Final = 2
+"""So many deaths in a row make a suspect, or a convict."""
+MEMORY_S: Final = 3600.0
+"""Seconds after which a death counts for nothing any more."""
+PROBATION_S: Final = 60.0
+"""For how long a convict with another manifest stays where it hurts nobody, in seconds."""
+INITIAL_BACK_OFF_S: Final = 10.0
+MAX_BACK_OFF_S: Final = 300.0
+"""As a container that crashes has them (pkg/kubelet/kubelet.go, MaxContainerBackOff)."""
+
+
+class Isolation(msgspec.Struct, frozen=True):
+    """A verdict."""
+
+    uid: str
+    deaths: int
+    """Of its worker, that are its doing as far as is known."""
+    wait_s: float
+    """Until anything is done for it again."""
+
+
+class _Record(msgspec.Struct, frozen=True):
+    deaths: int = 0
+    """In a row."""
+    caught: bool = False
+    """In its step a worker has died: a death elsewhere does not clear it."""
+    suspect: bool = False
+    convict: bool = False
+    strikes: int = 0
+    """How often it was found guilty since somebody gave it another try."""
+    isolated_until: float = 0.0
+    counts_until: float = 0.0
+    """When this is forgotten."""
+
+
+class Suspects:
+    """Owns what is remembered of deaths, by pod, and who is on trial, by slot."""
+
+    def __init__(self, trial_s: float) -> None:
+        """``trial_s``: a pod that was in flight for so long has not killed its worker; longer than a hang lasts."""
+        self._trial_s = trial_s
+        self._records: dict[str, _Record] = {}
+        self._trials: dict[int, _Trial] = {}
+
+    # --- what happens to workers ---------------------------------------------------------------------------------
+
+    def died(
+        self, slot: int, in_flight: Collection[str], idle: Collection[str], now: float, *, current: str | None = None
+    ) -> Isolation | None:
+        """The worker in that slot died, in a step for ``current`` if that is known. Who did it, if known.
+
+        ``idle``: pods of its shard that were not in flight.
+        """
+        shard, trial = (*in_flight, *idle), self._trials.pop(slot, None)
+        if current is not None:
+            guilty = self._implicate(current, now, caught=True).suspect
+            return self._convict(current, shard, now) if guilty else None
+        if trial is not None and trial.uid in in_flight:
+            self._implicate(trial.uid, now)
+            return self._convict(trial.uid, shard, now)
+        for uid in idle:
+            record = self._records.get(uid)
+            if record is not None and not (record.suspect or record.caught or record.convict):
+                del self._records[uid]
+        suspects = [uid for uid in in_flight if self._implicate(uid, now).suspect]
+        return self._convict(suspects[0], shard, now) if len(suspects) == 1 else None
+
+    def dispatched(self, slot: int, uid: str, now: float) -> None:
+        """A sync of it goes out, of a suspect as its trial."""
+        if self._of(uid).suspect:
+            self._trials.setdefault(slot, _Trial(uid, now + self._trial_s))
+
+    def survived(self, slot: int, uid: str) -> None:
+        """A whole sync of it has come back."""
+        trial = self._trials.get(slot)
+        if trial is not None and trial.uid == uid:
+            del self._trials[slot]
+            self._change(uid, suspect=False)
+
+    # --- what may be done for a pod ------------------------------------------------------------------------------
+
+    def may_sync(self, slot: int, uid: str, now: float) -> bool:
+        """Whether it is not isolated, and no other suspect of that slot is on trial."""
+        if not self._of(uid).suspect:
+            return True
+        trial = self._trials.get(slot)
+        return not self.is_isolated(uid, now) and (trial is None or trial.uid == uid)
+
+    def is_isolated(self, uid: str, now: float) -> bool:
+        """Whether nothing at all is to be done for it now."""
+        return now < self._of(uid).isolated_until
+
+    def is_convict(self, uid: str) -> bool:
+        """Whether its place is in quarantine."""
+        return self._of(uid).convict
+
+    def strikes(self, uid: str) -> int:
+        """How many workers it has killed since it was found guilty, or somebody gave it another try."""
+        return self._of(uid).strikes
+
+    def suspects(self) -> frozenset[str]:
+        """Those that may wait for a trial: another's to end, or for their own."""
+        return frozenset(uid for uid, record in self._records.items() if record.suspect)
+
+    def convicts(self) -> frozenset[str]:
+        return frozenset(uid for uid, record in self._records.items() if record.convict)
+
+    # --- another chance, and the end -----------------------------------------------------------------------------
+
+    def absolve(self, uid: str, now: float) -> None:
+        """It is another pod now (its manifest changed), or somebody says that it is to be tried again.
+
+        A convict is tried where it is, and leaves that when it kills nobody for a while.
+        """
+        until = now + PROBATION_S + self._trial_s if self.is_convict(uid) else self._of(uid).counts_until
+        self._change(uid, suspect=False, strikes=0, isolated_until=0.0, counts_until=until)
+
+    def forget(self, uid: str) -> None:
+        self._records.pop(uid, None)
+        self._trials = {slot: trial for slot, trial in self._trials.items() if trial.uid != uid}
+
+    def tick(self, now: float) -> None:
+        """End what has lasted long enough."""
+        for slot, trial in tuple(self._trials.items()):
+            if now >= trial.ends_at:
+                self.survived(slot, trial.uid)
+        for uid, record in tuple(self._records.items()):
+            if now > record.counts_until:
+                self.forget(uid)
+
+    # --- records -------------------------------------------------------------------------------------------------
+
+    def _of(self, uid: str) -> _Record:
+        return self._records.get(uid, _NOTHING)
+
+    def _change(self, uid: str, **changes: object) -> None:
+        if uid in self._records:
+            self._records[uid] = msgspec.structs.replace(self._records[uid], **changes)
+
+    def _implicate(self, uid: str, now: float, *, caught: bool = False) -> _Record:
+        old = self._of(uid)
+        deaths = old.deaths + 1
+        self._records[uid] = msgspec.structs.replace(
+            old,
+            deaths=deaths,
+            caught=old.caught or caught,
+            suspect=deaths >= POISON_DEATHS,
+            counts_until=max(old.isolated_until, now) + MEMORY_S,
+        )
+        return self._records[uid]
+
+    def _convict(self, uid: str, shard: Collection[str], now: float) -> Isolation:
+        """The deaths so far are explained by it: who else is a suspect for them is not."""
+        for other in shard:
+            if not self.is_convict(other):
+                self._change(other, suspect=False)
+        old = self._of(uid)
+        wait_s = min(INITIAL_BACK_OFF_S * 2.0 ** min(old.strikes, 16), MAX_BACK_OFF_S)
+        self._change(
+            uid,
+            suspect=True,
+            convict=True,
+            strikes=old.strikes + 1,
+            isolated_until=now + wait_s,
+            counts_until=now + wait_s + MEMORY_S,
+        )
+        return Isolation(uid, old.deaths, wait_s)
+
+
+class _Trial(msgspec.Struct, frozen=True):
+    uid: str
+    ends_at: float
+
+
+_NOTHING: Final = _Record()

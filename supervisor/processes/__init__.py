@@ -1,0 +1,1 @@
+"""Child processes: specs, pool, links, zygote, Podman's service, notification of systemd."""

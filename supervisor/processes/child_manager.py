@@ -1,0 +1,248 @@
+"""The agent's children, as the master has them: what the worker pool decides of them is carried out here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from ipc.host.clock import Clock
+from ipc.messages.api_server import WorkerInfo
+from ipc.messages.base import Ready, Shutdown
+from ipc.messages.zygote import Exited, NotBorn, Spawned, ZygoteReport
+from ipc.shm.board import Board
+from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, Role, WorkerSettings
+from supervisor.processes.links import Children
+from supervisor.processes.worker_pool import (
+    AwaitDemand,
+    ChildSpec,
+    GiveUp,
+    KillChild,
+    PoolCommand,
+    RespawnLater,
+    ShutDownChild,
+    SpawnChild,
+    WorkerPool,
+)
+
+LEAVES: Final = frozenset({EXIT_BEGIN_ANEW, EXIT_IDLE})
+"""Exit codes of children that have left of their own accord."""
+
+log = logging.getLogger("rootlet.master")
+
+
+class Owner(Protocol):
+    """Who is told."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the agent ends: then it is no news that a child does."""
+
+    def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
+        """Its first message came. Not ``running``: it was asked to leave meanwhile."""
+
+    def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
+        """It was reaped, and nobody follows it yet. ``current_pod``: as `ipc.shm.board.WorkerRow` has it."""
+
+    def on_children_changed(self) -> None:
+        """A child has been reaped, and what follows from it is under way."""
+
+    def on_message(self, slot: int, message: Any) -> None:
+        """From the newest incarnation."""
+
+    def give_up(self, reason: str) -> None:
+        """There is no going on."""
+
+
+class Crew:
+    """Owns the pool and the links. A message is for, or from, the newest incarnation of a slot."""
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        owner: Owner,
+        board: Board,
+        clock: Clock,
+        zygote: socket.socket,
+        listening: Mapping[Role, socket.socket],
+        settings: Callable[[], WorkerSettings],
+    ) -> None:
+        self._pool = pool
+        self._owner = owner
+        self._board = board
+        self._clock = clock
+        self._children = Children(zygote, listening, self, settings)
+        self._all_gone = asyncio.Event()
+
+    # --- what the master asks for --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._children.start()
+        self._carry_out(self._pool.start(self._now))
+
+    def send(self, slot: int, message: Any) -> None:
+        self._children.send(slot, self._pool.incarnation(slot), message)
+
+    def declare(self, specs: Iterable[ChildSpec]) -> None:
+        """Another set of children."""
+        self._carry_out(self._pool.declare(specs, self._now))
+
+    def end(self, slot: int, within_s: float) -> None:
+        """Its next incarnation follows when it has left."""
+        self._carry_out(self._pool.end(slot, self._now, within_s))
+
+    def retire(self, slot: int, within_s: float) -> None:
+        """Nobody follows."""
+        self._carry_out(self._pool.retire(slot, self._now, within_s))
+
+    def replace(self, slot: int, why: str) -> None:
+        """By SIGKILL, which counts as a death."""
+        self._carry_out(self._pool.replace(slot, why))
+
+    def explain(self, slot: int) -> None:
+        """The death that was told just now is a pod's doing."""
+        self._pool.explain(slot)
+
+    def check_heartbeats(self) -> None:
+        rows = {slot: self._board.read_worker(slot) for slot in self._pool.slots()}
+        beats = {slot: (row.incarnation, row.heartbeat) for slot, row in rows.items() if row is not None}
+        self._carry_out(self._pool.check_heartbeats(beats, self._now))
+
+    def slot_named(self, name: str) -> int | None:
+        return self._pool.slot_named(name)
+
+    def can_restart(self, slot: int) -> bool:
+        """Nothing else is under way there."""
+        return self._pool.can_restart(slot)
+
+    def age_s(self, slot: int) -> float:
+        """Of the living incarnation, in seconds; 0.0 when none lives."""
+        return self._pool.age_s(slot, self._now)
+
+    def infos(self, pods_per_slot: Mapping[int, int]) -> tuple[WorkerInfo, ...]:
+        """For `get workers`."""
+        return self._pool.infos(pods_per_slot)
+
+    async def shut_down(self, grace_s: float, spare: int | None) -> None:
+        """All finish the step in hand; ``spare`` goes last, it serves the others. Each signal has its grace."""
+        for slot in self._pool.slots():
+            self.send(slot, Shutdown())
+        for last in (spare, None):
+            for signum in (signal.SIGTERM, signal.SIGKILL):
+                await self._end_all(signum, last, grace_s)
+        await self._children.close()
+
+    async def _end_all(self, signum: int, spare: int | None, grace_s: float) -> None:
+        self._all_gone.clear()
+        self._carry_out(self._pool.stop(signum, spare))
+        try:
+            async with asyncio.timeout(grace_s):
+                while not self._pool.all_gone(spare):
+                    await self._all_gone.wait()
+                    self._all_gone.clear()
+        except TimeoutError:
+            log.warning("children still there %g s after signal %d", grace_s, signum)
+
+    # --- what the pool decides -----------------------------------------------------------------------------------
+
+    @property
+    def _now(self) -> float:
+        """Monotonic seconds."""
+        return self._clock.now().mono
+
+    def _carry_out(self, commands: list[PoolCommand]) -> None:
+        for command in commands:
+            match command:
+                case SpawnChild():
+                    self._bear(command)
+                case RespawnLater(slot, after_s):
+                    log.info("slot %d begins anew in %.1f s", slot, after_s)
+                    asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
+                case AwaitDemand(slot, role):
+                    self._children.await_demand(slot, role)
+                case KillChild():
+                    level = logging.DEBUG if self._owner.is_ending else logging.WARNING
+                    log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
+                    self._children.signal(command)
+                case ShutDownChild(slot, incarnation):
+                    log.info("slot %d incarnation %d is asked to leave", slot, incarnation)
+                    self._children.send(slot, incarnation, Shutdown())
+                case GiveUp(reason):
+                    self._owner.give_up(reason)
+
+    def _bear(self, command: SpawnChild) -> None:
+        try:
+            self._children.spawn(command)
+        except OSError as error:
+            why = f"no file descriptors for it: {error.strerror or error}"
+            self._on_not_born(NotBorn(slot=command.spec.slot, incarnation=command.incarnation, message=why))
+
+    def _respawn(self, slot: int) -> None:
+        self._carry_out(self._pool.respawn(slot, self._now))
+
+    # --- what is heard of them (the Listener of supervisor.processes.links)
+    # ---------------------------------------------
+
+    def on_zygote_report(self, report: ZygoteReport) -> None:
+        match report:
+            case Spawned(slot=slot, incarnation=incarnation, pid=pid):
+                self._pool.spawned(slot, incarnation, pid)
+            case NotBorn():
+                self._on_not_born(report)
+            case Exited():
+                self._on_exited(report)
+
+    def _on_not_born(self, report: NotBorn) -> None:
+        self._children.last_words(report.slot, report.incarnation)
+        log.warning("slot %d incarnation %d cannot be made: %s", report.slot, report.incarnation, report.message)
+        self._carry_out(self._pool.not_born(report.slot, report.incarnation))
+        self._all_gone.set()
+
+    def _on_exited(self, report: Exited) -> None:
+        is_ending = self._owner.is_ending
+        orderly = is_ending or self._pool.is_leaving(report.slot)
+        stack = self._children.last_words(report.slot, report.incarnation)
+        if not is_ending:
+            what = f"slot {report.slot} incarnation {report.incarnation} (pid {report.pid})"
+            is_no_news = report.exit_code in LEAVES or (orderly and report.exit_code == 0)
+            level = logging.INFO if is_no_news else logging.WARNING
+            log.log(level, "%s ended with %d%s", what, report.exit_code, f"; it was here:\n{stack}" if stack else "")
+        current_pod = self._current_pod(report.slot, report.incarnation)
+        self._owner.on_child_down(report.slot, orderly=orderly, current_pod=current_pod)
+        self._carry_out(self._pool.exited(report, self._now))
+        self._all_gone.set()
+        self._owner.on_children_changed()
+
+    def _current_pod(self, slot: int, incarnation: int) -> int:
+        """In whose step that incarnation has ended. Not known (0) when it has never written its row."""
+        row = self._board.read_worker(slot)
+        return row.current_pod if row is not None and row.incarnation == incarnation else 0
+
+    def on_zygote_gone(self) -> None:
+        self._pool.lost()
+        self._all_gone.set()
+        if not self._owner.is_ending:
+            self._owner.give_up("the zygote is gone")
+
+    def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
+        if incarnation == self._pool.incarnation(slot):
+            self.replace(slot, why)
+
+    def on_internal_error(self, error: BaseException) -> None:
+        """Whatever comes of a message is carried out in the task that serves its link."""
+        self._owner.give_up(f"internal error: {error!r}")
+
+    def on_demand(self, slot: int) -> None:
+        self._carry_out(self._pool.demanded(slot, self._now))
+
+    def on_message(self, slot: int, incarnation: int, message: Any) -> None:
+        if incarnation != self._pool.incarnation(slot):
+            return
+        if isinstance(message, Ready):
+            self._pool.ready(slot, message.pid, self._now)
+            self._owner.on_child_up(slot, incarnation, running=self._pool.is_running(slot))
+        else:
+            self._owner.on_message(slot, message)

@@ -1,0 +1,204 @@
+"""The zygote's link and one channel per living child: the master's hands. Decides nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from ipc.host.tasks import BackgroundTasks
+from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
+from ipc.messages.dialer import DialerCommand, DialerReport
+from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport
+from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport, SyncDone, SyncPod
+from ipc.messages.zygote import SignalChild, Spawn, ZygoteCommand, ZygoteReport
+from ipc.wire.boot import Role, WorkerSettings
+from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
+from ipc.wire.packets import PacketLink
+from supervisor.processes.worker_pool import KillChild, SpawnChild
+
+_LINKS: dict[Role, tuple[Any, Any]] = {
+    Role.POD_WORKER: (PodWorkerCommand, PodWorkerReport),
+    Role.NODE_WORKER: (NodeWorkerCommand, NodeWorkerReport),
+    Role.API_SERVER: (ApiServerFeed, ApiServerRequest),
+    Role.DIALER: (DialerCommand, DialerReport),
+}
+"""What the master sends and receives on each role's link."""
+
+AnyChannel = Channel[Any, Any]
+
+log = logging.getLogger("rootlet.master")
+
+TOO_LARGE: Final = "TooLarge"
+UNENCODABLE: Final = "Unencodable"
+"""Errors of a sync that was never sent."""
+
+MAX_STACK_BYTES: Final = 64 * 1024
+"""Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""
+
+
+class Listener(Protocol):
+    """Who is told."""
+
+    def on_zygote_report(self, report: ZygoteReport) -> None: ...
+
+    def on_zygote_gone(self) -> None: ...
+
+    def on_message(self, slot: int, incarnation: int, message: Any) -> None: ...
+
+    def on_broken_link(self, slot: int, incarnation: int, why: str) -> None: ...
+
+    def on_demand(self, slot: int) -> None: ...
+
+    def on_internal_error(self, error: BaseException) -> None: ...
+
+
+class Children:
+    """Spawns, signals, sends; reports what comes back to its listener."""
+
+    def __init__(
+        self,
+        zygote: socket.socket,
+        listening: Mapping[Role, socket.socket],
+        listener: Listener,
+        settings: Callable[[], WorkerSettings],
+    ) -> None:
+        """``listening``: what the children of a role serve."""
+        zygote.setblocking(False)
+        self._zygote: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(zygote, ZygoteReport)
+        self._listening = listening
+        self._listener = listener
+        self._settings = settings
+        self._channels: dict[int, AnyChannel] = {}
+        self._tasks = BackgroundTasks(listener.on_internal_error)
+        self._crashes: dict[tuple[int, int], int] = {}
+        """Slot, incarnation -> the file in memory that it writes its stack to when it crashes."""
+
+    def start(self) -> None:
+        asyncio.get_running_loop().add_reader(self._zygote.fileno(), self._read_zygote)
+
+    def spawn(self, command: SpawnChild) -> None:
+        """Ask the zygote for an incarnation and serve its link from now on. Raises OSError without file descriptors for
+        it: then nobody was asked."""
+        spec = command.spec
+        if spec.role is Role.EXEC:
+            self._command(
+                Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, argv=spec.argv, env=spec.env)
+            )
+            return
+        crash_fd = self._crashes[spec.slot, command.incarnation] = os.memfd_create(f"rootlet-crash-{spec.name}")
+        ours, theirs = socket.socketpair()
+        served = self._listening.get(spec.role)
+        fds = [theirs.fileno(), crash_fd] + ([served.fileno()] if served is not None else [])
+        spawn = Spawn(slot=spec.slot, incarnation=command.incarnation, role=spec.role, settings=self._settings())
+        with theirs:
+            self._command(spawn, fds)
+        self._tasks.spawn(self._serve(spec.slot, command.incarnation, spec.role, ours), name=f"link of {spec.name}")
+
+    def await_demand(self, slot: int, role: Role) -> None:
+        """Tell the listener, once, when a connection waits at what the children of that role serve: it stays where it
+        is, in the backlog, and also says so when it has come before this was asked."""
+        fd = self._listening[role].fileno()
+        asyncio.get_running_loop().add_reader(fd, self._demanded, fd, slot)
+
+    def last_words(self, slot: int, incarnation: int) -> str:
+        """The stack that an incarnation has left when it crashed or was aborted, once; empty when it left none."""
+        fd = self._crashes.pop((slot, incarnation), None)
+        if fd is None:
+            return ""
+        try:
+            return os.pread(fd, MAX_STACK_BYTES, 0).decode(errors="replace").strip()
+        finally:
+            os.close(fd)
+
+    def signal(self, command: KillChild) -> None:
+        self._command(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
+
+    def send(self, slot: int, incarnation: int, message: Any) -> None:
+        """Queue a message; a child that does not drain its link counts as broken. One that no link takes is left out,
+        and the sync that it asks for has failed: that is its pod's trouble, and nobody else's."""
+        channel = self._channels.get(slot)
+        if channel is None or channel.closed:
+            return  # it is going: its exit will be reported
+        try:
+            channel.post(message)
+        except ChannelClosed:
+            return
+        except ChannelFull as full:
+            self._listener.on_broken_link(slot, incarnation, str(full))
+        except UNSENDABLE as refusal:
+            log.error("%s for slot %d is not sent: %s", type(message).__name__, slot, refusal)
+            if isinstance(message, SyncPod):
+                # Not in this turn: whoever sends may have more to send.
+                asyncio.get_running_loop().call_soon(
+                    self._listener.on_message, slot, incarnation, _not_synced(message, refusal)
+                )
+
+    async def close(self) -> None:
+        """Let go of every link when what is pending was written or dropped; the zygote goes when its own is closed."""
+        for fd in (self._zygote.fileno(), *(listening.fileno() for listening in self._listening.values())):
+            asyncio.get_running_loop().remove_reader(fd)
+        channels = list(self._channels.values())
+        for channel in channels:
+            channel.close()
+        await self._tasks.close()
+        await asyncio.gather(*(channel.wait_closed() for channel in channels))
+        self._zygote.close()
+        for slot, incarnation in tuple(self._crashes):
+            self.last_words(slot, incarnation)
+
+    async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:
+        send_type, receive_type = _LINKS[role]
+        channel: AnyChannel = await Channel.open(sock, send_type, receive_type)
+        self._channels[slot] = channel
+        try:
+            async for message in channel:
+                self._listener.on_message(slot, incarnation, message)
+        except ProtocolError as error:
+            self._listener.on_broken_link(slot, incarnation, f"spoke nonsense: {error}")
+        finally:
+            channel.close()
+            if self._channels.get(slot) is channel:
+                del self._channels[slot]
+
+    def _demanded(self, fd: int, slot: int) -> None:
+        asyncio.get_running_loop().remove_reader(fd)
+        self._listener.on_demand(slot)
+
+    def _command(self, command: ZygoteCommand, fds: Sequence[int] = ()) -> None:
+        """A zygote that does not take a packet at once is as good as gone: its loop does nothing that takes time."""
+        try:
+            self._zygote.send(command, fds)
+        except (BlockingIOError, ConnectionError):
+            self._listener.on_zygote_gone()
+
+    def _read_zygote(self) -> None:
+        """Drain what is there; more than one report may wait."""
+        while True:
+            try:
+                received = self._zygote.receive()
+            except BlockingIOError:
+                return
+            except ProtocolError:
+                received = None
+            if received is None:
+                asyncio.get_running_loop().remove_reader(self._zygote.fileno())
+                self._listener.on_zygote_gone()
+                return
+            self._listener.on_zygote_report(received[0])
+
+
+def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
+    """The answer in the place of a worker that was never asked."""
+    return SyncDone(
+        uid=asked.uid,
+        generation=asked.generation,
+        incarnation=asked.incarnation,
+        kind=asked.kind,
+        sentence="not sent to its worker",
+        error=TOO_LARGE if isinstance(refusal, FrameTooLarge) else UNENCODABLE,
+        message=str(refusal),
+    )

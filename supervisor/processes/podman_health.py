@@ -1,0 +1,51 @@
+"""Whether Podman answers, as the node worker tells it: what the log, the node's events and `version` say of that."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from ipc.host.clock import Clock
+from ipc.messages.node_worker import RuntimeHealth
+
+log = logging.getLogger("rootlet.master")
+
+RUNTIME_DOWN = "ContainerRuntimeDown"
+RUNTIME_UP = "ContainerRuntimeUp"
+"""Event reasons, of the node."""
+
+
+class PodmanHealth:
+    """Owns the newest that was told."""
+
+    def __init__(self, clock: Clock, node_event: Callable[[str, str, str], None]) -> None:
+        """``node_event`` takes type, reason and message."""
+        self._clock = clock
+        self._node_event = node_event
+        self.newest = RuntimeHealth(healthy=False, message="not asked yet")
+        """With the version that was known last, also while it does not answer."""
+        self.silent_since = 0.0
+        """Wall time at which Podman was found not to answer; 0.0 while it does, and before it was asked."""
+
+    def take(self, health: RuntimeHealth) -> None:
+        """Our own Podman service takes a moment to answer for the first time: no reason to warn."""
+        if health.healthy:
+            log.info("Podman answers (API %s)", health.version)
+        else:
+            level = logging.WARNING if self.newest.version else logging.INFO
+            log.log(level, "Podman does not answer: %s", health.message)
+        self.silent_since = 0.0 if health.healthy else self.silent_since or self._clock.now().wall
+        if health.healthy is not self.newest.healthy:
+            self._tell_node(health)
+        self.newest = msgspec.structs.replace(health, version=health.version or self.newest.version)
+
+    def _tell_node(self, health: RuntimeHealth) -> None:
+        """It has changed: an event of the node, once, but not for the first answer of all."""
+        if not self.newest.version:
+            return
+        if health.healthy:
+            self._node_event("Normal", RUNTIME_UP, "Podman answers again")
+        else:
+            self._node_event("Warning", RUNTIME_DOWN, f"Podman does not answer: {health.message}")

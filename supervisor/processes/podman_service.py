@@ -1,0 +1,112 @@
+"""Which libpod API socket to use: the user's own, or that of a `podman system service` that is our child.
+
+Our own child is preferable (no idle exit, no kernel keyring per container, short-lived exec sessions) but a user who
+already runs podman.socket has one service, not two. Its settings are the user's containers.conf with ours on top,
+written to one file, because `CONTAINERS_CONF` replaces every other file and the additive variable is missing
+before Podman 4.5.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from ipc.host.atomic_file import write_atomically
+from ipc.host.private_directories import make_private
+from supervisor.config.settings import Settings
+
+EXIT_COMMAND_DELAY_S = 10
+"""How long an ended exec session keeps its conmon; Podman's own default is 300."""
+
+START_S = 10.0
+"""How long our own service may take from its start to its first answer, in seconds."""
+
+
+class PodmanService(msgspec.Struct, frozen=True):
+    socket: Path
+    argv: tuple[str, ...] = ()
+    """Of our own child; empty when the socket is the user's."""
+    env: dict[str, str] = {}
+
+    def is_hung(self, age_s: float) -> bool:
+        """Whether a service that answers no ping is ours to end: our child, and not one that has just begun.
+
+        ``age_s`` is that of its process, in seconds; 0.0 when there is none. A user's own service is never touched.
+        """
+        return bool(self.argv) and age_s > START_S
+
+
+class BrokenContainersConf(Exception):
+    """Podman itself would refuse it. The message names the file."""
+
+
+def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, str]) -> PodmanService:
+    """An explicit endpoint, else by ``podman.service``: the user's socket, our own, or (auto) the user's if it exists.
+
+    Raises:
+        OSError: the merged containers.conf cannot be written.
+        BrokenContainersConf: one of the user's own files is no TOML.
+    """
+    if settings.container_runtime_endpoint:
+        return PodmanService(Path(settings.container_runtime_endpoint.removeprefix("unix://")))
+    users = runtime_dir / "podman" / "podman.sock"
+    if settings.podman.service == "user" or (settings.podman.service == "auto" and users.is_socket()):
+        return PodmanService(users)
+    own = settings.admin_socket.with_suffix(".podman.sock")
+    conf = settings.state_dir / "containers.conf"
+    _write_if_other(conf, tomli_w.dumps(merged_conf(read_files(conf_files(environ)), settings.podman.keyring)).encode())
+    argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")
+    return PodmanService(own, argv, {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"})
+
+
+def _write_if_other(file: Path, data: bytes) -> None:
+    """An agent that is started again on a full disk finds what it needs there. Raises OSError."""
+    if not file.is_file() or file.read_bytes() != data:
+        make_private(file.parent)
+        write_atomically(file, data)
+
+
+def conf_files(environ: Mapping[str, str]) -> list[Path]:
+    """Where Podman reads containers.conf, weakest first (containers.conf(5))."""
+    if environ.get("CONTAINERS_CONF"):
+        return [Path(environ["CONTAINERS_CONF"])]
+    home = Path(environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "/")) / ".config") / "containers"
+    files = [Path("/usr/share/containers/containers.conf")]
+    for directory in (Path("/etc/containers"), home):
+        files.append(directory / "containers.conf")
+        files += sorted((directory / "containers.conf.d").glob("*.conf"))
+    return files
+
+
+def read_files(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Those that are there. Raises BrokenContainersConf, OSError."""
+    return [_read(file) for file in files if file.is_file() and os.access(file, os.R_OK)]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except ValueError as error:
+        raise BrokenContainersConf(f"{file}: {error}") from error
+
+
+def merged_conf(confs: Iterable[Mapping[str, Any]], keyring: bool) -> dict[str, Any]:
+    """Later files win key by key within a table; ours come last."""
+    ours = {
+        "containers": {"keyring": keyring},
+        "engine": {"exit_command_delay": EXIT_COMMAND_DELAY_S},
+    }
+    merged: dict[str, Any] = {}
+    for conf in (*confs, ours):
+        for table, values in conf.items():
+            if isinstance(values, Mapping):
+                merged[table] = {**merged.get(table, {}), **values}
+            else:
+                merged[table] = values
+    return merged

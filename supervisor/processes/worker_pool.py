@@ -1,0 +1,377 @@
+"""Which child lives in which slot, and what to do when one dies (OTP's supervisor: a child is a declared value).
+
+Sans-I/O: reports and the time go in, commands come out. A slot's next incarnation is asked for only after the exit of
+the one before it was reaped, so there is never more than one actor per slot.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from ipc.messages.api_server import WorkerInfo
+from ipc.messages.zygote import Exited
+from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, EXIT_IDLE, Role
+
+NODE_SLOT = 0
+API_SLOT = 1
+PODMAN_SLOT = 2
+DIALER_SLOT = 3
+FIRST_POD_SLOT = 4
+MAX_POD_WORKERS = 64
+QUARANTINE_SLOT = FIRST_POD_SLOT + MAX_POD_WORKERS
+"""Of the pod worker that has those pods only that have killed theirs (`supervisor.podworkers.poison_pods`)."""
+SLOTS = QUARANTINE_SLOT + 1
+
+ABORT_WINDOW_S = 2.0
+"""Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""
+STEADY_S = 10.0
+"""A child that lived for so long, in seconds, is replaced at once; of others the first in a row."""
+PAUSE_INITIAL_S = 0.1
+"""Before the successor of the second in a row that did not, in seconds; it doubles with every further one."""
+PAUSE_MAX_S = 5.0
+"""Longest such pause, in seconds."""
+
+
+def longest_hang_s(heartbeat_timeout_s: float) -> float:
+    """Seconds within which a child that hangs is gone, whole looks at the board included."""
+    return heartbeat_timeout_s + 2 * ABORT_WINDOW_S
+
+
+class ChildSpec(msgspec.Struct, frozen=True):
+    """A child as declared."""
+
+    slot: int
+    role: Role
+    name: str
+    argv: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    heartbeat: bool = True
+    """Whether it writes one to its board row."""
+    on_demand: bool = False
+    """Whether it may leave with EXIT_IDLE; then its successor comes with the next connection to what it serves."""
+    expendable: bool = False
+    """Whether its deaths count for nothing: it is there so that no other one dies."""
+
+
+class SlotState(enum.StrEnum):
+    STARTING = "Starting"
+    RUNNING = "Running"
+    HUNG = "Hung"
+    DRAINING = "Draining"
+    """Runs; its pods move away, then it is stopped. Nobody's state, only shown."""
+    STOPPING = "Stopping"
+    GONE = "Gone"
+    IDLE = "Idle"
+    """Nobody is there until somebody asks."""
+
+
+NOBODY = frozenset({SlotState.GONE, SlotState.IDLE})
+
+
+class SpawnChild(msgspec.Struct, frozen=True):
+    spec: ChildSpec
+    incarnation: int
+
+
+class KillChild(msgspec.Struct, frozen=True):
+    slot: int
+    incarnation: int
+    signum: int
+    why: str
+
+
+class ShutDownChild(msgspec.Struct, frozen=True):
+    """Ask it over its link to finish the step in hand and leave."""
+
+    slot: int
+    incarnation: int
+
+
+class RespawnLater(msgspec.Struct, frozen=True):
+    """Ask for the slot's next incarnation (`WorkerPool.respawn`) when so much time has passed."""
+
+    slot: int
+    after_s: float
+
+
+class AwaitDemand(msgspec.Struct, frozen=True):
+    """Ask for the slot's next incarnation (`WorkerPool.demanded`) when somebody connects to what it serves."""
+
+    slot: int
+    role: Role
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """The agent must end with this reason."""
+
+    reason: str
+
+
+PoolCommand = SpawnChild | RespawnLater | AwaitDemand | KillChild | ShutDownChild | GiveUp
+
+
+def respawn_pause_s(failures: int) -> float:
+    """Seconds before the next incarnation, after so many (1 or more) in a row that had to wait for theirs, too."""
+    return min(PAUSE_INITIAL_S * 2.0 ** min(failures - 1, 16), PAUSE_MAX_S)
+
+
+def too_many_deaths(deaths: Sequence[float], now: float, limit: int, period_s: float) -> bool:
+    """OTP's restart intensity: more than ``limit`` deaths within the last ``period_s`` seconds."""
+    return sum(1 for death in deaths if now - death <= period_s) > limit
+
+
+class _Slot:
+    def __init__(self, spec: ChildSpec) -> None:
+        self.spec = spec
+        self.incarnation = 0
+        self.pid = 0
+        self.state = SlotState.GONE
+        self.since = 0.0
+        self.beat = 0.0
+        """The last heartbeat seen of this incarnation, monotonic seconds."""
+        self.deaths = 0
+        self.early_deaths = 0
+        """Incarnations in a row that did not live for long."""
+        self.not_born = 0
+        """Those in a row that could not be made."""
+        self.born_at = 0.0
+        """When the newest one was asked for, monotonic seconds."""
+        self.declared = True
+        self.retired = False
+        """Nobody follows when it has left."""
+        self.kill_at = math.inf
+        """STOPPING: when it has had time enough, monotonic seconds."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state in NOBODY
+
+    @property
+    def shown_state(self) -> SlotState:
+        is_draining = self.state is SlotState.RUNNING and not self.declared
+        return SlotState.DRAINING if is_draining else self.state
+
+
+class WorkerPool:
+    """All slots of the agent."""
+
+    def __init__(self, specs: Iterable[ChildSpec], *, heartbeat_timeout_s: float, max_deaths: int, period_s: float):
+        self._slots = {spec.slot: _Slot(spec) for spec in specs}
+        self._heartbeat_timeout_s = heartbeat_timeout_s
+        self._max_deaths = max_deaths
+        self._period_s = period_s
+        self._deaths: list[float] = []
+        self._explained: set[int] = set()
+        """Slots whose next death counts for nothing."""
+        self._stopping = False
+
+    def start(self, now: float) -> list[PoolCommand]:
+        """Ask for the first incarnation of every slot."""
+        return [self._spawn(slot, now) for slot in self._slots.values()]
+
+    def spawned(self, slot: int, incarnation: int, pid: int) -> None:
+        entry = self._slots[slot]
+        if entry.incarnation == incarnation:
+            entry.pid, entry.not_born = pid, 0
+            if not entry.spec.heartbeat and entry.state is SlotState.STARTING:
+                entry.state = SlotState.RUNNING
+
+    def ready(self, slot: int, pid: int, now: float) -> None:
+        """Its first message arrived, perhaps before the zygote's. One that was asked to leave meanwhile is no longer
+        expected to work."""
+        entry = self._slots[slot]
+        entry.pid = pid
+        if entry.state is SlotState.STARTING:
+            entry.state, entry.since = SlotState.RUNNING, now
+
+    def exited(self, report: Exited, now: float) -> list[PoolCommand]:
+        """Reaped. Either the next incarnation, or the end of the agent."""
+        entry = self._slots[report.slot]
+        if report.incarnation != entry.incarnation:
+            return []
+        was_asked, entry.state, entry.pid = entry.state is SlotState.STOPPING, SlotState.GONE, 0
+        if self._stopping:
+            return []
+        if was_asked or report.exit_code == EXIT_BEGIN_ANEW:
+            return [] if entry.retired else [self._spawn(entry, now)]
+        if report.exit_code == EXIT_IDLE and entry.spec.on_demand:
+            entry.state = SlotState.IDLE
+            return [AwaitDemand(report.slot, entry.spec.role)]
+        if report.exit_code == EXIT_BOOT_ERROR:
+            return [GiveUp(f"{entry.spec.name} could not start; its own message says why")]
+        return [self._died(entry, now)]
+
+    def _died(self, entry: _Slot, now: float) -> PoolCommand:
+        """Nobody had asked it to leave."""
+        slot, name = entry.spec.slot, entry.spec.name
+        entry.deaths += 1
+        new = [] if slot in self._explained or entry.spec.expendable else [now]
+        self._explained.discard(slot)
+        self._deaths = [death for death in self._deaths if now - death <= self._period_s] + new
+        if too_many_deaths(self._deaths, now, self._max_deaths, self._period_s):
+            return GiveUp(f"more than {self._max_deaths} child deaths in {self._period_s:g} s, the last {name}")
+        entry.early_deaths = entry.early_deaths + 1 if now - entry.born_at < STEADY_S else 0
+        if entry.early_deaths <= 1:
+            return self._spawn(entry, now)
+        return RespawnLater(slot, respawn_pause_s(entry.early_deaths - 1))
+
+    def not_born(self, slot: int, incarnation: int) -> list[PoolCommand]:
+        """It could not be made. Nobody has died of that: it counts for no restart intensity, and is tried again."""
+        entry = self._slots[slot]
+        if incarnation != entry.incarnation:
+            return []
+        entry.state, entry.pid = SlotState.GONE, 0
+        if self._stopping or entry.retired:
+            return []
+        entry.not_born += 1
+        return [RespawnLater(slot, respawn_pause_s(entry.not_born))]
+
+    def respawn(self, slot: int, now: float) -> list[PoolCommand]:
+        """Its pause is over."""
+        entry = self._slots[slot]
+        is_wanted = entry.state is SlotState.GONE and not (self._stopping or entry.retired)
+        return [self._spawn(entry, now)] if is_wanted else []
+
+    def demanded(self, slot: int, now: float) -> list[PoolCommand]:
+        """Somebody waits for an idle one."""
+        entry = self._slots[slot]
+        is_wanted = entry.state is SlotState.IDLE and not self._stopping
+        return [self._spawn(entry, now)] if is_wanted else []
+
+    def explain(self, slot: int) -> None:
+        """The death of which the report comes next is not the child's fault: it does not count for the intensity."""
+        self._explained.add(slot)
+
+    def declare(self, specs: Iterable[ChildSpec], now: float) -> list[PoolCommand]:
+        """Another set of children. New ones start; those that are left out go on until they are `retire`d."""
+        declared = {spec.slot: spec for spec in specs}
+        for slot, spec in declared.items():
+            self._slots.setdefault(slot, _Slot(spec))
+        for slot, entry in self._slots.items():
+            entry.declared = slot in declared
+            entry.retired = entry.retired and not entry.declared
+        missing = (entry for entry in self._slots.values() if entry.declared and entry.state is SlotState.GONE)
+        return [] if self._stopping else [self._spawn(entry, now) for entry in missing]
+
+    def retire(self, slot: int, now: float, grace_s: float) -> list[PoolCommand]:
+        """The end of a child that is declared no more and has nothing left to do; nobody follows it."""
+        self._slots[slot].retired = True
+        return self.end(slot, now, grace_s)
+
+    def end(self, slot: int, now: float, grace_s: float) -> list[PoolCommand]:
+        """Ask an incarnation to leave; it is killed when it has not within that time. The next one follows its exit; it
+        comes at once in the place of one that is idle."""
+        entry = self._slots[slot]
+        if entry.state is SlotState.IDLE:
+            return self.demanded(slot, now)
+        if entry.is_empty or entry.state is SlotState.STOPPING:
+            return []
+        entry.state, entry.kill_at = SlotState.STOPPING, now + grace_s
+        if entry.spec.role is Role.EXEC:
+            return [self._kill(entry, signal.SIGTERM, "it is to leave")]
+        return [ShutDownChild(slot, entry.incarnation)]
+
+    def check_heartbeats(self, beats: dict[int, tuple[int, float]], now: float) -> list[PoolCommand]:
+        """``beats``: slot -> (incarnation, monotonic time) read from the board. Ends those that hang, and those that
+        were asked to leave and do not.
+        """
+        # Unreadable while it is being written: the last one counts.
+        checked = (self._check(entry, *beats.get(slot, (0, 0.0)), now) for slot, entry in self._slots.items())
+        return [kill for kill in checked if kill is not None]
+
+    def _check(self, entry: _Slot, incarnation: int, beat: float, now: float) -> KillChild | None:
+        if entry.state is SlotState.STOPPING and now > entry.kill_at:
+            return self._kill(entry, signal.SIGKILL, "still there after it was asked to leave")
+        if not entry.spec.heartbeat or entry.is_empty or entry.state is SlotState.STOPPING:
+            return None
+        if incarnation == entry.incarnation:
+            entry.beat = max(entry.beat, beat)
+        last = max(entry.since, entry.beat)
+        if entry.state is SlotState.HUNG and now - entry.since > ABORT_WINDOW_S:
+            return self._kill(entry, signal.SIGKILL, "still there after SIGABRT")
+        if entry.state is not SlotState.HUNG and now - last > self._heartbeat_timeout_s:
+            entry.state, entry.since = SlotState.HUNG, now
+            return self._kill(entry, signal.SIGABRT, f"no heartbeat for {now - last:.1f} s")
+        return None
+
+    def replace(self, slot: int, why: str) -> list[PoolCommand]:
+        """End an incarnation that broke its protocol; the next one follows its exit."""
+        entry = self._slots[slot]
+        if entry.is_empty:
+            return []
+        return [self._kill(entry, signal.SIGKILL, why)]
+
+    def stop(self, signum: int, spare: int | None = None) -> list[PoolCommand]:
+        """Orderly end: nobody is restarted from here on. The slot to spare outlives the others (it serves them)."""
+        self._stopping = True
+        commands: list[PoolCommand] = []
+        for slot, entry in self._slots.items():
+            if not entry.is_empty and slot != spare:
+                entry.state, entry.kill_at = SlotState.STOPPING, math.inf
+                commands.append(self._kill(entry, signum, "the agent stops"))
+        return commands
+
+    def lost(self) -> None:
+        """The zygote is gone: its children go with it (PDEATHSIG), and nobody is left to report their exits."""
+        for entry in self._slots.values():
+            entry.state, entry.pid = SlotState.GONE, 0
+
+    def slots(self) -> tuple[int, ...]:
+        """Those with somebody in them, or somebody to come."""
+        return tuple(s for s, entry in self._slots.items() if not (entry.retired and entry.state is SlotState.GONE))
+
+    def slot_named(self, name: str) -> int | None:
+        return next((slot for slot in self.slots() if self._slots[slot].spec.name == name), None)
+
+    def incarnation(self, slot: int) -> int:
+        """The newest one. A number is never used again, also when the slot was empty for a time."""
+        return self._slots[slot].incarnation
+
+    def is_running(self, slot: int) -> bool:
+        return self._slots[slot].state is SlotState.RUNNING
+
+    def can_restart(self, slot: int) -> bool:
+        """Nothing else is under way there."""
+        return self._slots[slot].state in (SlotState.RUNNING, SlotState.IDLE)
+
+    def age_s(self, slot: int, now: float) -> float:
+        """How long ago its living incarnation was asked for, in seconds; 0.0 when none lives."""
+        entry = self._slots.get(slot)
+        return 0.0 if entry is None or entry.is_empty else now - entry.born_at
+
+    def is_leaving(self, slot: int) -> bool:
+        """It was asked to."""
+        return self._slots[slot].state is SlotState.STOPPING
+
+    def all_gone(self, spare: int | None = None) -> bool:
+        return all(entry.is_empty for slot, entry in self._slots.items() if slot != spare)
+
+    def infos(self, pods_per_slot: Mapping[int, int]) -> tuple[WorkerInfo, ...]:
+        """For `get workers`."""
+        return tuple(
+            WorkerInfo(
+                slot=slot,
+                role=entry.spec.role.value if entry.spec.role is not Role.EXEC else "podman-service",
+                name=entry.spec.name,
+                pid=entry.pid,
+                incarnation=entry.incarnation,
+                state=entry.shown_state.value,
+                pods=pods_per_slot.get(slot, 0),
+                deaths=entry.deaths,
+            )
+            for slot, entry in ((slot, self._slots[slot]) for slot in sorted(self.slots()))
+        )
+
+    def _spawn(self, entry: _Slot, now: float) -> SpawnChild:
+        entry.incarnation += 1
+        entry.born_at = now
+        entry.state, entry.since, entry.beat, entry.kill_at = SlotState.STARTING, now, 0.0, math.inf
+        return SpawnChild(entry.spec, entry.incarnation)
+
+    def _kill(self, entry: _Slot, signum: int, why: str) -> KillChild:
+        return KillChild(entry.spec.slot, entry.incarnation, signum, why)

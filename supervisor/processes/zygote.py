@@ -1,0 +1,273 @@
+"""The only caller of fork(): a small loop without an event loop, threads or clients of anything.
+
+It is forked from the master before the master has a loop or a thread, waits for `Spawn` packets, forks the child that
+they describe, reaps by pidfd and reports. When the master is gone it takes the children down and leaves; when it dies
+itself, PDEATHSIG takes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from ipc.host import clock
+from ipc.host.core_dumps import forbid_core_dumps
+from ipc.host.prctl import set_parent_death_signal, set_process_name
+from ipc.messages.zygote import Exited, NotBorn, Spawn, Spawned, ZygoteCommand, ZygoteReport
+from ipc.shm.board import Board
+from ipc.shm.mutation_slots import CallSlots
+from ipc.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
+from ipc.wire.packets import DescriptorsLost, PacketLink
+
+TERM_WINDOW_S = 5.0
+"""How long children may take to leave after the master died, before SIGKILL."""
+
+CHILD_SIGNALS = (signal.SIGHUP, signal.SIGTERM)
+"""Ignored by the zygote, default in its children."""
+
+Link = PacketLink[ZygoteReport, ZygoteCommand]
+
+
+class Child(msgspec.Struct, frozen=True):
+    slot: int
+    incarnation: int
+    role: Role
+    pid: int
+    pidfd: int
+
+    def send_signal(self, signum: int) -> None:
+        """To the whole group for a program of its own (Podman has helpers), else to the one process."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.role is Role.EXEC:
+                os.killpg(self.pid, signum)
+            else:
+                signal.pidfd_send_signal(self.pidfd, signum)
+
+
+def start_zygote(
+    board: Board, load: LoadWorkerMain, sockets: Sequence[Path], call_slots: CallSlots | None = None
+) -> tuple[socket.socket, int]:
+    """Fork the zygote; returns the master's end of its link (SOCK_SEQPACKET) and its pid.
+
+    What children run is imported there, by ``load``: the master needs none of it. When the zygote outlives the master
+    it removes ``sockets``.
+
+    Must be called before the master has an event loop or a second thread, and before it has imported what nobody else
+    needs: a page that is there by then and written to later is kept twice.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    _make_pages_shareable()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _leave(lambda: _Zygote(theirs, board, load, sockets, call_slots).run())
+    theirs.close()
+    return ours, pid
+
+
+def _make_pages_shareable() -> None:
+    """What is there stays as it is, so that a process that is forked next has no reason to write to it."""
+    gc.collect()
+    if sys.version_info < (3, 12):
+        # It counts references to names. Each child would let go of them one by one, on as many pages.
+        sys._clear_type_cache()
+    gc.freeze()
+
+
+class _Zygote:
+    def __init__(
+        self,
+        sock: socket.socket,
+        board: Board,
+        load: LoadWorkerMain,
+        sockets: Sequence[Path],
+        call_slots: CallSlots | None,
+    ) -> None:
+        self._link: Link = PacketLink(sock, ZygoteCommand)
+        self._board = board
+        self._call_slots = call_slots
+        self._load = load
+        self._worker_main: WorkerMain
+        self._sockets = sockets
+        self._children: dict[int, Child] = {}
+        """By pidfd."""
+        self._file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        """What every child begins with, however little is left to the zygote by then."""
+        self._poll = select.poll()
+
+    def run(self) -> int:
+        os.setpgid(0, 0)  # a Ctrl-C at the terminal is the master's business
+        for signum in (signal.SIGINT, *CHILD_SIGNALS):
+            signal.signal(signum, signal.SIG_IGN)
+        set_process_name("rootlet-zygote")
+        self._worker_main = self._load()
+        _make_pages_shareable()
+        self._poll.register(self._link.fileno(), select.POLLIN)
+        while self._turn():
+            pass
+        self._take_down()
+        for path in self._sockets:
+            path.unlink(missing_ok=True)  # the master may have been killed; its successor waits for our end
+        return 0
+
+    def _turn(self) -> bool:
+        """Wait for one thing to happen; False when the master is gone."""
+        ready = [fd for fd, _ in self._poll.poll()]
+        for fd in ready:
+            if fd in self._children:
+                self._reap(self._children[fd])
+        if self._link.fileno() not in ready:
+            return True
+        try:
+            received = self._link.receive()
+        except DescriptorsLost as lost:
+            if isinstance(lost.message, Spawn):  # nothing else carries any
+                self._report_unborn(lost.message, str(lost))
+            return True
+        if received is None:
+            return False
+        command, fds = received
+        try:
+            self._obey(command, fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        return True
+
+    def _obey(self, command: ZygoteCommand, fds: list[int]) -> None:
+        if isinstance(command, Spawn):
+            self._spawn(command, fds)
+            return
+        for child in list(self._children.values()):
+            if (child.slot, child.incarnation) == (command.slot, command.incarnation):
+                child.send_signal(command.signum)
+
+    def _spawn(self, spawn: Spawn, fds: list[int]) -> None:
+        """Without room for a process or for the descriptor that it is reaped by there is no child."""
+        try:
+            child = self._fork(spawn, fds)
+        except OSError as error:
+            self._report_unborn(spawn, str(error))
+            return
+        self._children[child.pidfd] = child
+        self._poll.register(child.pidfd, select.POLLIN)
+        self._report(Spawned(slot=spawn.slot, incarnation=spawn.incarnation, pid=child.pid))
+
+    def _fork(self, spawn: Spawn, fds: list[int]) -> Child:
+        """Raises OSError; then nothing of it is left."""
+        zygote_pid = os.getpid()
+        signal.pthread_sigmask(signal.SIG_BLOCK, CHILD_SIGNALS)  # an early one waits for the child's handling
+        try:
+            pid = os.fork()
+            if pid == 0:
+                _leave(lambda: self._become(spawn, fds, zygote_pid))
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, CHILD_SIGNALS)
+        if spawn.role is Role.EXEC:
+            with contextlib.suppress(PermissionError, ProcessLookupError):  # it has done so itself already
+                os.setpgid(pid, pid)
+        try:
+            return Child(spawn.slot, spawn.incarnation, spawn.role, pid, os.pidfd_open(pid))
+        except OSError:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+
+    def _become(self, spawn: Spawn, fds: list[int], zygote_pid: int) -> int:
+        """In the child: let go of what is the zygote's, then live the child's life."""
+        set_parent_death_signal(signal.SIGKILL, zygote_pid)
+        self._link.close()
+        for pidfd in self._children:
+            os.close(pidfd)
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(self._file_limit, hard), hard))
+        for signum in CHILD_SIGNALS:
+            signal.signal(signum, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, CHILD_SIGNALS)
+        if spawn.role is Role.EXEC:
+            return _exec(spawn)
+        forbid_core_dumps()
+        assert spawn.settings is not None
+        link_fd, crash_fd, *listen_fds = fds
+        context = ChildContext(
+            slot=spawn.slot,
+            incarnation=spawn.incarnation,
+            role=spawn.role,
+            settings=spawn.settings,
+            link=socket.socket(fileno=link_fd),
+            listen=socket.socket(fileno=listen_fds[0]) if listen_fds else None,
+            board=self._board,
+            call_slots=self._call_slots,
+            crash_fd=crash_fd,
+        )
+        return self._worker_main(context)
+
+    def _reap(self, child: Child) -> None:
+        _, status = os.waitpid(child.pid, 0)
+        self._poll.unregister(child.pidfd)
+        del self._children[child.pidfd]
+        os.close(child.pidfd)
+        self._report(
+            Exited(
+                slot=child.slot,
+                incarnation=child.incarnation,
+                pid=child.pid,
+                exit_code=os.waitstatus_to_exitcode(status),
+            )
+        )
+
+    def _report_unborn(self, spawn: Spawn, why: str) -> None:
+        self._report(NotBorn(slot=spawn.slot, incarnation=spawn.incarnation, message=why))
+
+    def _report(self, report: ZygoteReport) -> None:
+        """A master that is gone is noticed at the next receive."""
+        with contextlib.suppress(ConnectionError):
+            self._link.send(report)
+
+    def _take_down(self) -> None:
+        """SIGTERM, a bounded wait, SIGKILL; every child reaped."""
+        self._poll.unregister(self._link.fileno())
+        deadline = clock.monotonic() + TERM_WINDOW_S
+        for child in self._children.values():
+            child.send_signal(signal.SIGTERM)
+        while self._children and clock.monotonic() < deadline:
+            for fd, _ in self._poll.poll(max(0.0, deadline - clock.monotonic()) * 1000):
+                self._reap(self._children[fd])
+        for child in list(self._children.values()):
+            child.send_signal(signal.SIGKILL)
+            self._reap(child)
+
+
+def _exec(spawn: Spawn) -> int:
+    """Become another program in a process group of its own."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.execvpe(spawn.argv[0], spawn.argv, {**os.environ, **spawn.env})
+
+
+def _leave(life: Callable[[], int]) -> NoReturn:
+    """Run a forked process's life and end it there: nothing of the parent's stack may run on."""
+    code = 1
+    try:
+        code = life()
+    except SystemExit as exit_:
+        code = exit_.code if isinstance(exit_.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)

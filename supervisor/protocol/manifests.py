@@ -1,0 +1,229 @@
+"""The values that the sources hand on. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import parse_rfc3339
+from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, object_key
+
+FILE_SOURCE = "file"
+"""The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""
+APPLY_SOURCE = "apply"
+"""What `rootlet apply` was given."""
+
+PodKey = tuple[str, str]
+"""Namespace and name: what one pod at a time may claim."""
+
+
+def pod_key(pod: Pod) -> PodKey:
+    """Namespace and name (upstream: GetPodFullName)."""
+    return pod.metadata.namespace, pod.metadata.name
+
+
+def created_at(pod: Pod) -> float:
+    """Epoch seconds; 0.0 for one that does not say, or not in RFC 3339."""
+    try:
+        return parse_rfc3339(pod.metadata.creation_timestamp or "")
+    except ValueError:
+        return 0.0
+
+
+class ManifestErrorKind(enum.StrEnum):
+    """What a caller may decide on; the text is for people."""
+
+    UNREADABLE = "Unreadable"
+    """The file or directory cannot be read, is no regular file, or is too large."""
+    CHANGING = "Changing"
+    """The file is being written; it is read again when it holds still."""
+    SYNTAX = "Syntax"
+    """Not YAML or JSON, or above one of the maxima of `documents`."""
+    INVALID = "Invalid"
+    """Of another kind than those of `kinds`, or with a field that is wrong or not supported."""
+    CONFLICT = "Conflict"
+    """Another document claimed the name first (upstream: FailedValidation, duplicate pod name)."""
+    IMMUTABLE = "Immutable"
+    """It changes what may not change: the object stays as it was."""
+
+
+class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that a source states and that does not count."""
+
+    kind: ManifestErrorKind
+    file: str
+    """Name of the file within its directory; the directory itself when it cannot be listed."""
+    document: int = 0
+    """Counted from 1; 0 is the file as a whole."""
+    field: str = ""
+    """JSON path within the document."""
+    message: str
+    namespace: str = ""
+    name: str = ""
+    """The object that the document is about, where it says so readably: for the event."""
+
+    def __str__(self) -> str:
+        document = f"document {self.document}" if self.document else ""
+        return ": ".join(part for part in (self.file, document, self.field, self.message) if part)
+
+
+class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod, decoded, defaulted, valid and identified, and where it stands."""
+
+    pod: Pod
+    file: str = ""
+    document: int = 0
+
+    @property
+    def value(self) -> Pod:
+        """What is stated."""
+        return self.pod
+
+    @property
+    def key(self) -> PodKey:
+        """What it is called."""
+        return pod_key(self.pod)
+
+    @property
+    def title(self) -> str:
+        """The same for people."""
+        return f"pod {'/'.join(self.key)}"
+
+
+class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
+    """The same for a ConfigMap or Secret."""
+
+    object: ConfigObject
+    file: str = ""
+    document: int = 0
+
+    @property
+    def value(self) -> ConfigObject:
+        """What is stated."""
+        return self.object
+
+    @property
+    def key(self) -> ObjectKey:
+        """What it is called."""
+        return object_key(self.object)
+
+    @property
+    def title(self) -> str:
+        """The same for people."""
+        return str(self.key)
+
+
+class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What one file states, in the order of its documents."""
+
+    pods: tuple[ManifestPod, ...] = ()
+    objects: tuple[ManifestObject, ...] = ()
+    errors: tuple[ManifestError, ...] = ()
+
+
+class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a source states at one moment."""
+
+    source: str
+    pods: tuple[ManifestPod, ...] = ()
+    objects: tuple[ManifestObject, ...] = ()
+    errors: tuple[ManifestError, ...] = ()
+    complete: bool
+    """All files are known (some may be held, see `held_files`). False: nothing may be removed because of it."""
+
+    def held_files(self) -> frozenset[str]:
+        """Files with an error: what they state is only partly known."""
+        return frozenset(error.file for error in self.errors)
+
+
+class DesiredPod(ManifestPod, frozen=True, kw_only=True):
+    """A pod that was accepted, and which document holds the claim to its name."""
+
+    source: str
+
+    @property
+    def claims(self) -> tuple[Hashable, ...]:
+        """What only one pod at a time may have."""
+        return self.key, self.pod.metadata.uid
+
+
+class DesiredObject(ManifestObject, frozen=True, kw_only=True):
+    """The same for a ConfigMap or Secret."""
+
+    source: str
+
+    @property
+    def claims(self) -> tuple[Hashable, ...]:
+        """What only one object at a time may have."""
+        return (self.key,)
+
+
+def error_about(item: ManifestPod | ManifestObject, kind: ManifestErrorKind, field: str, message: str) -> ManifestError:
+    """What is wrong with what is stated there, and for whose event."""
+    metadata = item.value.metadata
+    return ManifestError(
+        kind=kind,
+        file=item.file,
+        document=item.document,
+        field=field,
+        message=message,
+        namespace=metadata.namespace,
+        name=metadata.name,
+    )
+
+
+class ExpectedObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A ConfigMap or Secret that was accepted before the agent was restarted, and where it stood."""
+
+    source: str
+    file: str
+    key: ObjectKey
+
+
+class PodOperation(enum.StrEnum):
+    """pkg/kubelet/types/pod_update.go, PodOperation; RESTORE and SET as its documents describe them."""
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    REMOVE = "REMOVE"
+    RECONCILE = "RECONCILE"
+    """Only the status differs from what was reported."""
+    DELETE = "DELETE"
+    """Its deletionTimestamp was set."""
+    RESTORE = "RESTORE"
+    """Of the checkpoint: supervise it, but its source was not read yet."""
+    SET = "SET"
+    """Everything at once. Refused: a set without its differences cannot be acted on one pod at a time."""
+
+
+class PodUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation on some pods of one source. Raises ValueError for SET."""
+
+    op: PodOperation
+    source: str
+    pods: tuple[Pod, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.op is PodOperation.SET:
+            raise ValueError("SET is not supported: a source's whole set is given to PodConfig.merge")
+
+
+class ObjectUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """ConfigMaps and Secrets that came or changed, and those that are gone."""
+
+    stated: tuple[DesiredObject, ...] = ()
+    gone: tuple[ObjectKey, ...] = ()
+
+
+class ObjectsExpected(msgspec.Struct, frozen=True):
+    """These were there before the agent was restarted, and it is not known yet whether they still are: their file, or
+    their source, could not be read since."""
+
+    keys: frozenset[ObjectKey]
+
+
+Update = PodUpdate | ObjectUpdate | ObjectsExpected
+"""What a merge brings."""

@@ -1,0 +1,137 @@
+"""The events on disk, so that their counts go on after a restart of the agent.
+
+Format: lines of JSON. The first one says the version, each of the others is a v1 Event as it was at some time; the last
+one of a name counts. What changed is appended; when the file has become twice as large as what it says, it is written
+anew, whole or not at all. So a kill loses nothing that was written: it leaves at most a last line without its end.
+
+Appending is not synced: what a power cut takes away is the last half minute of a history.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.event import Event
+from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.clock import parse_rfc3339
+from ipc.host.private_directories import make_private
+
+VERSION: Final = 1
+"""Of the format. Another version is not trusted, whatever it says."""
+MAX_LIVE_BYTES: Final = 16 << 20
+"""Most that a rewritten file has; the events that were not seen for longest are left out."""
+MIN_ROOM_BYTES: Final = 1 << 20
+"""A file that is smaller than this is not worth rewriting."""
+MAX_FILE_BYTES: Final = 3 * MAX_LIVE_BYTES
+"""Largest file that is read: more than one ever has."""
+
+
+class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+
+
+class EventLogError(Exception):
+    """A file that cannot be used, and why. Start without it."""
+
+    def __init__(self, path: Path, why: object, done: str = "") -> None:
+        super().__init__(f"events {path} cannot be used: {why}{done}")
+
+
+class EventLog:
+    """One file. Its methods block: for a thread, and only one at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._size = 0
+        """Of the file as we left it."""
+        self._room = 0
+        """How much may be appended. 0: the next write is a rewrite, because it is the first one, or the last failed."""
+
+    def load(self) -> tuple[Event, ...]:
+        """The events as they were written, longest unseen first; none without a file.
+
+        Raises EventLogError for a file that cannot be read, and for one that cannot be trusted: damaged, or of another
+        version. That one is moved aside to ``<name>.refused``, for people to look at.
+        """
+        try:
+            return _decode(read_bounded(self._path, MAX_FILE_BYTES))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise EventLogError(self._path, error.strerror or error) from error
+        except (UntrustedFile, msgspec.MsgspecError, ValueError) as error:
+            raise EventLogError(self._path, error, move_aside(self._path)) from error
+
+    def write(self, changed: Sequence[Event], everything: Sequence[Event]) -> None:
+        """Add what changed; or write everything, if that is due. Raises OSError; what was there can still be loaded."""
+        data = b"".join(map(_line, changed))
+        if len(data) > self._room or not self._append(data):
+            self._rewrite(everything)
+
+    def _append(self, data: bytes) -> bool:
+        """False when the file is not as we left it."""
+        room, self._room = self._room, 0
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return False
+        with os.fdopen(descriptor, "ab", buffering=0) as file:
+            if os.fstat(descriptor).st_size != self._size:
+                return False
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+        self._size += len(data)
+        self._room = room - len(data)
+        return True
+
+    def _rewrite(self, events: Sequence[Event]) -> None:
+        self._room = 0
+        data = _encode(events)
+        make_private(self._path.parent)
+        write_atomically(self._path, data)
+        self._size = len(data)
+        self._room = max(len(data), MIN_ROOM_BYTES)
+
+
+def _decode(data: bytes) -> tuple[Event, ...]:
+    header, *lines = data.split(b"\n")[:-1] or [b""]  # what has no end was being written when its writer died
+    version = msgspec.json.decode(header, type=_Header).version
+    if version != VERSION:
+        raise UntrustedFile(f"it is of version {version}, not {VERSION}")
+    events: dict[str, Event] = {}
+    for number, line in enumerate(lines, 2):
+        event = _decoded(number, line)
+        events.pop(event.metadata.name, None)
+        events[event.metadata.name] = event
+    return tuple(events.values())
+
+
+def _decoded(number: int, line: bytes) -> Event:
+    try:
+        event = msgspec.json.decode(line, type=Event)
+        parse_rfc3339(event.last_timestamp or "")
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise UntrustedFile(f"line {number}: {error}") from error
+    return event
+
+
+def _encode(events: Iterable[Event]) -> bytes:
+    """The newest that fit. One by one: the master's loop runs in between."""
+    lines, size = [], 0
+    for event in reversed(tuple(events)):
+        line = _line(event)
+        size += len(line)
+        if size > MAX_LIVE_BYTES:
+            break
+        lines.append(line)
+    return b"".join((_line(_Header(VERSION)), *reversed(lines)))
+
+
+def _line(value: Event | _Header) -> bytes:
+    return msgspec.json.encode(value) + b"\n"

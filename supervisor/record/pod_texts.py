@@ -1,0 +1,100 @@
+"""Every text about a pod that comes from a worker, made fit for people before the master does anything with it.
+
+All that containers, registries and Podman say reaches events, statuses, `describe` and the log through the master: the
+workers' reports and the observations. Here the values of the pod's Secrets are taken out (`ipc.text.redaction`). While
+one of them is not known, because its source was not read yet, a text that may hold it is withheld, and so is one about
+a pod that nobody knows any more. Normal events are the agent's own words.
+
+A termination message stays data otherwise, as upstream has it: programs read it. Whoever prints it makes it safe.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
+from ipc.messages.base import EventReport
+from ipc.messages.node_worker import LookFailed
+from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult
+from ipc.text.redaction import Blocks, redacted
+from ipc.text.safe_text import safe_text
+from supervisor.managers.object_store import ConfigObjectStore
+from supervisor.podworkers.pod_lifecycle import PodLifecycle, Readable
+from supervisor.podworkers.pod_table import Lives
+from supervisor.protocol.loop_protocol import LoopEvent
+
+MAX_TEXT_CHARS: Final = 2048
+"""Longest text that is taken of a worker's; half of what the workers cut theirs to, so that each cut is known here."""
+
+Known = tuple[Blocks, ...] | None
+
+
+class PodTexts:
+    """Looks up what the pod's Secrets are known by."""
+
+    def __init__(self, lives: Lives, objects: ConfigObjectStore) -> None:
+        self._lives = lives
+        self._objects = objects
+
+    def made_fit(self, event: LoopEvent) -> LoopEvent:
+        """A worker's report about a pod; every other event is as it was."""
+        match event:
+            case EventReport(uid=uid) if uid:
+                known = self._known(uid)
+                return event if known is None and event.type == "Normal" else _with_message(event, known)
+            case LookFailed(uid=uid):
+                return _with_message(event, self._known(uid))
+            case SyncDone(uid=uid):
+                return _answer(event, self._known(uid))
+            case _:
+                return event
+
+    def observed(self, life: PodLifecycle, view: RuntimePodStatus) -> RuntimePodStatus:
+        """What containers have left to be read."""
+        if not any(container.message or container.error for container in view.containers):
+            return view
+        known = self._known(life.uid)
+        if life.readable is None or life.readable.view is not view or life.readable.known != known:
+            told = tuple(_container(container, known) for container in view.containers)
+            life.readable = Readable(view, known, msgspec.structs.replace(view, containers=told))
+        return life.readable.made
+
+    def _known(self, uid: str) -> Known:
+        life = self._lives.get(uid)
+        if life is None:
+            return None
+        # An orphan's manifest is gone, and with it which Secrets it had; nothing of it is probed, started or told.
+        return self._objects.values_known(life.pod.metadata.namespace, life.all_references) if life.pod else ()
+
+
+def _text(text: str, known: Known) -> str:
+    return safe_text(redacted(text[:MAX_TEXT_CHARS], known, cut_end=len(text) > MAX_TEXT_CHARS))
+
+
+def _with_message(report: EventReport | LookFailed, known: Known) -> EventReport | LookFailed:
+    return msgspec.structs.replace(report, message=_text(report.message, known))
+
+
+def _answer(done: SyncDone, known: Known) -> SyncDone:
+    def of(found: SyncResult | PullFailure) -> SyncResult | PullFailure:
+        return msgspec.structs.replace(found, message=_text(found.message, known)) if found.message else found
+
+    return msgspec.structs.replace(
+        done,
+        message=_text(done.message, known),
+        results=tuple(map(of, done.results)),
+        pull_failures=tuple(map(of, done.pull_failures)),
+    )
+
+
+def _container(container: RuntimeContainerStatus, known: Known) -> RuntimeContainerStatus:
+    if not container.message and not container.error:
+        return container
+    is_cut = container.message_cut
+    return msgspec.structs.replace(
+        container,
+        error=_text(container.error, known),
+        message=redacted(container.message, known, cut_start=is_cut, cut_end=is_cut),
+    )

@@ -1,0 +1,235 @@
+"""The agent's v1 Events: counted, combined, bounded (client-go tools/record, events_cache.go).
+
+Two reports are the same event when object, field path, type, reason and message agree; then only count and last
+timestamp move, which is what `kubectl get events` shows as ``x3 over 10s``. Of events of one object that differ in
+their message alone, the tenth and every further one within ten minutes become one: ``(combined from similar events):``
+and the newest message.
+
+Different on purpose:
+
+- no spam filter. Upstream drops an object's new events (burst 25, then one in five minutes) to protect an API server;
+  this history is our own and bounded. What needs protection is the history of all others, so an object with too many
+  events loses its own oldest, and what happens now is never kept back;
+- events of the node are not combined: they are about files and directories, which have no object of their own, and
+  who reads that a tenth manifest is wrong wants to know which;
+- the first nine messages of similar events go on being counted on their own (upstream: any nine).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipc.api.v1.event import Event, EventSource
+from ipc.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.host.clock import parse_rfc3339, rfc3339
+from ipc.messages.base import EventReport
+from ipc.text.safe_text import MAX_EVENT_BYTES, safe_text
+
+COMPONENT: Final = "rootlet"
+NODE: Final = "Node"
+"""Kind of the object of an event that is not about a pod."""
+MAX_SIMILAR: Final = 10
+"""So many different messages of one object and reason are not kept apart any more (defaultAggregateMaxEvents)."""
+SIMILAR_INTERVAL_S: Final = 600.0
+"""Without a similar event for so long, counting them begins anew (defaultAggregateIntervalInSeconds)."""
+MAX_SIMILAR_GROUPS: Final = 4096
+"""Most objects with their reasons of which similar events are counted (maxLruCacheEntries)."""
+COMBINED: Final = "(combined from similar events): "
+MAX_EVENTS_PER_OBJECT: Final = 100
+"""Most events of one object. A pod of ten containers has some forty when it starts."""
+
+
+class _Group(NamedTuple):
+    """What similar events have in common (EventAggregatorByReasonFunc; source and reporter are always ourselves)."""
+
+    kind: str
+    uid: str
+    namespace: str
+    name: str
+    type: str
+    reason: str
+
+
+class _Key(NamedTuple):
+    """What makes an event the same one (getEventKey). That of a combined one has COMBINED for its message."""
+
+    group: _Group
+    field_path: str = ""
+    message: str = ""
+
+    @property
+    def object(self) -> tuple[str, str, str, str]:
+        return self.group[:4]
+
+
+class _Entry(NamedTuple):
+    event: Event
+    wall: float
+    """When it was seen last."""
+    sequence: int
+    """Its place in the order of all records."""
+
+
+class _Similar(NamedTuple):
+    messages: frozenset[str]
+    wall: float
+
+
+class EventRecorder:
+    """At most ``max_events`` events, none older than ``ttl_s`` seconds; the longest unseen go first."""
+
+    def __init__(self, node_name: str, max_events: int, ttl_s: float) -> None:
+        self._node_name = node_name
+        self._max_events = max_events
+        self._ttl_s = ttl_s
+        self._events: OrderedDict[_Key, _Entry] = OrderedDict()
+        """Longest unseen first."""
+        self._of_object: dict[tuple[str, str, str, str], OrderedDict[_Key, None]] = {}
+        """The same by object."""
+        self._similar: OrderedDict[_Group, _Similar] = OrderedDict()
+        self._sequence = 0
+
+    # --- what happens ---
+
+    def record(self, report: EventReport, wall: float) -> tuple[Event, list[str]]:
+        """The new state of its event, and the names of events that had to go."""
+        seen_at = report.wall or wall
+        message = safe_text(report.message, MAX_EVENT_BYTES)
+        key = self._correlate(_key_of_report(report, message), seen_at)
+        text = f"{COMBINED}{message}" if key.message == COMBINED else message
+        event = self._counted(key, report.field_path, text, rfc3339(seen_at))
+        self._sequence += 1
+        self._put(key, _Entry(event, seen_at, self._sequence))
+        return event, self._shrink(key.object) + self.expire(wall)
+
+    def expire(self, wall: float) -> list[str]:
+        """Names of the events that are too old, or too many by now; they are gone."""
+        while self._similar and wall - next(iter(self._similar.values())).wall > SIMILAR_INTERVAL_S:
+            self._similar.popitem(last=False)
+        gone = []
+        while self._events:
+            key, entry = next(iter(self._events.items()))
+            if len(self._events) <= self._max_events and wall - entry.wall <= self._ttl_s:
+                break
+            gone.append(self._take(key))
+        return gone
+
+    def resize(self, max_events: int, ttl_s: float) -> None:
+        """Takes effect with the next `expire` or `record`."""
+        self._max_events, self._ttl_s = max_events, ttl_s
+
+    # --- what is kept over a restart ---
+
+    @property
+    def sequence(self) -> int:
+        """Rises with every record."""
+        return self._sequence
+
+    def events(self) -> tuple[Event, ...]:
+        """Longest unseen first."""
+        return tuple(entry.event for entry in self._events.values())
+
+    def changed_after(self, sequence: int) -> tuple[Event, ...]:
+        """Events that were recorded after that point, each as it is now, longest unseen first."""
+        newest_first = itertools.takewhile(lambda entry: entry.sequence > sequence, reversed(self._events.values()))
+        return tuple(entry.event for entry in newest_first)[::-1]
+
+    def restore(self, events: Iterable[Event], wall: float) -> None:
+        """Go on where an earlier life of the agent has ended. Longest unseen first, with valid time stamps.
+
+        One that was seen in the future (the clock was set back since) counts as seen now.
+        """
+        for event in events:
+            key = _key_of_event(event)
+            seen_at = min(parse_rfc3339(event.last_timestamp or ""), wall)
+            if key.message != COMBINED:
+                self._correlate(key, seen_at)
+            self._put(key, _Entry(event, seen_at, 0))
+            self._shrink(key.object)
+        self.expire(wall)
+
+    # --- parts ---
+
+    def _correlate(self, key: _Key, wall: float) -> _Key:
+        """The event that this one counts for: itself, or the combined one of its group (EventAggregate)."""
+        if key.group.kind == NODE:
+            return key
+        similar = self._similar.pop(key.group, None)
+        if similar is None or wall - similar.wall > SIMILAR_INTERVAL_S:
+            similar = _Similar(frozenset(), wall)
+        own = key.message in similar.messages or len(similar.messages) + 1 < MAX_SIMILAR
+        self._similar[key.group] = _Similar(similar.messages | {key.message} if own else similar.messages, wall)
+        if len(self._similar) > MAX_SIMILAR_GROUPS:
+            self._similar.popitem(last=False)
+        return key if own else _Key(key.group, message=COMBINED)
+
+    def _counted(self, key: _Key, field_path: str, message: str, at: str) -> Event:
+        old = self._events.get(key)
+        if old is None:
+            return self._new(key, field_path, message, at)
+        return msgspec.structs.replace(old.event, count=old.event.count + 1, last_timestamp=at, message=message)
+
+    def _new(self, key: _Key, field_path: str, message: str, at: str) -> Event:
+        group = key.group
+        suffix = hashlib.sha256(repr((key, at, self._sequence)).encode()).hexdigest()[:16]
+        return Event(
+            metadata=ObjectMeta(name=f"{group.name}.{suffix}", namespace=group.namespace, creation_timestamp=at),
+            involved_object=ObjectReference(
+                api_version="v1",
+                kind=group.kind,
+                namespace=group.namespace,
+                name=group.name,
+                uid=group.uid,
+                field_path=field_path,
+            ),
+            reason=group.reason,
+            message=message,
+            type=group.type,
+            source=EventSource(component=COMPONENT, host=self._node_name),
+            first_timestamp=at,
+            last_timestamp=at,
+            count=1,
+            reporting_component=COMPONENT,
+            reporting_instance=self._node_name,
+        )
+
+    def _put(self, key: _Key, entry: _Entry) -> None:
+        """As the newest one."""
+        self._events[key] = entry
+        self._events.move_to_end(key)
+        keys = self._of_object.setdefault(key.object, OrderedDict())
+        keys[key] = None
+        keys.move_to_end(key)
+
+    def _take(self, key: _Key) -> str:
+        """Out of the history; its name."""
+        keys = self._of_object[key.object]
+        del keys[key]
+        if not keys:
+            del self._of_object[key.object]
+        return self._events.pop(key).event.metadata.name
+
+    def _shrink(self, of: tuple[str, str, str, str]) -> list[str]:
+        """Names of the object's events that are too many; they are gone."""
+        excess = len(self._of_object[of]) - MAX_EVENTS_PER_OBJECT
+        return [self._take(next(iter(self._of_object[of]))) for _ in range(excess)]
+
+
+def _key_of_report(report: EventReport, message: str) -> _Key:
+    kind = "Pod" if report.uid else NODE
+    group = _Group(kind, report.uid, report.namespace or "default", report.name, report.type, report.reason)
+    return _Key(group, report.field_path, message)
+
+
+def _key_of_event(event: Event) -> _Key:
+    of = event.involved_object
+    group = _Group(of.kind, of.uid, of.namespace, of.name, event.type, event.reason)
+    if event.message.startswith(COMBINED):
+        return _Key(group, message=COMBINED)
+    return _Key(group, of.field_path, event.message)

@@ -1,0 +1,40 @@
+"""The names of the ConfigMaps and Secrets that were there, on disk: never anything of their content.
+
+After a restart of the agent they say of what is missing because its file cannot be read that it is not absent. A file
+that is lost or damaged costs only that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.host.atomic_file import UntrustedFile, read_bounded, write_atomically
+from ipc.host.private_directories import make_private
+from supervisor.protocol.manifests import ExpectedObject
+
+MAX_NAMES_BYTES: Final = 16 << 20
+"""Largest file that is read: twice what the most objects need."""
+
+
+class NamesUnusable(Exception):
+    """Why the file cannot be used. Start without it."""
+
+
+def save_names(path: Path, objects: Iterable[ExpectedObject]) -> None:
+    """Replace the file: 0600, atomic, durable. Raises OSError."""
+    make_private(path.parent)
+    write_atomically(path, msgspec.json.encode(list(objects)))
+
+
+def load_names(path: Path) -> tuple[ExpectedObject, ...]:
+    """As they were saved; none when there is no file. Raises NamesUnusable."""
+    try:
+        return msgspec.json.decode(read_bounded(path, MAX_NAMES_BYTES), type=tuple[ExpectedObject, ...])
+    except FileNotFoundError:
+        return ()
+    except (OSError, UntrustedFile, msgspec.MsgspecError) as error:
+        raise NamesUnusable(f"{path} cannot be used: {error}") from error

@@ -1,0 +1,251 @@
+"""The desired pods: sources read, merged in one order, checkpointed. All file access happens in threads.
+
+Everything that changes the set passes one queue, so that the sync loop sees updates in the order in which they were
+merged (upstream: one writer of the updates channel, pkg/kubelet/config/config.go).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Clock
+from ipc.host.memory_directory import NotMemory, make_memory_directory
+from ipc.host.tasks import BackgroundTasks, restarted, to_the_end
+from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.messages.api_server import Reply
+from supervisor.config.settings import Settings
+from supervisor.protocol.loop_protocol import KillPod
+from supervisor.protocol.manifests import (
+    APPLY_SOURCE,
+    FILE_SOURCE,
+    DesiredPod,
+    ExpectedObject,
+    ManifestError,
+    PodUpdate,
+    SourceSnapshot,
+    Update,
+)
+from supervisor.sources import checkpoint
+from supervisor.sources.applied import AppliedStore, Key
+from supervisor.sources.directory import ManifestReader
+from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
+from supervisor.sources.identity import Origin
+from supervisor.sources.merge import PodConfig
+from supervisor.sources.watch import watch_manifests
+
+log = logging.getLogger("rootlet.sources")
+
+CHECKPOINT_FILE = "desired.json"
+NAMES_FILE = "objects.json"
+APPLIED_DIRECTORY = "applied"
+SHORTEST_GRACE_S = 1
+"""kubectl sends 1 for ``--grace-period=0`` too."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What one merge brought."""
+
+    updates: tuple[Update, ...] = ()
+    errors: tuple[ManifestError, ...] = ()
+    """Those that were not told before."""
+    kill: KillPod | None = None
+
+
+class Desired:
+    """Owns the sources and the merged set."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        def origin(source: str) -> Origin:
+            return Origin(instance=settings.instance_name, node_name=settings.node_name, source=source)
+
+        self._settings = settings
+        self._clock = clock
+        self._config = PodConfig((FILE_SOURCE, APPLY_SOURCE))
+        self._reader = ManifestReader(settings.static_pod_path, origin(FILE_SOURCE), settings.max_manifest_bytes)
+        self._applied = AppliedStore(
+            settings.state_dir / APPLIED_DIRECTORY,
+            origin(APPLY_SOURCE),
+            settings.max_manifest_bytes,
+            secrets_directory=settings.memory_dir / APPLIED_DIRECTORY,
+        )
+        self._checkpoint = settings.state_dir / CHECKPOINT_FILE
+        self._names_file = settings.state_dir / NAMES_FILE
+        self._saved_names: tuple[ExpectedObject, ...] = ()
+        self._changes: asyncio.Queue[Change] = asyncio.Queue()
+        self._applying = asyncio.Lock()
+        self._saving = asyncio.Lock()
+        self._held_back: dict[str, Pod] = {}
+        """UID -> what a pod stays although its manifest says something else: the edit was not admitted."""
+        self._is_unsaved = False
+        """Something was held back since the checkpoint was written."""
+        self._told: dict[str, frozenset[ManifestError]] = {}
+        self._tasks = BackgroundTasks()
+
+    @property
+    def all_ready(self) -> bool:
+        """Every source was read completely once."""
+        return self._config.all_ready()
+
+    def restore(self) -> tuple[Update, ...]:
+        """The last accepted set, so that running pods stay supervised while a source cannot be read.
+
+        Without a usable checkpoint they wait for their source: until it was read nothing is deleted either way.
+        """
+        try:
+            desired = checkpoint.load(self._checkpoint) or ()
+        except checkpoint.CheckpointError as error:
+            log.error("%s", error)
+            desired = ()
+        return self._config.restore(desired, self._load_names())
+
+    def _load_names(self) -> tuple[ExpectedObject, ...]:
+        try:
+            self._saved_names = load_names(self._names_file)
+        except NamesUnusable as error:
+            log.error("%s", error)
+        return self._saved_names
+
+    def forget(self) -> None:
+        """Every pod was taken down on request: nothing is left that the next start would have to restore."""
+        self._is_unsaved = False
+        try:
+            self._checkpoint.unlink(missing_ok=True)
+        except OSError as error:
+            log.error("checkpoint not removed: %s", error)
+
+    async def hold_back(self, pod: Pod) -> None:
+        """Its edit was refused: what runs is what the next start has to restore."""
+        self._held_back[pod.metadata.uid] = pod
+        self._is_unsaved = True
+        await self._save()
+
+    async def close(self) -> None:
+        """Write down what was held back in the last moment: the checkpoint may have the edit that was refused."""
+        if self._is_unsaved:
+            await self._save()
+
+    async def watch(self) -> AsyncIterator[Change]:
+        """Every change from now on. Ends only by being closed."""
+        for source, read in self._readers().items():
+            self._tasks.spawn(restarted(read, name=f"source {source}"), name=f"source {source}")
+        try:
+            while True:
+                yield await self._changes.get()
+        finally:
+            self._tasks.cancel()
+
+    def _readers(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+        """By source. An unexpected error in one is said, and it is read anew; no other source notices."""
+        return {APPLY_SOURCE: self._read_applied, FILE_SOURCE: self._follow_files}
+
+    async def apply(self, file: str, body: bytes) -> Reply:
+        """`rootlet apply`: all objects of the body or none."""
+        async with self._applying:
+            elsewhere = self._config.stated_elsewhere(APPLY_SOURCE)
+            try:
+                result = await asyncio.to_thread(self._applied.apply, file, body, elsewhere)
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
+            if result.errors:
+                text = "; ".join(map(str, result.errors))
+                return Reply(request_id=0, code=422, reason="Invalid", message=text)
+            self._merge(await asyncio.to_thread(self._applied.read))
+            await self._save()
+        return Reply(request_id=0, code=200, results=result.lines)
+
+    async def delete(self, namespace: str, name: str, grace_period_s: int | None, *, going_down: bool) -> Reply:
+        """`rootlet delete`: only what was applied; a manifest's pod goes with its manifest.
+
+        ``going_down``: a pod of that name is on its way out already. Then a deletion may only make it go sooner.
+        """
+        holder = self._config.holder((namespace, name))
+        if holder is None and not going_down:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f'pods "{name}" not found')
+        if holder is not None and holder.source != APPLY_SOURCE:
+            text = f'pods "{name}" is stated by the manifest {holder.file}: remove it there'
+            return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        kill = None
+        if grace_period_s is not None:
+            kill = KillPod(namespace, name, max(grace_period_s, SHORTEST_GRACE_S))
+        return await self._forget_applied((namespace, name), f'pod "{name}"', kill)
+
+    async def delete_object(self, key: ObjectKey) -> Reply:
+        """`rootlet delete configmap` and `secret`: only what was applied, as for pods."""
+        holder, named = self._config.objects().get(key), f'{key.kind.plural} "{key.name}"'
+        if holder is None:
+            return Reply(request_id=0, code=404, reason="NotFound", message=f"{named} not found")
+        if holder.source != APPLY_SOURCE:
+            text = f"{named} is stated by the manifest {holder.file}: remove it there"
+            return Reply(request_id=0, code=403, reason="Forbidden", message=text)
+        return await self._forget_applied(key, f'{key.kind.lower()} "{key.name}"')
+
+    async def _forget_applied(self, key: Key, named: str, kill: KillPod | None = None) -> Reply:
+        async with self._applying:
+            try:
+                await asyncio.to_thread(self._applied.delete, key)
+            except OSError as error:
+                return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot forget: {error}")
+            self._merge(await asyncio.to_thread(self._applied.read), kill)
+            await self._save()
+        return Reply(request_id=0, code=200, results=(f"{named} deleted",))
+
+    async def _read_applied(self) -> None:
+        try:
+            await asyncio.to_thread(make_memory_directory, self._settings.memory_dir)
+        except (NotMemory, OSError) as error:
+            log.warning("no memory for the content of Secrets: %s; set memoryDir", error)
+        async with self._applying:
+            self._merge(await asyncio.to_thread(self._applied.read))
+
+    async def _follow_files(self) -> None:
+        snapshots = watch_manifests(self._reader, self._settings.file_check_frequency_s)
+        async with contextlib.aclosing(snapshots):
+            async for snapshot in snapshots:
+                self._merge(snapshot)
+                await self._save()
+
+    def _merge(self, snapshot: SourceSnapshot, kill: KillPod | None = None) -> None:
+        updates = self._config.merge(snapshot, self._clock.now())
+        for pod in (pod for update in updates if isinstance(update, PodUpdate) for pod in update.pods):
+            self._held_back.pop(pod.metadata.uid, None)
+        errors = self._news(snapshot.source, snapshot.errors) + self._news("", self._config.conflicts())
+        self._changes.put_nowait(Change(updates, errors, kill))
+
+    def _news(self, source: str, errors: Iterable[ManifestError]) -> tuple[ManifestError, ...]:
+        before = self._told.get(source, frozenset())
+        self._told[source] = frozenset(errors)
+        return tuple(error for error in errors if error not in before)
+
+    def _effective(self) -> tuple[DesiredPod, ...]:
+        """What is desired, as far as it was admitted."""
+        held = self._held_back
+        return tuple(
+            msgspec.structs.replace(item, pod=held.get(item.pod.metadata.uid, item.pod))
+            for item in self._config.desired()
+        )
+
+    async def _save(self) -> None:
+        """A checkpoint that cannot be written costs only what it is for: say so and go on.
+
+        One at a time, each of what is desired when its turn comes: an older set never replaces a newer one. So who is
+        cancelled waits for the thread, too.
+        """
+        async with self._saving:
+            self._is_unsaved = False
+            try:
+                await to_the_end(asyncio.to_thread(self._write, self._effective(), self._config.names()))
+            except OSError as error:
+                log.error("checkpoint not written: %s", error)
+
+    def _write(self, desired: tuple[DesiredPod, ...], names: tuple[ExpectedObject, ...]) -> None:
+        """Names change less often than pods. Raises OSError."""
+        if names != self._saved_names:
+            save_names(self._names_file, names)
+            self._saved_names = names
+        checkpoint.save(self._checkpoint, desired)

@@ -1,0 +1,49 @@
+"""Whose a directory is. Two agents that share one would take each other's pods' logs and files for garbage.
+
+The instance's lock keeps two agents of one name apart; this keeps apart those of two names, also when one of them does
+not run at the moment but its pods do.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from ipc.host.atomic_file import PRIVATE_FILE_MODE
+from ipc.host.private_directories import ensure_private
+
+OWNER_FILE: Final = ".rootlet-instance"
+"""Holds the name of the instance that the directory belongs to."""
+MAX_NAME_BYTES: Final = 64
+"""Longest name that is read; a DNS label has 63."""
+
+
+class DirectoryTaken(Exception):
+    """It belongs to another instance."""
+
+    def __init__(self, directory: Path, owner: str) -> None:
+        super().__init__(
+            f"{directory} belongs to the instance {owner!r}: give this one a directory of its own, "
+            f"or remove {directory / OWNER_FILE} if that instance is gone for good"
+        )
+
+
+def claim(directory: Path, instance: str) -> None:
+    """Make the directory, which no other user may look into, and it ours. Again and again, and by two at a time: one of
+    them gets it.
+
+    Raises DirectoryTaken, and OSError when it cannot be made or marked.
+    """
+    ensure_private(directory)
+    mark = directory / OWNER_FILE
+    descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
+    try:
+        if not os.fstat(descriptor).st_size:
+            os.write(descriptor, f"{instance}\n".encode())
+        # What was appended first counts, whoever of two wrote at the same time.
+        owner = os.pread(descriptor, MAX_NAME_BYTES, 0).decode(errors="replace").partition("\n")[0]
+    finally:
+        os.close(descriptor)
+    if owner != instance:
+        raise DirectoryTaken(directory, owner)

@@ -1,0 +1,126 @@
+"""What probes have said, on disk, so that what was ready stays ready over a restart of the agent.
+
+Upstream finds it in the API, where the pod's status was told (pkg/kubelet/prober/worker.go: no initial result for a
+container that is older than the kubelet). Kept are successes only: a container whose liveness had failed when the agent
+died is probed anew. A container that is gone meanwhile has another id, so nothing of this can be too old to be true of
+somebody else.
+
+Format: one JSON object ``{"version", "verdicts": {container id: {"startup", "readiness"}}}``, replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
+from ipc.host.clock import Clock
+from ipc.host.private_directories import make_private
+from ipc.host.tasks import BackgroundTasks
+from ipc.kubecontainer.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
+
+VERSION: Final = 1
+"""Of the format. Another version is not trusted, whatever it says."""
+MAX_FILE_BYTES: Final = 16 << 20
+"""Largest file that is read: that of 100,000 containers."""
+WRITE_PERIOD_S: Final = 5.0
+"""Readiness may change often; it is written no more often than this, and when the agent ends."""
+LAST_WRITE_S: Final = 2.0
+"""How long the end of the agent waits for the disk."""
+
+log = logging.getLogger("rootlet.probes")
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    verdicts: dict[str, ProbeVerdicts]
+
+
+def worth_keeping(verdicts: Mapping[str, ProbeVerdicts]) -> dict[str, ProbeVerdicts]:
+    """The successes of startup and readiness, by container id."""
+    kept = {
+        id: ProbeVerdicts(startup=_success(said.startup), readiness=_success(said.readiness))
+        for id, said in verdicts.items()
+    }
+    return {id: said for id, said in kept.items() if said != NO_VERDICTS}
+
+
+def _success(result: ProbeResult) -> ProbeResult:
+    return result if result is ProbeResult.SUCCESS else ProbeResult.UNKNOWN
+
+
+def save(path: Path, verdicts: Mapping[str, ProbeVerdicts]) -> None:
+    """Raises OSError; what was there before is whole then."""
+    make_private(path.parent)
+    write_atomically(path, msgspec.json.encode(_File(VERSION, dict(verdicts))))
+
+
+def load(path: Path) -> dict[str, ProbeVerdicts]:
+    """What was saved; nothing when there is no such file, or none that can be used: that is logged."""
+    try:
+        file = msgspec.json.decode(read_bounded(path, MAX_FILE_BYTES), type=_File)
+        if file.version != VERSION:
+            raise UntrustedFile(f"it is of version {file.version}, not {VERSION}")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        log.error("results of probes %s cannot be read: %s", path, error.strerror or error)
+        return {}
+    except (UntrustedFile, msgspec.MsgspecError) as error:
+        log.error("results of probes %s cannot be used: %s%s", path, error, move_aside(path))
+        return {}
+    return worth_keeping(file.verdicts)
+
+
+class ProbeMemory:
+    """When the file is written: after changes, not too often, in a thread. A disk that takes nothing is said once."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._saved: dict[str, ProbeVerdicts] = {}
+        self._tasks = BackgroundTasks()
+        self._writing: asyncio.Task[None] | None = None
+        self._next_at = 0.0
+        self._is_failing = False
+
+    def restore(self) -> dict[str, ProbeVerdicts]:
+        """What an earlier life of the agent has left."""
+        self._saved = load(self._path)
+        return self._saved
+
+    def keep(self, verdicts: Callable[[], Mapping[str, ProbeVerdicts]]) -> None:
+        """To be called every second; ``verdicts`` tells all that is known."""
+        now = self._clock.now().mono
+        if self._writing is not None or now < self._next_at:
+            return
+        self._next_at = now + WRITE_PERIOD_S
+        if (kept := worth_keeping(verdicts())) != self._saved:
+            self._writing = self._tasks.spawn(self._write(kept), name="writing the results of probes")
+
+    async def close(self, verdicts: Mapping[str, ProbeVerdicts]) -> None:
+        """Write what is new, if the disk takes it in time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WRITE_S):
+                if self._writing is not None:
+                    await self._writing
+                if (kept := worth_keeping(verdicts)) != self._saved:
+                    await self._write(kept)
+
+    async def _write(self, kept: dict[str, ProbeVerdicts]) -> None:
+        try:
+            await asyncio.to_thread(save, self._path, kept)
+        except OSError as error:
+            if not self._is_failing:
+                log.warning("results of probes are not kept on disk: %s", error.strerror or error)
+            self._is_failing = True
+        else:
+            self._saved, self._is_failing = kept, False
+        finally:
+            self._writing = None

@@ -1,0 +1,1 @@
+"""The kubelet's sync loop without I/O: events in, commands out."""

@@ -1,0 +1,72 @@
+"""What goes out because of one event, and who is there to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ipc.messages.node_worker import CollectLogs, Observe, Relist, Track, Untrack
+from ipc.messages.pod_worker import CancelSync
+from supervisor.podworkers.board_rows import NO_ROW
+from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
+from supervisor.protocol.loop_protocol import LoopCommand, Send
+from supervisor.record.feed import FeedMessage
+
+
+class Outbox:
+    """Commands in their order. Nothing is kept for a child that is away: it is told what it needs when it comes."""
+
+    def __init__(self) -> None:
+        self._up: dict[int, int] = {}
+        self._commands: list[LoopCommand] = []
+
+    # --- who is there ---
+
+    def up(self, slot: int, incarnation: int) -> None:
+        """That child is ready for work."""
+        self._up[slot] = incarnation
+
+    def down(self, slot: int) -> None:
+        self._up.pop(slot, None)
+
+    def is_up(self, slot: int) -> bool:
+        return slot in self._up
+
+    def incarnation(self, slot: int) -> int | None:
+        """Of the child that is ready there; None when there is none."""
+        return self._up.get(slot)
+
+    # --- what goes out ---
+
+    def add(self, command: LoopCommand) -> None:
+        self._commands.append(command)
+
+    def send(self, slot: int, message: object) -> None:
+        if slot in self._up:
+            self._commands.append(Send(slot, message))  # type: ignore[arg-type]
+
+    def send_all(self, commands: Iterable[Send]) -> None:
+        for command in commands:
+            self.send(command.slot, command.message)
+
+    def cancel_sync(self, life: PodLifecycle) -> None:
+        """The one in flight, if there is one, ends at its next step."""
+        if flight := life.in_flight:
+            self.send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
+
+    def track(self, life: PodLifecycle) -> None:
+        """Its observations go to its row, if it has one."""
+        if life.row != NO_ROW:
+            self.to_node(Track(uid=life.uid, row=life.row))
+
+    def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
+        self.send(NODE_SLOT, message)
+
+    def to_api(self, messages: Iterable[FeedMessage]) -> None:
+        for message in messages:
+            self.send(API_SLOT, message)
+
+    def take(self) -> list[LoopCommand]:
+        """All of it; what comes from now on belongs to the next event."""
+        commands, self._commands = self._commands, []
+        return commands

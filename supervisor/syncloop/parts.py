@@ -1,0 +1,43 @@
+"""The sync loop's parts, which its handlers share. Each owns its own state."""
+
+from __future__ import annotations
+
+from ipc.podresources.node_resources import NodeResources
+from supervisor.admission.node_usage import NodeUsage
+from supervisor.config.settings import Settings
+from supervisor.managers.image_pulls import ImagePulls, pull_limits
+from supervisor.managers.object_store import ConfigObjectStore
+from supervisor.managers.probe_manager import Probing
+from supervisor.podworkers.observation_requests import Looks
+from supervisor.podworkers.pod_table import Lives
+from supervisor.podworkers.poison_pods import Suspects
+from supervisor.podworkers.sharding import worker_limits
+from supervisor.podworkers.work_queue import WorkQueue
+from supervisor.processes.worker_pool import longest_hang_s
+from supervisor.record.pod_texts import PodTexts
+from supervisor.record.status_manager import Reporter
+from supervisor.syncloop.announcer import Announcer
+from supervisor.syncloop.command_buffer import Outbox
+
+
+class LoopParts:
+    """Made once; only the settings are ever replaced."""
+
+    def __init__(self, settings: Settings, pod_rows: int, host_ip: str, node: NodeResources) -> None:
+        self.settings = settings
+        self.node = node
+        self.usage = NodeUsage()
+        self.lives = Lives(worker_limits(settings), pod_rows)
+        self.suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
+        self.looks = Looks()
+        self.cache = self.looks.cache
+        self.queue = WorkQueue()
+        self.evicted: dict[str, str] = {}
+        """UID -> message, of pods that were evicted before this agent started and that no source has stated yet."""
+        self.objects = ConfigObjectStore()
+        self.pulls = ImagePulls(pull_limits(settings))
+        self.probing = Probing()
+        self.out = Outbox()
+        self.texts = PodTexts(self.lives, self.objects)
+        self.reporter = Reporter(settings, host_ip, self.texts)
+        self.announcer = Announcer(self.reporter, self.cache, self.out)

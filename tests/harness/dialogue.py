@@ -1,0 +1,387 @@
+"""A conversation with the sync loop: events in as verbs, commands out as short words.
+
+``talk.add("a")`` answers ``["track a", "observe a"]``. A second passes with every verb. Whatever is said, the loop must
+keep two promises, which are checked here at every word: one sync in flight per pod, and syncs only to who is there.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Literal
+
+import msgspec
+
+from ipc.api.v1.container import Container, ContainerPort
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.host.clock import Instant
+from ipc.kubecontainer.config_objects import ConfigObject, object_key
+from ipc.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.kubecontainer.pod_status import (
+    ContainerState,
+    RuntimeContainerStatus,
+    RuntimePodStatus,
+    SandboxState,
+    SandboxStatus,
+)
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.messages.api_server import (
+    EventChanged,
+    EventGone,
+    FeedSynced,
+    ObjectChanged,
+    ObjectGone,
+    ObjectSummary,
+    PodChanged,
+    PodGone,
+)
+from ipc.messages.base import PullEnded, PullProgress
+from ipc.messages.node_worker import CancelPull, CollectLogs, Observation, Observe, Relist, StartPull, Track, Untrack
+from ipc.messages.pod_worker import (
+    AbandonPull,
+    CancelSync,
+    ContainersChanged,
+    ProbePod,
+    ProbeVerdict,
+    ProbingStopped,
+    PullImage,
+    StopProbing,
+    SyncAction,
+    SyncDone,
+    SyncPod,
+    SyncResult,
+)
+from ipc.shm.board import pod_digest
+from supervisor.config.settings import Settings, WorkersSettings
+from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
+from supervisor.protocol.loop_protocol import (
+    DeathExplained,
+    HousekeepingTick,
+    KillPod,
+    Log,
+    LoopCommand,
+    LoopEvent,
+    PodsStopped,
+    PullWish,
+    Send,
+    SettingsChanged,
+    SlotVacated,
+    SourcesReady,
+    StopPods,
+    SyncTick,
+    UpdateRefused,
+    Views,
+    WorkerDown,
+    WorkerLeaving,
+    WorkersWanted,
+    WorkerUp,
+)
+from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
+from supervisor.syncloop.sync_loop import SyncLoop
+
+RestartPolicy = Literal["Always", "OnFailure", "Never"]
+WALL = 1_800_000_000.0
+POD_SLOT = FIRST_POD_SLOT
+CHILDREN = (NODE_SLOT, API_SLOT, POD_SLOT)
+STARTED = SyncResult(action=SyncAction.START_CONTAINER, target="main")
+PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="ErrImagePull")
+"""What became of a container's start."""
+
+
+def pod(uid: str, *, image: str = "v1", policy: RestartPolicy = "Always", grace_s: int = 30, host_port: int = 0) -> Pod:
+    """Called like its UID, with one container ``main``."""
+    ports = (ContainerPort(container_port=80, host_port=host_port),) if host_port else ()
+    return Pod(
+        metadata=ObjectMeta(name=uid, namespace="default", uid=uid),
+        spec=PodSpec(
+            containers=(Container(name="main", image=image, ports=ports),),
+            restart_policy=policy,
+            termination_grace_period_seconds=grace_s,
+        ),
+    )
+
+
+def absent(uid: str) -> RuntimePodStatus:
+    return RuntimePodStatus(uid=uid)
+
+
+def running(uid: str) -> RuntimePodStatus:
+    return _view(uid, SandboxState.READY, ContainerState.RUNNING, 0)
+
+
+def exited(uid: str, exit_code: int = 0) -> RuntimePodStatus:
+    """Its container and its sandbox are down."""
+    return _view(uid, SandboxState.NOT_READY, ContainerState.EXITED, exit_code)
+
+
+def _view(uid: str, sandbox: SandboxState, container: ContainerState, exit_code: int) -> RuntimePodStatus:
+    """As `pod` describes it when nothing else is asked for."""
+    wanted = pod(uid)
+    made = SandboxStatus(
+        id=f"s-{uid}", name=uid, infra_id=f"i-{uid}", attempt=0, state=sandbox, hash=sandbox_hash(wanted)
+    )
+    main = RuntimeContainerStatus(
+        id=f"c-{uid}",
+        name="main",
+        attempt=0,
+        state=container,
+        hash=container_hash(wanted.spec.containers[0], ContainerKind.REGULAR),
+        sandbox_id=made.id,
+        exit_code=exit_code,
+        started_at=WALL,
+        finished_at=WALL,
+    )
+    return RuntimePodStatus(uid=uid, name=uid, namespace="default", sandboxes=(made,), containers=(main,))
+
+
+class Talk:
+    """One sync loop, its children up (without having been asked anything yet)."""
+
+    def __init__(
+        self,
+        *,
+        up: tuple[int, ...] = CHILDREN,
+        rows: int = 8,
+        workers: int = 1,
+        pods_per_worker: int = 0,
+        **settings: Any,
+    ) -> None:
+        limits = WorkersSettings(count=workers, pods_per_worker=pods_per_worker)
+        self.settings = Settings(workers=limits, **settings)
+        self.loop = SyncLoop(self.settings, rows, "10.0.0.1", random.Random(0))
+        self.mono = 100.0
+        self.clock_set_by_s = 0.0
+        self.syncs: dict[str, SyncPod] = {}
+        """The newest of every pod."""
+        self.told: dict[str, PodChanged] = {}
+        self.objects: dict[str, ObjectSummary] = {}
+        """What is told of ConfigMaps and Secrets, by name."""
+        self.events: list[str] = []
+        """``Reason pod``"""
+        self.logs: list[str] = []
+        self.levels: list[str] = []
+        """Of the lines of the log."""
+        self.collected: list[tuple[str, ...]] = []
+        """Whose directories stay, every time that the others are collected."""
+        self._up: dict[int, int] = {}
+        self.slots: dict[str, int] = {}
+        """Where the newest sync of every pod went."""
+        self.probing: dict[str, tuple[int, ProbePod]] = {}
+        """Who probes which pod, and as what it was told last."""
+        self._in_flight: dict[str, SyncPod] = {}
+        for slot in up:
+            self.up(slot)
+
+    # --- events ---
+
+    def say(self, event: LoopEvent) -> list[str]:
+        self.mono += 1.0
+        commands = self.loop.handle(event, Instant(mono=self.mono, wall=WALL + self.mono + self.clock_set_by_s))
+        return [word for command in commands for word in self._words(command)]
+
+    def update(self, *pods: Pod | str, op: PodOperation = PodOperation.UPDATE) -> list[str]:
+        made = tuple(each if isinstance(each, Pod) else pod(each) for each in pods)
+        return self.say(PodUpdate(op=op, source=FILE_SOURCE, pods=made))
+
+    def add(self, *pods: Pod | str) -> list[str]:
+        return self.update(*pods, op=PodOperation.ADD)
+
+    def remove(self, *pods: Pod | str) -> list[str]:
+        return self.update(*pods, op=PodOperation.REMOVE)
+
+    def state(self, *objects: ConfigObject) -> list[str]:
+        """These ConfigMaps and Secrets came or changed."""
+        return self.say(ObjectUpdate(stated=tuple(DesiredObject(source=FILE_SOURCE, object=each) for each in objects)))
+
+    def retract(self, *objects: ConfigObject) -> list[str]:
+        """They are gone."""
+        return self.say(ObjectUpdate(gone=tuple(map(object_key, objects))))
+
+    def ready(self) -> list[str]:
+        return self.say(SourcesReady())
+
+    def see(self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5) -> list[str]:
+        """Single pods were looked at, so long ago."""
+        return self.say(Views(self._observed(statuses, row, age_s)))
+
+    def relist(
+        self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5, unseen: tuple[str, ...] = ()
+    ) -> list[str]:
+        """Of all pods only these have changed, or nobody tracks them; the unseen could not be looked at."""
+        return self.say(Views(self._observed(statuses, row, age_s), self.mono + 1.0 - age_s, unseen))
+
+    def unreadable(self, uid: str) -> list[str]:
+        return self.say(Views((Observation(uid=uid, observed_at=self.mono + 0.5, changed=True, row=0),)))
+
+    def done(self, uid: str, **answer: Any) -> list[str]:
+        """The answer to the pod's newest sync. Fields of SyncDone can be given, generation and incarnation too."""
+        asked = self.syncs[uid]
+        done = SyncDone(uid=uid, generation=asked.generation, incarnation=asked.incarnation, kind=asked.kind)
+        done = msgspec.structs.replace(done, **answer)
+        if (done.generation, done.incarnation) == (asked.generation, asked.incarnation):
+            self._in_flight.pop(uid, None)
+        return self.say(done)
+
+    def up(self, slot: int, incarnation: int = 1) -> list[str]:
+        self._up[slot] = incarnation
+        return self.say(WorkerUp(slot, incarnation))
+
+    def down(self, slot: int, *, orderly: bool = False, at: str = "") -> list[str]:
+        """``at``: the pod in whose step it died."""
+        self._up.pop(slot, None)
+        self.probing = {uid: probed for uid, probed in self.probing.items() if probed[0] != slot}
+        for uid in [uid for uid in self._in_flight if self.slots[uid] == slot]:
+            del self._in_flight[uid]
+        return self.say(WorkerDown(slot, orderly, pod_digest(at) if at else 0))
+
+    def leave(self, slot: int) -> list[str]:
+        """It is asked to."""
+        del self._up[slot]
+        return self.say(WorkerLeaving(slot))
+
+    def resize(self, workers: int) -> list[str]:
+        """``workers.count`` is another one now."""
+        count = msgspec.structs.replace(self.settings.workers, count=workers)
+        self.settings = msgspec.structs.replace(self.settings, workers=count)
+        return self.say(SettingsChanged(self.settings))
+
+    def tick(self, after_s: float = 0.0) -> list[str]:
+        self.mono += after_s
+        return self.say(SyncTick())
+
+    def keep_house(self) -> list[str]:
+        return self.say(HousekeepingTick())
+
+    def want(self, uid: str, image: str) -> list[str]:
+        return self.say(PullWish(POD_SLOT, PullImage(uid=uid, reference=image)))
+
+    def abandon(self, uid: str, image: str) -> list[str]:
+        return self.say(PullWish(POD_SLOT, AbandonPull(uid=uid, reference=image)))
+
+    def pulled(self, image: str) -> list[str]:
+        return self.say(PullEnded(reference=image))
+
+    def verdict(
+        self, uid: str, probe: ProbeType, result: ProbeResult, *, id: str = "", name: str = "main"
+    ) -> list[str]:
+        """Of its container as `running` has it."""
+        return self.say(ProbeVerdict(uid=uid, name=name, container_id=id or f"c-{uid}", probe=probe, result=result))
+
+    def probing_stopped(self, uid: str) -> list[str]:
+        del self.probing[uid]
+        return self.say(ProbingStopped(uid=uid))
+
+    def stop_pods(self) -> list[str]:
+        return self.say(StopPods())
+
+    def kill(self, name: str, grace_period_s: int) -> list[str]:
+        return self.say(KillPod("default", name, grace_period_s))
+
+    # --- ways to get somewhere ---
+
+    def start(self, *pods: Pod | str) -> None:
+        """The agent is up, its sources are read, and these pods run; nothing is in flight or asked for."""
+        self.ready()
+        self.add(*pods)
+        self.relist()
+        uids = [each.metadata.uid if isinstance(each, Pod) else each for each in pods]
+        for uid in uids:
+            self.done(uid, changed=True)
+        for row, uid in enumerate(uids):
+            assert self.see(running(uid), row=row) == [f"sync {uid}"]
+            assert self.done(uid) == []
+
+    # --- what was said ---
+
+    def is_going_down(self, name: str) -> bool:
+        return self.loop.is_going_down("default", name)
+
+    def phase(self, uid: str) -> str:
+        return self.told[uid].status.phase
+
+    def _observed(self, statuses: tuple[RuntimePodStatus, ...], row: int, age_s: float) -> tuple[Observation, ...]:
+        at = self.mono + 1.0 - age_s
+        dated = [msgspec.structs.replace(status, observed_at=at) for status in statuses]
+        return tuple(Observation(uid=s.uid, observed_at=at, changed=True, row=row, status=s) for s in dated)
+
+    def _words(self, command: LoopCommand) -> list[str]:
+        match command:
+            case Log(level=level, text=text):
+                self.logs.append(text)
+                self.levels.append(level)
+                return []
+            case PodsStopped():
+                return ["pods stopped"]
+            case DeathExplained():
+                return ["death explained"]
+            case WorkersWanted(count=count, quarantine=quarantine):
+                return [f"{count} workers{' and quarantine' if quarantine else ''}"]
+            case SlotVacated(slot=slot):
+                self._up.pop(slot, None)
+                return [f"vacated {slot}"]
+            case UpdateRefused(pod=kept):
+                return [f"keep {kept.metadata.uid}"]
+            case Send(slot=slot, message=message):
+                assert slot in self._up, f"{message} to slot {slot}, where nobody is"
+                return self._message(slot, message)
+        raise AssertionError(command)
+
+    def _message(self, slot: int, message: object) -> list[str]:
+        match message:
+            case SyncPod(uid=uid, kind=kind):
+                assert uid not in self._in_flight, f"two syncs of {uid}"
+                assert message.incarnation == self._up[slot]
+                self.syncs[uid] = self._in_flight[uid] = message
+                self.slots[uid] = slot
+                return [f"{kind} {uid}"]
+            case CancelSync(uid=uid, generation=generation):
+                assert generation == self._in_flight[uid].generation
+                return [f"cancel {uid}"]
+            case ProbePod(uid=uid):
+                assert self.probing.get(uid, (slot, None))[0] == slot, f"two workers probe {uid}"
+                self.probing[uid] = slot, message
+                return [f"probe {uid}{' (terminating)' if message.terminating else ''}"]
+            case ContainersChanged(uid=uid):
+                assert self.probing[uid][0] == slot
+                return [f"containers {uid}"]
+            case StopProbing(uid=uid):
+                assert self.probing[uid][0] == slot
+                return [f"stop probing {uid}"]
+            case Track(uid=uid):
+                return [f"track {uid}"]
+            case Untrack(uid=uid):
+                return [f"untrack {uid}"]
+            case Observe(uids=uids):
+                return [f"observe {' '.join(uids)}"]
+            case Relist():
+                return ["relist"]
+            case StartPull(reference=image):
+                return [f"pull {image}"]
+            case CancelPull(reference=image):
+                return [f"cancel pull {image}"]
+            case PullProgress(reference=image) | PullEnded(reference=image):
+                return [f"{type(message).__name__} {image}"]
+            case CollectLogs(uids=uids):
+                self.collected.append(uids)
+                return []
+            case PodChanged():
+                self.told[message.pod.metadata.uid] = message
+                return []
+            case PodGone(uid=uid):
+                del self.told[uid]
+                return []
+            case EventChanged(event=event):
+                self.events.append(f"{event.reason} {event.involved_object.name}")
+                return []
+            case EventGone():
+                return []
+            case ObjectChanged(summary=summary):
+                self.objects[summary.metadata.name] = summary
+                return []
+            case ObjectGone(name=name):
+                del self.objects[name]
+                return []
+            case FeedSynced():
+                return ["feed synced"]
+        raise AssertionError(message)

@@ -1,0 +1,239 @@
+"""A host for the tests of syncs: a runtime, fresh looks at it, and the requests that a master would make."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import Clock
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.messages.base import EventReport
+from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.shm.board import Board
+from tests.fakes.clock import SimClock, simulate
+from tests.fakes.dialer import FakeDialer
+from tests.fakes.ownership import ownership
+from tests.fakes.podman import FakeContainer, FakePodman
+from tests.fakes.pulls import LocalPulls
+from tests.fakes.runtime import FakeRuntime
+from tests.harness.pods import IMAGE
+from workers.compute.crash_loop_backoff import crash_loop_limits
+from workers.compute.types import ContainerStart
+from workers.images.manager import ImageManager
+from workers.images.pull_records import ImageRights
+from workers.kubecontainer import labels
+from workers.kubecontainer.convert import container_state, pod_status
+from workers.kubecontainer.runtime import Runtime, SpecDict
+from workers.kuberuntime.sandbox import create_sandbox
+from workers.kuberuntime.start_container import start_container
+from workers.logs.start_error import with_start_errors
+from workers.logs.termination_message import read_termination_message, with_termination_messages
+from workers.pod_worker import answer
+from workers.podhttp.pod_network import Dialer
+from workers.sync.context import PodName, SyncContext, SyncRun
+from workers.sync.mutation_limiter import OwnSlots, Turns
+from workers.userns.unshare import DEFAULT, Unshare
+
+MAX_ROUNDS = 8
+ROUND_S = 301.0
+"""Between two rounds of `FakeHost.settle`, in simulated seconds: longer than any back-off."""
+
+
+class Host:
+    """One pod's world."""
+
+    unshare = DEFAULT
+
+    def __init__(
+        self,
+        logs_dir: Path,
+        clock: Clock,
+        new_runtime: Callable[[], Runtime],
+        instance: str,
+        dialer: Dialer | None = None,
+        host_ip: str = "",
+    ) -> None:
+        self.clock = clock
+        self.logs_dir = logs_dir
+        self.pods_dir = logs_dir.with_name(f"{logs_dir.name}.pods")
+        self.memory_dir = logs_dir.with_name(f"{logs_dir.name}.memory")
+        self.events: list[EventReport] = []
+        self._new_runtime = new_runtime
+        self._instance = instance
+        self._dialer = dialer or FakeDialer()
+        self._host_ip = host_ip
+        self._eyes = new_runtime()
+        self._board = Board.create(worker_slots=1, pod_rows=1)
+        self._generations = itertools.count(1)
+        self.next_worker()
+
+    def next_worker(self) -> None:
+        """The worker's next life: nothing is remembered, and no fault is due any more."""
+        runtime = self._new_runtime()
+        self.context = SyncContext(
+            runtime=runtime,
+            images=ImageManager(runtime, self.clock, ImageRights(""), LocalPulls(runtime, self.clock).pull),
+            clock=self.clock,
+            limits=crash_loop_limits(300.0),
+            ownership=ownership(self._instance),
+            pod_logs_dir=str(self.logs_dir),
+            pods_dir=str(self.pods_dir),
+            memory_dir=str(self.memory_dir),
+            unshare=self.unshare,
+            dialer=self._dialer,
+            host_ip=self._host_ip,
+            mutations=Turns(OwnSlots(4)),
+            order=itertools.count(),
+            report=self._take_event,
+            step=lambda text: None,
+        )
+
+    async def observe(self, uid: str) -> RuntimePodStatus:
+        """A fresh look, through a client that never fails."""
+        started_at = self.clock.now().mono
+        pods = await self._eyes.list_pods(uid)
+        containers = [await self._eyes.inspect_container(c.id) for c in await self._eyes.list_containers()]
+        mine = [c for c in containers if c.labels.get(labels.POD_UID) == uid]
+        seen = pod_status(uid, pods, mine, started_at)
+        messages = {
+            c.id: read_termination_message(c, str(self.pods_dir), str(self.logs_dir))
+            for c in mine
+            if container_state(c.state) is ContainerState.EXITED
+        }
+        return with_start_errors(with_termination_messages(seen, messages), str(self.logs_dir))
+
+    async def sync(
+        self,
+        pod: Pod | None,
+        kind: WorkType = WorkType.SYNC,
+        *,
+        view: RuntimePodStatus | None = None,
+        cancel: asyncio.Event | None = None,
+        **request: Any,
+    ) -> SyncDone:
+        """One request, answered. Without a ``view`` on a fresh look at ``pod`` (or at ``uid``)."""
+        uid = pod.metadata.uid if pod is not None else request.pop("uid")
+        status = view if view is not None else await self.observe(uid)
+        made = SyncPod(
+            uid=uid,
+            generation=next(self._generations),
+            incarnation=1,
+            kind=kind,
+            pod=pod,
+            row=-1,
+            status=status,
+            **{"min_observed_at": status.observed_at, **request},
+        )
+        done = await answer(self.context, self._board, made, cancel or asyncio.Event())
+        assert (done.uid, done.generation, done.kind) == (uid, made.generation, kind)
+        assert done.error != "Internal", done.message
+        return done
+
+    async def start(self, pod: Pod, name: str, attempt: int = 0) -> tuple[bool, SyncDone]:
+        """That container alone, in the sandbox that is there or in a new one: what the step says, and its record."""
+        view = await self.observe(pod.metadata.uid)
+        request = SyncPod(
+            uid=pod.metadata.uid,
+            generation=next(self._generations),
+            incarnation=1,
+            kind=WorkType.SYNC,
+            pod=pod,
+            row=-1,
+            min_observed_at=0.0,
+        )
+        podname = PodName(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+        run = SyncRun(self.context, request, podname, asyncio.Event())
+        run.view = view
+        sandbox_id = view.sandboxes[0].id if view.sandboxes else await create_sandbox(run, pod, 0)
+        started = await start_container(run, pod, sandbox_id, ContainerStart(name=name, attempt=attempt, backoff_s=0.0))
+        return started, run.done()
+
+    def reasons(self) -> list[str]:
+        """Of the events so far; they are forgotten."""
+        seen = [f"{event.reason} {event.field_path}".strip() for event in self.events]
+        self.events.clear()
+        return seen
+
+    async def _take_event(self, event: EventReport) -> None:
+        self.events.append(event)
+
+
+class WatchedPodman(FakePodman):
+    """Fails the test at the very moment at which two containers of one name run. Begins a log for each that starts."""
+
+    def __init__(self, clock: Clock, *, images: Iterable[str], registry: Iterable[str]) -> None:
+        super().__init__(clock, images=images, registry=registry)
+        self._log_files: dict[str, Path] = {}
+
+    def create_container(self, spec: SpecDict) -> str:
+        id = super().create_container(spec)
+        if "log_configuration" in spec:
+            self._log_files[id] = Path(spec["log_configuration"]["path"])
+        return id
+
+    def start_container(self, id: str) -> None:
+        super().start_container(id)
+        if id in self._log_files:
+            self._log_files[id].touch()
+        names = Counter(c.labels.get(labels.CONTAINER_NAME, "") for c in self.running())
+        assert max(names.values(), default=0) <= 1, f"twice at once: {names}"
+
+    def running(self) -> list[FakeContainer]:
+        """Those of pods, without infra containers."""
+        return [c for c in self.containers.values() if c.state == "running" and not (c.is_infra or c.is_dead)]
+
+
+class FakeHost(Host):
+    """In memory, in simulated time. Everything must happen inside `simulate`."""
+
+    unshare = Unshare(podman="/nonexistent/podman")
+
+    INSTANCE = "test"
+
+    def __init__(self, logs_dir: Path) -> None:
+        clock = SimClock()
+        self.podman = WatchedPodman(clock, images=[IMAGE], registry=["registry.test/app:1"])
+        super().__init__(logs_dir, clock, lambda: FakeRuntime(self.podman, self.INSTANCE), self.INSTANCE)
+
+    @property
+    def runtime(self) -> FakeRuntime:
+        """Of the present worker."""
+        assert isinstance(self.context.runtime, FakeRuntime)
+        return self.context.runtime
+
+    async def settle(self, pod: Pod | None, kind: WorkType = WorkType.SYNC, **request: Any) -> SyncDone:
+        """Sync again and again until nothing is left to do."""
+        for _ in range(MAX_ROUNDS):
+            done = await self.sync(pod, kind, **dict(request))
+            if not (done.changed or done.error or any(result.error for result in done.results)):
+                return done
+            await asyncio.sleep(ROUND_S)
+        raise AssertionError(f"not at rest after {MAX_ROUNDS} rounds: {done}")
+
+    def running(self) -> dict[str, str]:
+        """Container name -> id."""
+        return {c.labels[labels.CONTAINER_NAME]: c.id for c in self.podman.running()}
+
+
+def on_host(tmp_path: Path, scenario: Callable[[FakeHost], Awaitable[None]]) -> None:
+    """Runs a scenario on a host of its own, in simulated time."""
+
+    async def main() -> None:
+        await scenario(FakeHost(tmp_path))
+
+    simulate(main)
+
+
+def results(done: SyncDone) -> list[tuple[str, str, str]]:
+    """(action, target, error) of each step."""
+    return [(result.action.value, result.target, result.error) for result in done.results]
+
+
+def targets(done: SyncDone) -> list[tuple[str, str]]:
+    """(action, error) of each step."""
+    return [(result.action.value, result.error) for result in done.results]

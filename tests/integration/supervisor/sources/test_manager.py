@@ -1,0 +1,197 @@
+"""What `rootlet delete` answers and hands on, by who states the pod; refused edits; a start without a checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import SystemClock
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from supervisor.config.settings import Seconds, Settings
+from supervisor.protocol.loop_protocol import KillPod
+from supervisor.protocol.manifests import ObjectUpdate, PodOperation
+from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, Desired
+from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
+
+LOOK_PERIOD = Seconds(0.2)
+
+
+class Sources:
+    """Real sources below a directory, and the changes that they give."""
+
+    def __init__(self, directory: Path) -> None:
+        self.manifests = directory / "manifests"
+        self.manifests.mkdir(exist_ok=True)
+        self.state = directory / "state"
+        settings = Settings(
+            instance_name="test",
+            static_pod_path=self.manifests,
+            state_dir=self.state,
+            memory_dir=directory / "memory",
+            file_check_frequency_s=LOOK_PERIOD,
+        )
+        self.desired = Desired(settings, SystemClock())
+        self.changes: AsyncIterator[Change] = self.desired.watch()
+
+    async def next_change(self) -> Change:
+        async with asyncio.timeout(DEADLINE_S):
+            return await anext(self.changes)
+
+    async def delete(self, name: str, grace_period_s: int | None = None, *, going_down: bool = False) -> int:
+        reply = await self.desired.delete("default", name, grace_period_s, going_down=going_down)
+        return reply.code
+
+
+@pytest.fixture
+async def sources(tmp_path: Path) -> AsyncIterator[Sources]:
+    """Both were read: ``of-a-file`` is in the directory, ``applied`` was applied."""
+    made = Sources(tmp_path)
+    (made.manifests / "a.yaml").write_bytes(text(manifest("of-a-file")))
+    async with contextlib.aclosing(made.changes):  # type: ignore[type-var]
+        await made.next_change()
+        await made.next_change()
+        assert made.desired.all_ready
+        assert (await made.desired.apply("-", text(manifest("applied")))).code == 200
+        await made.next_change()
+        yield made
+
+
+async def test_what_was_applied_goes_and_a_grace_period_goes_with_it(sources: Sources) -> None:
+    assert await sources.delete("applied", 0) == 200
+    change = await sources.next_change()
+    assert [(update.op, [pod.metadata.name for pod in update.pods]) for update in pod_updates(change.updates)] == [
+        (PodOperation.REMOVE, ["applied"])
+    ]
+    assert change.kill == KillPod("default", "applied", 1)
+
+
+async def test_a_config_map_is_applied_and_deleted(sources: Sources) -> None:
+    """As a pod is."""
+    key = ObjectKey(ObjectKind.CONFIG_MAP, "default", "app")
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"}}
+    assert (await sources.desired.delete_object(key)).code == 404
+    assert (await sources.desired.apply("-", text(found))).results == ("configmap/app created",)
+    (came,) = (await sources.next_change()).updates
+    assert isinstance(came, ObjectUpdate)
+    assert [item.key for item in came.stated] == [key]
+    assert (sources.state / NAMES_FILE).exists()
+    reply = await sources.desired.delete_object(key)
+    assert (reply.code, reply.results) == (200, ('configmap "app" deleted',))
+    assert (await sources.next_change()).updates == (ObjectUpdate(gone=(key,)),)
+    (sources.manifests / "b.yaml").write_bytes(text(found))
+    await sources.next_change()
+    reply = await sources.desired.delete_object(key)
+    assert (reply.code, "b.yaml" in reply.message) == (403, True)
+
+
+async def test_a_manifests_pod_stays_even_when_an_earlier_one_of_its_name_is_going_down(sources: Sources) -> None:
+    assert await sources.delete("of-a-file", 1) == 403
+    assert await sources.delete("of-a-file", 1, going_down=True) == 403
+
+
+async def test_a_pod_that_nobody_states_any_more_can_only_go_sooner(sources: Sources) -> None:
+    assert await sources.delete("forgotten", 1) == 404
+    assert await sources.delete("forgotten", 5, going_down=True) == 200
+    assert await sources.next_change() == Change(kill=KillPod("default", "forgotten", 5))
+
+
+async def test_a_damaged_checkpoint_is_put_aside_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sources = Sources(tmp_path)
+    sources.state.mkdir()
+    (sources.state / CHECKPOINT_FILE).write_text("{")
+    assert sources.desired.restore() == ()
+    assert "moved to desired.json.refused" in caplog.text
+
+
+async def test_pods_that_were_taken_down_on_request_are_not_restored(sources: Sources) -> None:
+    checkpoint = sources.state / CHECKPOINT_FILE
+    assert checkpoint.exists()
+    sources.desired.forget()
+    assert not checkpoint.exists()
+    sources.desired.forget()
+
+
+async def test_a_refused_edit_changes_nothing_also_over_a_restart(sources: Sources, tmp_path: Path) -> None:
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new", runtimeClassName="kata")))
+    change = await sources.next_change()
+    assert [(error.file, error.document, error.field) for error in change.errors] == [
+        ("a.yaml", 1, "spec.runtimeClassName")
+    ]
+    assert change.updates == ()
+    restarted = Sources(tmp_path)
+    async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
+        restored = [pod for update in pod_updates(restarted.desired.restore()) for pod in update.pods]
+        assert [(pod.metadata.name, pod.spec.containers[0].image, pod.spec.runtime_class_name) for pod in restored] == [
+            ("of-a-file", "busybox", None),
+            ("applied", "busybox", None),
+        ]
+        changes = [await restarted.next_change(), await restarted.next_change()]
+        assert restarted.desired.all_ready
+    assert [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods] == []
+    assert [error.field for change in changes for error in change.errors] == ["spec.runtimeClassName"]
+
+
+async def test_an_edit_that_was_not_admitted_does_not_reach_the_checkpoint(sources: Sources, tmp_path: Path) -> None:
+    """Its pod goes on as it was, also over a restart; then the edit comes again and may be admitted."""
+    running = restored(Sources(tmp_path))["of-a-file"]
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
+    change = await sources.next_change()
+    assert [update.op for update in pod_updates(change.updates)] == [PodOperation.UPDATE]
+    await sources.desired.hold_back(running)
+    assert await images_after_restart(tmp_path) == ({"of-a-file": "busybox", "applied": "busybox"}, ["new"])
+
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="newer")))
+    change = await sources.next_change()
+    await sources.desired.apply("-", text(manifest("applied")))
+    images, _ = await images_after_restart(tmp_path)
+    assert images["of-a-file"] == "newer", "another edit is another question"
+
+
+async def test_an_edit_that_is_refused_right_before_the_end_does_not_reach_the_checkpoint(
+    sources: Sources, tmp_path: Path
+) -> None:
+    running = restored(Sources(tmp_path))["of-a-file"]
+    (sources.manifests / "a.yaml").write_bytes(text(manifest("of-a-file", image="new")))
+    await sources.next_change()
+    async with sources.desired._saving:  # the edit itself is being written
+        holding = asyncio.create_task(sources.desired.hold_back(running))
+        await asyncio.sleep(0)
+        holding.cancel()
+        await asyncio.wait({holding})
+    await sources.desired.close()
+    images, _ = await images_after_restart(tmp_path)
+    assert images["of-a-file"] == "busybox"
+
+
+def restored(sources: Sources) -> dict[str, Pod]:
+    """What a start restores, by name."""
+    return {pod.metadata.name: pod for update in pod_updates(sources.desired.restore()) for pod in update.pods}
+
+
+async def images_after_restart(directory: Path) -> tuple[dict[str, str], list[str]]:
+    """What the next start restores, by name, and what its sources then update."""
+    restarted = Sources(directory)
+    async with contextlib.aclosing(restarted.changes):  # type: ignore[type-var]
+        before = restored(restarted)
+        changes = [await restarted.next_change(), await restarted.next_change()]
+    updated = [pod for change in changes for update in pod_updates(change.updates) for pod in update.pods]
+    return (
+        {name: pod.spec.containers[0].image for name, pod in before.items()},
+        [pod.spec.containers[0].image for pod in updated],
+    )
+
+
+async def test_an_apply_that_is_refused_names_every_field_and_keeps_what_was_applied(sources: Sources) -> None:
+    reply = await sources.desired.apply(
+        "-", text(manifest("applied", image="new", runtimeClassName="kata", schedulingGates=[{"name": "g"}]))
+    )
+    assert reply.code == 422
+    assert "-: document 1: spec.runtimeClassName: not supported: " in reply.message
+    assert "-: document 1: spec.schedulingGates: not supported: " in reply.message
+    again = await sources.desired.apply("-", text(manifest("applied")))
+    assert again.results == ("pod/applied unchanged",)

@@ -1,0 +1,157 @@
+"""Looks that somebody has asked for: so many at a time, and those that fail. On a fake Podman, in simulated time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ipc.messages.node_worker import LookFailed, Observe, Observed, Relist, Relisted, RuntimeHealth, Track
+from tests.fakes.clock import simulate, simulated
+from tests.fakes.runtime import Flavour
+from tests.harness.node_worker import NEVER_S, Host
+from workers.node_worker import ROUND_S
+from workers.pleg.relist_schedule import RETRY_MAX_S, retry_delay_s
+
+
+@simulated
+async def test_few_are_looked_at_one_by_one_and_many_by_one_list() -> None:
+    host = Host()
+    for number in range(20):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(*(Track(uid=f"u{number}", row=number) for number in range(20)))
+        lists, looks, inspects = (host.calls(verb) for verb in ("list_containers", "list_pods", "inspect_container"))
+        before = len(master.reports)
+        master.send(Observe(uids=("u1", "u2", "u3")))
+        for uid in ("u1", "u2", "u3"):
+            await master.observation(uid, after=before)
+        assert (host.calls("list_containers"), host.calls("list_pods")) == (lists, looks + 3)
+        before = len(master.reports)
+        master.send(Observe(uids=tuple(f"u{number}" for number in range(20))))
+        observed = await master.first(Observed, after=before)
+        assert len(observed.observations) == 20
+        assert (host.calls("list_containers"), host.calls("list_pods")) == (lists + 1, looks + 3)
+        # Nothing had changed: what runs under a watched process needs no inspect.
+        assert host.calls("inspect_container") == inspects
+
+
+@simulated
+async def test_requests_that_wait_are_answered_together() -> None:
+    host = Host(latency_s=0.1)
+    for number in range(40):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        looks = host.calls("list_pods")
+        for _ in range(10):
+            master.send(Observe(uids=("u1",)))
+        await asyncio.sleep(2)
+        assert host.calls("list_pods") - looks <= 2
+
+
+@simulated
+async def test_a_request_during_a_look_gets_a_look_of_its_own() -> None:
+    host = Host(latency_s=0.5)
+    for number in range(20):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        before = len(master.reports)
+        master.send(Observe(uids=("u1",)))
+        await asyncio.sleep(0.2)
+        asked_at = host.now()
+        master.send(Observe(uids=("u1",)))
+        first = await master.observation("u1", after=before)
+        assert first.observed_at < asked_at
+        second = await master.observation("u1", lambda status: status.observed_at >= asked_at, after=before)
+        assert second.observed_at >= asked_at
+
+
+@simulated
+async def test_a_pod_that_cannot_be_looked_at_holds_up_no_other() -> None:
+    host = Host()
+    for number in range(40):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        host.runtime.fail(1, Flavour.FAILED, "list_pods")
+        before, asked_at = len(master.reports), host.now()
+        master.send(Observe(uids=("u1", "u2")))
+        await master.observation("u2", after=before)
+        assert host.now() < asked_at + 0.1
+        failed = await master.first(LookFailed, after=before)
+        assert (failed.uid, "list_pods" in failed.message) == ("u1", True)
+        seen = await master.observation("u1", after=before)
+        assert asked_at + retry_delay_s(1) <= seen.observed_at < asked_at + retry_delay_s(1) + 0.1
+        assert (master.count(RuntimeHealth), master.count(LookFailed)) == (1, 1)
+
+
+@simulated
+async def test_a_look_that_hangs_is_given_up_and_repeated() -> None:
+    host = Host()
+    for number in range(40):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        list_pods = host.runtime.list_pods
+        hung: list[str] = []
+
+        async def hang_once(uid: str = "") -> Any:
+            if uid == "u1" and not hung:
+                hung.append(uid)
+                await asyncio.sleep(NEVER_S)
+            return await list_pods(uid)
+
+        host.runtime.list_pods = hang_once  # type: ignore[method-assign]
+        before, asked_at = len(master.reports), host.now()
+        master.send(Observe(uids=("u1", "u2")))
+        await master.observation("u2", after=before)
+        assert host.now() < asked_at + 0.1
+        seen = await master.observation("u1", after=before)
+        assert asked_at + ROUND_S < seen.observed_at < asked_at + ROUND_S + 1
+        assert master.count(LookFailed) == 0, "late is not wrong"
+
+
+@simulated
+async def test_a_relist_names_the_pod_that_it_could_not_look_at_and_is_soon_repeated() -> None:
+    host = Host()
+    host.running("u1")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        host.podman.mute = True
+        host.running("u2")
+        host.running("u3")
+        master.send(Track(uid="u2", row=2), Track(uid="u3", row=3))
+        host.runtime.fail(1, Flavour.TIMED_OUT, "inspect_container")
+        before, asked_at = len(master.reports), host.now()
+        master.send(Relist())
+        relisted = await master.first(Relisted, after=before)
+        assert (relisted.unseen, {seen.uid for seen in relisted.changed}) == (("u2",), {"u1", "u3"})
+        await master.observation("u2", lambda status: bool(status.containers), after=before)
+        relisted = await master.first(Relisted, lambda report: not report.unseen, after=before)
+        assert asked_at + retry_delay_s(1) / 2 < relisted.started_at < asked_at + 1.0
+        assert "u1" in {seen.uid for seen in relisted.changed}
+
+
+@pytest.mark.parametrize("is_infra_gone", [False, True])
+def test_a_pod_that_can_never_be_looked_at_keeps_no_relist_from_succeeding(is_infra_gone: bool) -> None:
+    async def main() -> None:
+        host = Host()
+        bad = host.podman.container(host.running("bad"))
+        if is_infra_gone:
+            del host.podman.containers[host.podman.pods[bad.pod_id].infra_id]
+        host.podman.unreadable.add(bad.pod_id if is_infra_gone else bad.id)
+        host.running("good")
+        async with host.worker() as master:
+            relisted = await master.first(Relisted, after=len(master.reports) - 1)
+            for _ in range(3):
+                assert (relisted.unseen, [seen.uid for seen in relisted.changed]) == (("bad",), ["good"])
+                relisted = await master.first(Relisted, after=len(master.reports))
+            assert master.count(RuntimeHealth) == 1, "it is no matter of Podman's as a whole"
+            await asyncio.sleep(100)
+            before = master.count(Relisted)
+            await asyncio.sleep(100)
+            assert master.count(Relisted) - before <= 100 / RETRY_MAX_S + 2
+            host.podman.unreadable.clear()
+            await master.observation("bad", after=len(master.reports))
+            relisted = await master.first(Relisted, lambda report: not report.unseen, after=len(master.reports))
+            assert {seen.uid for seen in relisted.changed} == {"bad", "good"}
+
+    simulate(main)

@@ -1,0 +1,216 @@
+"""The table of support: complete, exact, and what it makes of pods."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.api.decode import decode_pod
+from ipc.api.defaults import default_pod
+from ipc.api.schema import Kind, Shape, field_paths, literal_values, shape_of, struct_fields
+from ipc.api.support.findings import FieldFinding, row_of, unsupported_fields
+from ipc.api.support.page import ROWS, FieldSupport, render_pod_fields
+from ipc.api.support.table import Support
+from ipc.api.v1.pod import Pod
+from tests import named_tests
+from tests.harness.api_manifests import manifest
+
+REPOSITORY = Path(__file__).resolve().parents[5]
+PATHS = tuple(field_paths(Pod))
+LEAVES = tuple(path for path in PATHS if not any(other.startswith((f"{path}.", f"{path}[*]")) for other in PATHS))
+BY_PATH = {row.path: row for row in ROWS}
+
+
+def covering_rows(path: str, row_at: Callable[[str], FieldSupport | None] = row_of) -> Iterator[FieldSupport]:
+    """Rows that speak for a path, the most specific first."""
+    while path:
+        if row := row_at(path):
+            yield row
+        path = path.removesuffix("[*]") if path.endswith("[*]") else path.rpartition(".")[0]
+
+
+def test_every_field_is_spoken_for() -> None:
+    assert [path for path in LEAVES if not any(covering_rows(path))] == []
+
+
+def test_every_row_names_a_field_once() -> None:
+    assert set(BY_PATH) - set(PATHS) == set()
+    assert [path for path, count in Counter(row.path for row in ROWS).items() if count > 1] == []
+
+
+def test_no_row_is_hidden_by_longer_ones() -> None:
+    """But one of a whole list of containers, below which those of regular ones speak."""
+    speaking = {next(covering_rows(leaf, row_at)).path for leaf in LEAVES for row_at in (row_of, BY_PATH.get)}
+    assert set(BY_PATH) - speaking == set()
+
+
+def test_rows_that_are_not_plainly_supported_give_a_reason() -> None:
+    assert [row.path for row in ROWS if row.support is not Support.SUPPORTED and not row.why] == []
+
+
+def test_accepted_values_stand_on_warned_or_refused_leaves_and_fit_the_field() -> None:
+    for row in (row for row in ROWS if row.accepted):
+        assert row.support in (Support.WARNED, Support.REFUSED)
+        assert row.path in LEAVES
+        for value in row.accepted:
+            assert unsupported_fields(pod_with(row.path, value)) == ()
+
+
+def pod_with(path: str, value: object) -> Pod:
+    """A pod that sets this field to this value, and else only what is required."""
+    obj: Any = json.loads(msgspec.json.encode(decode_pod(manifest())))
+    place, struct = obj, Pod
+    *parents, last = path.split(".")
+    for name in parents:
+        field = struct_fields(struct)[name.removesuffix("[*]")]
+        shape = shape_of(field.shape.inner) if field.shape.kind is Kind.LIST else field.shape
+        struct = shape.inner
+        inner = place.setdefault(field.name, [required(struct)] if name.endswith("[*]") else required(struct))
+        place = inner[0] if name.endswith("[*]") else inner
+    place[last] = value
+    return msgspec.convert(obj, Pod)
+
+
+def required(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: some(field.shape) for field in struct_fields(struct).values() if field.required}
+
+
+def some(shape: Shape) -> Any:
+    """A value of this shape that is not the default of any field."""
+    if shape.kind is Kind.STRUCT:
+        return {**required(shape.inner), **first_optional(shape.inner)}
+    if shape.kind is Kind.LIST:
+        return [some(shape_of(shape.inner))]
+    if shape.kind is Kind.MAP:
+        return {"key": some(shape_of(shape.inner))}
+    if choices := literal_values(shape.inner):
+        return choices[-1] or choices[0]
+    return next(value for value in ("x", 7, True) if fits(value, shape.inner))
+
+
+def first_optional(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    return {field.name: some(field.shape) for field in struct_fields(struct).values() if not field.required}
+
+
+def fits(value: object, annotation: Any) -> bool:
+    try:
+        msgspec.convert(value, annotation)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def shape_at(path: str) -> Shape:
+    struct: Any = Pod
+    for name in path.split("."):
+        shape = struct_fields(struct)[name.removesuffix("[*]")].shape
+        struct = shape_of(shape.inner).inner if name.endswith("[*]") else shape.inner
+    return shape
+
+
+def unaccepted_value(row: FieldSupport) -> Any:
+    shape = shape_at(row.path)
+    candidates = (*literal_values(shape.inner), some(shape), False)
+    return next(value for value in candidates if value != "" and value not in row.accepted)
+
+
+LOUD = [row for row in ROWS if row.support in (Support.WARNED, Support.REFUSED)]
+CONTAINER_LISTS = ("spec.initContainers", "spec.ephemeralContainers")
+QUIET = [row for row in ROWS if row not in LOUD and row.path not in ("apiVersion", "kind")]
+
+
+@pytest.mark.parametrize("row", LOUD, ids=lambda row: row.path)
+def test_setting_the_field_is_found(row: FieldSupport) -> None:
+    pod = pod_with(row.path, unaccepted_value(row))
+    expected = FieldFinding(row.path.replace("[*]", "[0]"), row.support, row.why)
+    assert expected in unsupported_fields(pod)
+    assert expected in unsupported_fields(default_pod(pod))
+
+
+@pytest.mark.parametrize("containers", CONTAINER_LISTS)
+def test_what_is_said_of_containers_is_said_of_all_kinds(containers: str) -> None:
+    """But for what a row of its own list says."""
+    rows = [row for row in ROWS if row.path.startswith("spec.containers[*].")]
+    paths = {row.path.replace("spec.containers", containers): row for row in rows}
+    for path, row in ((path, row) for path, row in paths.items() if path not in BY_PATH):
+        if row in LOUD:
+            pod = pod_with(path, unaccepted_value(row))
+            assert FieldFinding(path.replace("[*]", "[0]"), row.support, row.why) in unsupported_fields(pod)
+        for value in row.accepted if row in LOUD else (some(shape_at(row.path)),):
+            assert unsupported_fields(pod_with(path, value)) == ()
+
+
+@pytest.mark.parametrize("row", QUIET, ids=lambda row: row.path)
+def test_setting_the_field_is_quiet(row: FieldSupport) -> None:
+    value = [{"name": "x"}] if row.path in CONTAINER_LISTS else some(shape_at(row.path))
+    assert unsupported_fields(pod_with(row.path, value)) == ()
+
+
+def findings(pod: Pod) -> list[tuple[str, Support]]:
+    return [(finding.path, finding.support) for finding in unsupported_fields(pod)]
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {},
+        {"ports": [{"containerPort": 80, "hostPort": 8080}], "env": [{"name": "A", "value": "b"}], "tty": True},
+        {"securityContext": {}, "resources": {}, "lifecycle": {}},
+        {"securityContext": {"privileged": False, "allowPrivilegeEscalation": True}},
+        {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"},
+    ],
+)
+def test_what_this_issue_runs_is_admitted_without_a_word(container: dict[str, object]) -> None:
+    pod = decode_pod(manifest(spec={"hostNetwork": True, "hostname": "h", "securityContext": {}}, container=container))
+    assert findings(pod) == []
+    assert findings(default_pod(pod)) == []
+
+
+_NFS = {"nfs": {"server": "somewhere", "path": "/"}}
+
+
+def test_each_place_is_named_once_with_its_index() -> None:
+    second = {"name": "second", "image": "a:1", "lifecycle": {"postStart": {"tcpSocket": {"port": 1}}}, "resources": {}}
+    first = {"name": "first", "image": "a:1", "lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}
+    volumes = [_NFS | {"name": name} for name in ("a", "b")]
+    pod = decode_pod(manifest(spec={"containers": [first, second], "volumes": volumes}))
+    expected = [
+        ("spec.volumes", Support.REFUSED),
+        ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED),
+        ("spec.containers[1].lifecycle.postStart.tcpSocket", Support.REFUSED),
+    ]
+    assert findings(pod) == expected
+    assert findings(default_pod(pod)) == expected
+
+
+def test_a_field_set_to_an_empty_object_counts() -> None:
+    assert findings(decode_pod(manifest(container={"livenessProbe": {}}))) == []
+    hook = {"lifecycle": {"preStop": {"tcpSocket": {"port": 1}}}}
+    assert findings(decode_pod(manifest(container=hook))) == [
+        ("spec.containers[0].lifecycle.preStop.tcpSocket", Support.REFUSED)
+    ]
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    assert (REPOSITORY / "docs" / "pod-fields.md").read_text() == render_pod_fields()
+
+
+def test_the_module_prints_the_page() -> None:
+    command = [sys.executable, "-W", "error", "-m", "ipc.api.support.page"]
+    run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
+    assert run.stdout == render_pod_fields()
+    assert run.stderr == ""
+
+
+def test_nothing_is_called_supported_without_an_end_to_end_test() -> None:
+    supported = [row for row in ROWS if row.support in (Support.SUPPORTED, Support.SUPPORTED_WITH_NOTE)]
+    assert [row.path for row in supported if not row.tests] == []
+    claimed = [test for row in supported for test in row.tests]
+    assert {test.partition("/")[0] for test in claimed} == {"e2e"}
+    assert named_tests.missing(claimed, REPOSITORY / "tests") == []

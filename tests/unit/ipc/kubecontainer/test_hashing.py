@@ -1,0 +1,227 @@
+"""What is another container or another sandbox, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.api.v1.base import json_name
+from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, VolumeMount
+from ipc.api.v1.env import EnvVar
+from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig
+from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, Probe
+from ipc.api.v1.resources import ResourceRequirements
+from ipc.api.v1.security import (
+    AppArmorProfile,
+    PodSecurityContext,
+    SeccompProfile,
+    SecurityContext,
+    SELinuxOptions,
+    Sysctl,
+)
+from ipc.kubecontainer.hashing import CONTAINER_FIELDS, container_hash, hash_in, sandbox_hash
+from ipc.kubecontainer.pod_containers import ContainerKind
+from tests.harness.pods import container, pod
+
+NOT_IN_THE_HASH = {
+    "ports",  # the sandbox's
+    "imagePullPolicy",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+    "terminationMessagePolicy",
+}
+
+
+def regular_hash(of: Container) -> str:
+    return container_hash(of, ContainerKind.REGULAR)
+
+
+def test_every_field_of_a_container_is_decided_on() -> None:
+    known = {json_name(field) for field in Container.__struct_fields__}
+    assert known == CONTAINER_FIELDS | NOT_IN_THE_HASH
+    assert not CONTAINER_FIELDS & NOT_IN_THE_HASH
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": "localhost/other:1"},
+        {"command": ("sh",)},
+        {"args": ("sleep", "1000001")},
+        {"working_dir": "/tmp"},
+        {"env": (EnvVar(name="A", value="b"),)},
+        {"resources": ResourceRequirements(limits={"cpu": "1"})},
+        {"volume_mounts": (VolumeMount(name="v", mount_path="/v"),)},
+        {"security_context": SecurityContext(run_as_user=0)},
+        {"tty": True},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_needs_a_new_container_changes_its_hash(change: dict[str, Any]) -> None:
+    assert regular_hash(container("a", **change)) != regular_hash(container("a"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image_pull_policy": "Always"},
+        {"liveness_probe": Probe(period_seconds=3)},
+        {"lifecycle": Lifecycle(pre_stop=LifecycleHandler(exec=ExecAction(command=("true",))))},
+        {"restart_policy": "Never"},
+        {"security_context": SecurityContext()},
+        {"resources": ResourceRequirements()},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_does_not_leaves_it(change: dict[str, Any]) -> None:
+    assert regular_hash(container("a", **change)) == regular_hash(container("a"))
+
+
+def test_a_field_that_v1_gains_later_changes_no_hash() -> None:
+    """The same definition in a Container that knows more."""
+
+    class Later(Container, frozen=True, kw_only=True):
+        brand_new: str | None = None
+
+    today = container("a", env=(EnvVar(name="A", value="b"),))
+    fields = {name: getattr(today, name) for name in Container.__struct_fields__}
+    assert regular_hash(Later(**fields)) == regular_hash(today)
+
+
+def test_a_container_of_one_kind_does_not_serve_as_another() -> None:
+    a, sidecar = container("a"), container("a", restart_policy="Always")
+    hashes = {container_hash(a, kind) for kind in ContainerKind} | {container_hash(sidecar, ContainerKind.INIT)}
+    assert len(hashes) == 4
+    assert regular_hash(sidecar) == regular_hash(a), "there it is a policy"
+    spec = pod("b", init_containers=(a,)).spec
+    assert hash_in(spec, a) == container_hash(a, ContainerKind.INIT)
+
+
+OTHERS = PodSecurityContext(run_as_user=7, supplemental_groups=(8,), seccomp_profile=SeccompProfile(type="Unconfined"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run_as_user": 0},
+        {"run_as_group": 0},
+        {"run_as_non_root": False},
+        {"supplemental_groups": (9,)},
+        {"supplemental_groups_policy": "Strict"},
+        {"fs_group": 8},
+        {"seccomp_profile": SeccompProfile(type="RuntimeDefault")},
+        {"app_armor_profile": AppArmorProfile(type="Unconfined")},
+        {"selinux_options": SELinuxOptions(level="s0")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_a_container_has_from_its_pod_changes_its_hash(change: dict[str, Any]) -> None:
+    a = container("a")
+    for before in (PodSecurityContext(), OTHERS):
+        after = msgspec.structs.replace(before, **change)
+        hashes = {hash_in(pod(a, security_context=context).spec, a) for context in (before, after)}
+        assert len(hashes) == 2
+        assert sandbox_hash(pod(a, security_context=before)) == sandbox_hash(pod(a, security_context=after))
+
+
+def test_what_it_says_itself_does_not_depend_on_the_pod() -> None:
+    a = container("a", security_context=SecurityContext(run_as_user=1))
+    contexts = (PodSecurityContext(run_as_user=2), PodSecurityContext(run_as_user=3), PodSecurityContext(), None)
+    assert len({hash_in(pod(a, security_context=context).spec, a) for context in contexts}) == 1
+
+
+def test_sysctls_are_the_sandboxs() -> None:
+    a = container("a")
+    with_sysctl = pod(a, security_context=PodSecurityContext(sysctls=(Sysctl(name="net.a", value="1"),)))
+    assert sandbox_hash(with_sysctl) != sandbox_hash(pod(a))
+    assert hash_in(with_sysctl.spec, a) == regular_hash(a)
+
+
+def own_ids(**context: Any) -> Pod:
+    return pod("a", host_users=False, security_context=PodSecurityContext(**context))
+
+
+def test_how_many_ids_a_pod_has_of_its_own_is_the_sandboxs() -> None:
+    hashes = [sandbox_hash(of) for of in (pod("a"), own_ids(), own_ids(fs_group=2047), own_ids(run_as_user=5000))]
+    assert hashes[1] == hashes[2]
+    assert len(set(hashes)) == 3
+
+
+def test_ids_of_all_pods_are_nothing_special() -> None:
+    assert sandbox_hash(pod("a", host_users=True)) == sandbox_hash(pod("a"))
+
+
+PUBLISHED = ContainerPort(container_port=80, host_port=8082)
+
+
+def with_port(**fields: Any) -> Pod:
+    return pod(container("a", ports=(ContainerPort(**{"container_port": 80, "host_port": 8080, **fields}),)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pod("a", host_network=True),
+        pod("a", hostname="h"),
+        pod("a", subdomain="s"),
+        pod("a", hostname_override="o"),
+        pod("a", set_hostname_as_fqdn=True),
+        pod("a", host_pid=True),
+        pod("a", host_ipc=True),
+        pod("a", share_process_namespace=True),
+        pod("a", dns_policy="Default"),
+        pod("a", dns_config=PodDNSConfig(searches=("a.test",))),
+        with_port(),
+        with_port(host_port=8081),
+        with_port(host_ip="127.0.0.1"),
+    ],
+    ids=[
+        "host network",
+        "host name",
+        "subdomain",
+        "override",
+        "FQDN",
+        "host processes",
+        "host IPC",
+        "shared processes",
+        "resolver",
+        "search",
+        "port published",
+        "other host port",
+        "other host address",
+    ],
+)
+def test_what_the_sandbox_depends_on_changes_its_hash(changed: Pod) -> None:
+    others = [pod("a"), with_port()]
+    assert sandbox_hash(changed) not in {sandbox_hash(other) for other in others if other != changed}
+
+
+def test_what_it_does_not_depend_on_leaves_it() -> None:
+    same = [
+        pod("a"),
+        pod("a", "b", restart_policy="Never", termination_grace_period_seconds=1),
+        pod("a", host_aliases=(HostAlias(ip="10.0.0.1", hostnames=("a",)),)),
+        pod("a", dns_policy="ClusterFirst", share_process_namespace=False, set_hostname_as_fqdn=False),
+        with_port(host_port=0),
+        pod(container("a", image="localhost/other:1")),
+        pod("a", init_containers=(container("i"), container("s", restart_policy="Always"))),
+        pod("a", init_containers=(container("s", restart_policy="Always", ports=(PUBLISHED,)),)),
+        pod("a", ephemeral_containers=(EphemeralContainer(name="debug", ports=(PUBLISHED,)),)),
+    ]
+    assert len({sandbox_hash(of) for of in same}) == 1
+    assert sandbox_hash(with_port(name="http")) == sandbox_hash(with_port())
+
+
+def test_the_pods_own_limits_are_its_sandboxs() -> None:
+    def limited(cpu: str) -> str:
+        return sandbox_hash(pod("a", resources=ResourceRequirements(limits={"cpu": cpu})))
+
+    assert limited("1") != limited("2")
+    assert sandbox_hash(pod("a", resources=ResourceRequirements())) == sandbox_hash(pod("a"))

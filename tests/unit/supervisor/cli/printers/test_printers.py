@@ -1,0 +1,675 @@
+"""What objects look like. Layout and wording were compared with what kubectl 1.32 prints for the same objects."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipc.host.clock import rfc3339
+from ipc.text.safe_text import safe_text
+from supervisor.cli.printers.describe import describe_pod
+from supervisor.cli.printers.documents import as_json, as_list, as_yaml
+from supervisor.cli.printers.events import by_time, event_row
+from supervisor.cli.printers.human import human_duration, local_time, since
+from supervisor.cli.printers.pods import pod_row, summarize_pod
+from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable
+from supervisor.cli.printers.workers import HEADER, WIDE_HEADER, worker_row
+
+NOW = 1_700_000_000.0
+ODD = "aü\x1b\x07\x7f\x9b\r\n\t \u202e\u2066\u200f\u200b\ufeff\u3000\U000e0001\U0001f600\\'\":#-"
+MINUTE, HOUR, DAY, YEAR = 60, 3600, 86_400, 365 * 86_400
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "text"),
+    [
+        (-2, "<invalid>"),
+        (-1.9, "0s"),
+        (0, "0s"),
+        (0.9, "0s"),
+        (119.9, "119s"),
+        (2 * MINUTE, "2m"),
+        (2 * MINUTE + 1, "2m1s"),
+        (10 * MINUTE - 1, "9m59s"),
+        (10 * MINUTE + 59, "10m"),
+        (3 * HOUR - 1, "179m"),
+        (3 * HOUR, "3h"),
+        (3 * HOUR + 5 * MINUTE, "3h5m"),
+        (8 * HOUR - 1, "7h59m"),
+        (8 * HOUR + 59 * MINUTE, "8h"),
+        (2 * DAY - 1, "47h"),
+        (2 * DAY, "2d"),
+        (2 * DAY + HOUR, "2d1h"),
+        (8 * DAY - 1, "7d23h"),
+        (8 * DAY + 23 * HOUR, "8d"),
+        (2 * YEAR - 1, "729d"),
+        (2 * YEAR, "2y"),
+        (2 * YEAR + DAY, "2y1d"),
+        (8 * YEAR + 300 * DAY, "8y"),
+    ],
+)
+def test_durations(duration_s: float, text: str) -> None:
+    assert human_duration(duration_s) == text
+
+
+def test_times() -> None:
+    assert since(rfc3339(NOW - 5), NOW) == "5s"
+    assert since(None, NOW) == since("soon", NOW) == "<unknown>"
+    assert local_time("nonsense") == "<unknown>"
+
+
+# --- the STATUS column ---------------------------------------------------------------------------------------------
+
+
+def container(name: str = "app", ready: bool = False, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "ready": ready, "restartCount": 0, "state": {}} | fields
+
+
+def waiting(reason: str) -> dict[str, Any]:
+    return {"waiting": {"reason": reason}}
+
+
+def ended(code: int = 0, reason: str = "", at: float = 0.0, signal: int = 0) -> dict[str, Any]:
+    terminated = {"exitCode": code, "signal": signal} | ({"reason": reason} if reason else {})
+    return {"terminated": terminated | ({"finishedAt": rfc3339(at)} if at else {})}
+
+
+RUNNING: dict[str, Any] = {"running": {}}
+READY = container(ready=True, state=RUNNING)
+DONE = container(state=ended(0, "Completed"))
+FAILED = container(state=ended(1, "Error"))
+CRASHING = container("b", state=waiting("CrashLoopBackOff"))
+IS_READY = [{"type": "Ready", "status": "True"}]
+
+
+def pod(*, containers: int = 1, init: tuple[str, ...] = (), meta: dict[str, Any] | None = None, **status: Any) -> Any:
+    """``init`` names init containers; a trailing * marks a restartable one."""
+    inits = [{"name": n.rstrip("*")} | ({"restartPolicy": "Always"} if n.endswith("*") else {}) for n in init]
+    return {
+        "metadata": {"name": "web", "creationTimestamp": rfc3339(NOW - 60)} | (meta or {}),
+        "spec": {"containers": [{"name": f"c{n}"} for n in range(containers)], "initContainers": inits},
+        "status": status,
+    }
+
+
+DELETED = {"deletionTimestamp": rfc3339(NOW)}
+
+
+@pytest.mark.parametrize(
+    ("found", "ready", "reason"),
+    [
+        (pod(phase="Pending"), "0/1", "Pending"),
+        (pod(phase="Failed", reason="Evicted"), "0/1", "Evicted"),
+        (pod(phase="Running", containerStatuses=[READY]), "1/1", "Running"),
+        (pod(phase="Running", containers=2, containerStatuses=[READY, container(state=RUNNING)]), "1/2", "Running"),
+        (pod(phase="Pending", containerStatuses=[container(state=waiting("ErrImagePull"))]), "0/1", "ErrImagePull"),
+        (pod(phase="Running", containerStatuses=[container(state=ended(0, "Completed"))]), "0/1", "Completed"),
+        (pod(phase="Failed", containerStatuses=[container(state=ended(3))]), "0/1", "ExitCode:3"),
+        (pod(phase="Failed", containerStatuses=[container(state=ended(137, signal=9))]), "0/1", "Signal:9"),
+        (
+            pod(phase="Running", containerStatuses=[container(state=waiting("A")), container(state=ended(1, "B"))]),
+            "0/1",
+            "A",
+        ),
+        # Completed beside one that runs.
+        (
+            pod(
+                phase="Running", conditions=IS_READY, containerStatuses=[container(state=ended(0, "Completed")), READY]
+            ),
+            "1/1",
+            "Running",
+        ),
+        (pod(phase="Running", containerStatuses=[container(state=ended(0, "Completed")), READY]), "1/1", "NotReady"),
+        # What failed counts more than what is done, the first of it, but not more than a pod that is Ready.
+        (pod(phase="Failed", containers=2, containerStatuses=[DONE, FAILED]), "0/2", "Error"),
+        (
+            pod(phase="Failed", containers=3, containerStatuses=[DONE, container(state=ended(3)), FAILED]),
+            "0/3",
+            "ExitCode:3",
+        ),
+        (pod(phase="Running", containers=3, containerStatuses=[DONE, FAILED, READY]), "1/3", "Error"),
+        (
+            pod(phase="Running", conditions=IS_READY, containers=3, containerStatuses=[DONE, FAILED, READY]),
+            "1/3",
+            "Running",
+        ),
+        (pod(phase="Running", containers=2, containerStatuses=[FAILED, READY]), "1/2", "Error"),
+        (pod(phase="Running", containers=2, containerStatuses=[READY, CRASHING]), "1/2", "CrashLoopBackOff"),
+        (pod(phase="Succeeded", containers=2, containerStatuses=[DONE, DONE]), "0/2", "Completed"),
+        # On the way out.
+        (pod(phase="Running", meta=DELETED, containerStatuses=[READY]), "1/1", "Terminating"),
+        (pod(phase="Running", meta=DELETED, reason="NodeLost"), "0/1", "Unknown"),
+        (pod(phase="Succeeded", meta=DELETED), "0/1", "Succeeded"),
+        # Init containers.
+        (
+            pod(phase="Pending", init=("a", "b"), initContainerStatuses=[container("a", state=RUNNING)]),
+            "0/1",
+            "Init:0/2",
+        ),
+        (
+            pod(
+                phase="Pending",
+                init=("a", "b"),
+                initContainerStatuses=[container("a", state=ended()), container("b", state=waiting("PodInitializing"))],
+            ),
+            "0/1",
+            "Init:1/2",
+        ),
+        (
+            pod(
+                phase="Pending", init=("a",), initContainerStatuses=[container("a", state=waiting("ImagePullBackOff"))]
+            ),
+            "0/1",
+            "Init:ImagePullBackOff",
+        ),
+        (
+            pod(phase="Pending", init=("a",), initContainerStatuses=[container("a", state=ended(2))]),
+            "0/1",
+            "Init:ExitCode:2",
+        ),
+        (
+            pod(phase="Pending", init=("a",), initContainerStatuses=[container("a", state=ended(1, "Error"))]),
+            "0/1",
+            "Init:Error",
+        ),
+        (
+            pod(phase="Failed", init=("a",), initContainerStatuses=[container("a", state=ended(137, signal=9))]),
+            "0/1",
+            "Init:Signal:9",
+        ),
+        (
+            pod(phase="Pending", init=("a", "b"), initContainerStatuses=[container("a", state=ended()), CRASHING]),
+            "0/1",
+            "Init:CrashLoopBackOff",
+        ),
+        # All of them are done, and the rest waits for its turn.
+        (
+            pod(
+                phase="Pending",
+                init=("a",),
+                initContainerStatuses=[container("a", state=ended())],
+                containerStatuses=[container(state=waiting("PodInitializing"))],
+            ),
+            "0/1",
+            "PodInitializing",
+        ),
+        # An initialized pod whose init container is run again says both, as kubectl does.
+        (
+            pod(
+                phase="Running",
+                init=("a",),
+                conditions=[{"type": "Initialized", "status": "True"}],
+                initContainerStatuses=[container("a", state=RUNNING)],
+                containerStatuses=[READY],
+            ),
+            "1/1",
+            "Init:0/1",
+        ),
+        # A sidecar holds up what comes after it until it has started, ready or not.
+        (
+            pod(
+                phase="Pending", init=("s*", "b"), initContainerStatuses=[container("s", state=RUNNING, started=False)]
+            ),
+            "0/2",
+            "Init:0/2",
+        ),
+        (
+            pod(
+                phase="Pending",
+                init=("s*", "b"),
+                initContainerStatuses=[container("s", state=RUNNING, started=True), container("b", state=RUNNING)],
+            ),
+            "0/2",
+            "Init:1/2",
+        ),
+        (
+            pod(
+                phase="Pending",
+                init=("s*", "b"),
+                initContainerStatuses=[
+                    container("s", True, state=RUNNING, started=True),
+                    container("b", state=RUNNING),
+                ],
+            ),
+            "1/2",
+            "Init:1/2",
+        ),
+        # A sidecar that ended is not ready; the pod goes on.
+        (
+            pod(
+                phase="Succeeded",
+                init=("s*",),
+                initContainerStatuses=[container("s", state=ended(0, "Completed"))],
+                containerStatuses=[DONE],
+            ),
+            "0/2",
+            "Completed",
+        ),
+        # A sidecar counts as a container.
+        (
+            pod(
+                phase="Running",
+                init=("s*",),
+                initContainerStatuses=[container("s", ready=True, started=True, state=RUNNING)],
+                containerStatuses=[READY],
+            ),
+            "2/2",
+            "Running",
+        ),
+        (
+            pod(phase="Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]),
+            "0/1",
+            "SchedulingGated",
+        ),
+    ],
+)
+def test_status_and_ready(found: Any, ready: str, reason: str) -> None:
+    assert pod_row(found, NOW)[:3] == ("web", ready, reason)
+
+
+@pytest.mark.parametrize(
+    ("found", "restarts"),
+    [
+        (pod(containerStatuses=[container(restartCount=3)]), "3"),
+        (pod(containerStatuses=[container(restartCount=3, lastState=ended(1, at=NOW - 10))]), "3 (10s ago)"),
+        (
+            pod(
+                containerStatuses=[
+                    container(restartCount=1, lastState=ended(1, at=NOW - 300)),
+                    container(restartCount=2, lastState=ended(1, at=NOW - 20)),
+                ]
+            ),
+            "3 (20s ago)",
+        ),
+        # While initializing only init containers count, afterwards only restartable ones do.
+        (
+            pod(init=("a",), initContainerStatuses=[container("a", restartCount=4, state=RUNNING)]),
+            "4",
+        ),
+        (
+            pod(
+                init=("a", "s*"),
+                initContainerStatuses=[
+                    container("a", restartCount=4, state=ended()),
+                    container("s", restartCount=1, started=True, state=RUNNING),
+                ],
+                containerStatuses=[container(restartCount=2)],
+            ),
+            "3",
+        ),
+    ],
+)
+def test_restarts(found: Any, restarts: str) -> None:
+    assert pod_row(found, NOW)[3] == restarts
+
+
+def test_a_bare_object_is_shown_all_the_same() -> None:
+    assert pod_row({"metadata": {"name": "x"}}, NOW, wide=True) == (
+        *("x", "0/0", "", "0", "<unknown>"),
+        *("<none>", "<none>", "<none>", "<none>"),
+    )
+    gated = pod(phase="Running", podIPs=[{"ip": "10.0.0.1"}], conditions=[{"type": "a/b", "status": "True"}])
+    gated["spec"] |= {"nodeName": "n", "readinessGates": [{"conditionType": "a/b"}, {"conditionType": "c/d"}]}
+    assert pod_row(gated, NOW, wide=True)[5:] == ("10.0.0.1", "n", "<none>", "1/2")
+    assert summarize_pod(gated).total == 1
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_rows_that_come_later_line_up() -> None:
+    table = TablePrinter(("NAME", "AGE"))
+    assert table.format([("a", "1s")]) == "NAME   AGE\na      1s\n"
+    assert table.format([("a-long-name", "1s")]) == "a-long-name   1s\n"
+    assert table.format([("a", "2s")]) == "a             2s\n"
+
+
+def test_terminals_are_not_steered() -> None:
+    assert printable("a\x1b[31mb\r\nc\x9bd\x00\u202e") == r"a\x1b[31mb\r c\u009bd\x00\u202e"
+    assert TablePrinter(("A", "B"), show_header=False).format([("\x1b]0;x\x07", "y")]) == "\\x1b]0;x\\x07   y\n"
+
+
+@given(st.dictionaries(st.text(ODD, max_size=6), st.text(ODD, max_size=9), max_size=3))
+def test_documents_steer_no_terminal_and_read_back_as_they_were(found: dict[str, Any]) -> None:
+    for document, read in ((as_json(found), json.loads), (as_yaml(found), yaml.safe_load)):
+        assert safe_text(document) == document
+        assert read(document) == found
+
+
+def test_tabs_are_elastic() -> None:
+    text = "Name:\tx\nA longer title:\ty\nplain\nB:\tz\n  a\tbb\tccc\n  aaaa\tb\tc"
+    assert align_tabs(text) == (
+        "Name:            x\nA longer title:  y\nplain\nB:      z\n  a     bb  ccc\n  aaaa  b   c"
+    )
+
+
+@given(st.text(alphabet="ab\t\n", max_size=60))
+def test_aligning_changes_only_tabs(text: str) -> None:
+    aligned = align_tabs(text)
+    assert "\t" not in aligned
+    assert aligned.replace(" ", "") == text.replace("\t", "")
+    assert aligned.count("\n") == text.count("\n")
+
+
+def test_events() -> None:
+    event = {
+        "metadata": {"name": "e"},
+        "type": "Warning",
+        "reason": "BackOff",
+        "message": " line\n",
+        "involvedObject": {"kind": "Pod", "name": "web", "fieldPath": "spec.containers{app}"},
+        "source": {"component": "rootlet", "host": "n"},
+        "firstTimestamp": rfc3339(NOW - 300),
+        "lastTimestamp": rfc3339(NOW - 10),
+        "count": 3,
+    }
+    assert event_row(event, NOW) == ("10s (x3 over 5m)", "Warning", "BackOff", "Pod/web", "line")
+    assert event_row(event, NOW, wide=True)[4:] == ("spec.containers{app}", "rootlet, n", "line", "3", "e")
+    assert event_row(event | {"count": 1}, NOW)[0] == "5m"
+    series = {"count": 7, "lastObservedTime": rfc3339(NOW - 1)}
+    assert event_row(event | {"series": series}, NOW)[0] == "1s (x7 over 5m)"
+
+
+def test_events_of_one_second_come_in_the_order_in_which_they_were_told() -> None:
+    def event(name: str, version: str, at: float) -> dict[str, Any]:
+        return {"metadata": {"name": name, "resourceVersion": version}, "lastTimestamp": rfc3339(at)}
+
+    seen = [event("started", "12", NOW), event("pulled", "9", NOW), event("later", "3", NOW + 1)]
+    assert [each["metadata"]["name"] for each in sorted(seen, key=by_time)] == ["pulled", "started", "later"]
+
+
+def test_workers() -> None:
+    worker = {
+        "name": "pods-0",
+        "role": "pod-worker",
+        "state": "Running",
+        "pods": 3,
+        "deaths": 1,
+        "pid": 7,
+        "incarnation": 2,
+        "heartbeatAgeSeconds": 0.26,
+        "breaker": "HalfOpen",
+        "step": "idle",
+        "counters": {"syncs": 5, "sync_errors": 0, "runtime_calls": 9, "runtime_errors": 1, "task_errors": 2},
+        "resources": {"rssBytes": 3 * 1024**2, "pssBytes": None, "cpuSeconds": 1.5},
+    }
+    row = dict(zip(WIDE_HEADER, worker_row(worker, wide=True), strict=True))
+    assert (row["BREAKER"], row["FAILED TASKS"]) == ("HalfOpen", "2")
+    assert (row["HEARTBEAT"], row["SYNCS"], row["RSS"], row["PSS"], row["CPU"]) == (
+        "0.3s ago",
+        "5",
+        "3.0Mi",
+        "<none>",
+        "1.50s",
+    )
+    silent = {**worker, "heartbeatAgeSeconds": None, "counters": None, "resources": None, "pid": 0, "step": ""}
+    assert worker_row(silent) == ("pods-0", "pod-worker", "Running", "3", "1", "<none>", "<none>", "HalfOpen", "<none>")
+    assert len(HEADER) == len(worker_row(silent))
+
+
+# --- documents -----------------------------------------------------------------------------------------------------
+
+
+def test_yaml_is_gos() -> None:
+    obj = {"b": ["x\ny", "1", "", "plain", "y"], "a": {"t": "2026-01-01T00:00:00Z", "num": 1, "on": True, "ü": "ö"}}
+    assert as_yaml(obj) == (
+        'a:\n  num: 1\n  "on": true\n  t: "2026-01-01T00:00:00Z"\n  ü: ö\n'
+        'b:\n- |-\n  x\n  y\n- "1"\n- ""\n- plain\n- "y"\n'
+    )
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=20), max_size=4))
+def test_yaml_says_what_it_is_given(obj: dict[str, str]) -> None:
+    assert yaml.safe_load(as_yaml(obj)) == obj
+
+
+def test_json_is_gos() -> None:
+    text = as_json(as_list([{"kind": "Pod", "a": "<ü>"}]))
+    assert text == (
+        '{\n    "apiVersion": "v1",\n    "items": [\n        {\n            "a": "<ü>",\n            "kind": "Pod"\n'
+        '        }\n    ],\n    "kind": "List",\n    "metadata": {\n        "resourceVersion": ""\n    }\n}\n'
+    )
+
+
+# --- descriptions --------------------------------------------------------------------------------------------------
+
+RICH: dict[str, Any] = {
+    "metadata": {
+        "name": "rich",
+        "namespace": "default",
+        "labels": {"tier": "y", "app": "x"},
+        "annotations": {"short": "v", "long": "z" * 200, "multi": "a\nb"},
+    },
+    "spec": {
+        "nodeName": "node-1",
+        "tolerations": [
+            {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+            {"operator": "Exists"},
+            {"key": "b", "value": "c", "effect": "NoSchedule"},
+        ],
+        "containers": [
+            {
+                "name": "app",
+                "image": "busybox:1",
+                "command": ["sh"],
+                "args": ["-c", "x\ny"],
+                "ports": [
+                    {"containerPort": 80, "name": "http"},
+                    {"containerPort": 81, "hostPort": 81, "protocol": "UDP"},
+                ],
+                "resources": {"limits": {"memory": "64Mi", "cpu": "1"}, "requests": {"cpu": "100m"}},
+                "livenessProbe": {"httpGet": {"path": "/h", "port": 80}},
+                "readinessProbe": {"exec": {"command": ["cat", "/x"]}, "initialDelaySeconds": 3},
+                "startupProbe": {"grpc": {"port": 90}},
+                "env": [
+                    {"name": "A", "value": "1\n2"},
+                    {"name": "LONGER_NAME", "value": "x"},
+                    {"name": "P", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                    {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+                    {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k", "optional": True}}},
+                ],
+                "envFrom": [{"configMapRef": {"name": "cm"}}, {"prefix": "X_", "secretRef": {"name": "sec"}}],
+                "volumeMounts": [
+                    {"name": "d", "mountPath": "/d"},
+                    {"name": "c", "mountPath": "/c", "readOnly": True, "subPath": "s"},
+                ],
+            }
+        ],
+        "volumes": [
+            {"name": "d", "emptyDir": {}},
+            {"name": "c", "configMap": {"name": "cm", "optional": True}},
+            {"name": "p", "projected": {"sources": [{"secret": {"name": "s"}}, {"downwardAPI": {}}]}},
+        ],
+    },
+    "status": {
+        "phase": "Running",
+        "qosClass": "Burstable",
+        "hostIP": "1.2.3.4",
+        "podIP": "10.0.0.1",
+        "podIPs": [{"ip": "10.0.0.1"}],
+        "conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "False"}],
+        "containerStatuses": [
+            {
+                "name": "app",
+                "ready": False,
+                "restartCount": 2,
+                "containerID": "podman://abc",
+                "imageID": "sha256:x",
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                "lastState": ended(137, "Error", NOW),
+            }
+        ],
+    },
+}
+
+
+def description(found: Any, **details: Any) -> list[str]:
+    return describe_pod(found, {"source": "file", "sentence": "", "nextTry": {}} | details, [], NOW).splitlines()
+
+
+def test_description_of_a_rich_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    text = "\n".join(description(RICH, nextTry={"app": "in 20s", "sidecar": "when app runs"}))
+    for expected in (
+        "QoS Class:        Burstable\nNode-Selectors:   <none>\nTolerations:      op=Exists\n",
+        "Labels:       app=x\n              tier=y\nAnnotations:  long:\n                " + "z" * 138 + "...\n",
+        "              multi:\n                a\n                b\n              short: v\nStatus:       Running\n",
+        "IPs:\n  IP:  10.0.0.1\nContainers:\n  app:\n    Container ID:  podman://abc\n",
+        "    Ports:         80/TCP (http), 81/UDP\n    Host Ports:    0/TCP (http), 81/UDP\n    Command:\n      sh\n",
+        "    Args:\n      -c\n      x\n      y\n    State:          Waiting\n      Reason:       CrashLoopBackOff\n",
+        "    Last State:     Terminated\n      Reason:       Error\n      Exit Code:    137\n",
+        "    Limits:\n      cpu:     1\n      memory:  64Mi\n    Requests:\n      cpu:      100m\n",
+        "    Liveness:   http-get http://:80/h delay=0s timeout=1s period=10s #success=1 #failure=3\n",
+        "    Readiness:  exec [cat /x] delay=3s ",
+        "    Startup:    grpc <pod>:90  delay=0s ",
+        "      A:            1\n                    2\n      LONGER_NAME:  x\n",
+        "      P:            rich (v1:metadata.name)\n",
+        "      S:            <set to the key 'k' in secret 's'>      Optional: false\n",
+        "      C:            <set to the key 'k' of config map 'c'>  Optional: true\n",
+        "      cm   ConfigMap                Optional: false\n      sec  Secret with prefix 'X_'  Optional: false\n",
+        '    Mounts:\n      /c from c (ro,path="s")\n      /d from d (rw)\n',
+        "Conditions:\n  Type          Status\n  Initialized   True \n  Ready         False \n",
+        "  d:\n    Type:       EmptyDir\n    Medium:     \n    SizeLimit:  <unset>\n  c:\n    Type:      ConfigMap\n",
+        "Tolerations:      op=Exists\n                  a:NoExecute op=Exists for 300s\n",
+        "Worker:           <none>\nSandbox:          <none>\nLast Sync:        <none>\nNext Try:\n"
+        "  app:      in 20s\n  sidecar:  when app runs\n",
+    ):
+        assert expected in text, expected
+    assert text.endswith("Events:     <none>")
+
+
+LIFE: dict[str, Any] = {
+    "metadata": {"name": "life", "ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]},
+    "spec": {
+        "resources": {"limits": {"cpu": "2"}},
+        "initContainers": [
+            {"name": "setup", "image": "busybox"},
+            {"name": "proxy", "image": "busybox", "restartPolicy": "Always", "env": [{"name": "A", "value": "1"}]},
+        ],
+        "containers": [
+            {
+                "name": "app",
+                "restartPolicy": "Never",
+                "restartPolicyRules": [
+                    {"action": "Restart", "exitCodes": {"operator": "In", "values": [42, 43]}},
+                    {"action": "RestartAllContainers", "exitCodes": {"operator": "NotIn", "values": [0]}},
+                ],
+                "livenessProbe": {"tcpSocket": {"port": 80}},
+                "lifecycle": {
+                    "postStart": {"exec": {"command": ["sh", "-c", "echo up"]}},
+                    "preStop": {"sleep": {"seconds": 5}},
+                    "stopSignal": "SIGUSR1",
+                },
+            }
+        ],
+        "ephemeralContainers": [{"name": "debug", "image": "busybox", "targetContainerName": "app"}],
+    },
+    "status": {
+        "phase": "Pending",
+        "initContainerStatuses": [
+            {
+                "name": "setup",
+                "containerID": "podman://1",
+                "restartCount": 2,
+                "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+                "lastState": {"terminated": {"exitCode": 137, "signal": 9, "reason": "Error", "message": "no luck"}},
+            },
+            {"name": "proxy", "containerID": "podman://2", "ready": True, "state": {"running": {}}},
+        ],
+        "containerStatuses": [
+            {"name": "app", "state": {"waiting": {"reason": "CreateContainerConfigError", "message": "no such user"}}}
+        ],
+        "ephemeralContainerStatuses": [{"name": "debug", "containerID": "podman://3", "state": {"running": {}}}],
+    },
+}
+
+
+def test_description_of_every_kind_of_container() -> None:
+    sandbox = {"id": "abc", "attempt": 1, "state": "ready"}
+    lines = description(LIFE, worker="pods-1", sandbox=sandbox, nextTry={"setup": "soon"})
+    found = (re.sub(r"(?<=\S) {2,}", "  ", line) for line in lines)
+    # In this order; how cells line up is another test's.
+    for expected in (
+        "Controlled By:  Job/j",
+        "Resources:",
+        "  Limits:",
+        "    cpu:  2",
+        "Init Containers:",
+        "  setup:",
+        "    Container ID:  podman://1",
+        "    State:  Waiting",
+        "      Reason:  CrashLoopBackOff",
+        "      Message:  back-off 20s",
+        "    Last State:  Terminated",
+        "      Reason:  Error",
+        "      Message:  no luck",
+        "      Exit Code:  137",
+        "      Signal:  9",
+        "    Restart Count:  2",
+        "  proxy:",
+        "    Container ID:  podman://2",
+        "    Ready:  True",
+        "    Restart Policy:  Always",
+        "    Environment:",
+        "      A:  1",
+        "Containers:",
+        "  app:",
+        "      Reason:  CreateContainerConfigError",
+        "      Message:  no such user",
+        "    Restart Policy:  Never",
+        "    Restart Rules:",
+        "      Restart on exit code 42, 43",
+        "      RestartAllContainers on every exit code but 0",
+        "    Liveness:  tcp-socket :80 delay=0s timeout=1s period=10s #success=1 #failure=3",
+        "    Post Start:  exec [sh -c echo up]",
+        "    Pre Stop:  sleep 5s",
+        "    Stop Signal:  SIGUSR1",
+        "Ephemeral Containers:",
+        "  debug:",
+        "    Container ID:  podman://3",
+        "Source:  file",
+        "Worker:  pods-1",
+        "Sandbox:  abc (attempt 1, ready)",
+        "Next Try:",
+        "  setup:  soon",
+    ):
+        assert expected in found, "\n".join([expected, *lines])
+
+
+def test_description_of_a_pod_without_a_status() -> None:
+    lines = description({"metadata": {"name": "x"}, "spec": {"containers": [{"name": "app"}]}})
+    assert "Node:         <none>" in lines
+    assert "    Port:         <none>" in lines
+    assert not any("Restart Count" in line for line in lines)
+
+
+def test_description_of_a_pod_on_its_way_out() -> None:
+    meta = {"name": "x", "deletionTimestamp": rfc3339(NOW - 3), "deletionGracePeriodSeconds": 30}
+    lines = description({"metadata": meta})
+    assert "Status:                    Terminating (lasts 3s)" in lines
+    assert "Termination Grace Period:  30s" in lines
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ({"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}, "1500 (limits.cpu)"),
+        ({"resourceFieldRef": {"resource": "limits.cpu"}}, "2 (limits.cpu)"),
+        ({"resourceFieldRef": {"resource": "limits.memory"}}, "node allocatable (limits.memory)"),
+        ({"resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}}, "0 (requests.memory)"),
+        (
+            {"fileKeyRef": {"volumeName": "v", "path": "a.env", "key": "K", "optional": True}},
+            "<set to the key 'K' in file 'a.env' of volume 'v'>  Optional: true",
+        ),
+    ],
+)
+def test_what_stands_for_a_value(source: dict[str, Any], told: str) -> None:
+    app = {"name": "app", "resources": {"limits": {"cpu": "1.5"}}, "env": [{"name": "A", "valueFrom": source}]}
+    lines = description({"metadata": {"name": "p"}, "spec": {"containers": [app]}, "status": {}})
+    assert f"      A:  {told}" in [re.sub(r"(?<=\S) {2,}", "  ", line) for line in lines]

@@ -1,0 +1,323 @@
+"""The configuration: the example file tells the truth, wrong fields are named, values mean what they say."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from ipc.podresources.network_settings import NetworkSettings
+from supervisor.config.config_file import default_settings, load_settings, parse_settings
+from supervisor.config.resolved_settings import Host, resolve_settings
+from supervisor.config.settings import Settings, SettingsError, worker_settings
+from supervisor.config.settings_reload import RELOADABLE, diff_reload
+from tests.fakes.ownership import LABEL_KEY
+
+EXAMPLE = Path(__file__).parents[4] / "configs" / "rootlet.yaml"
+HEAD = "apiVersion: rootlet.dev/v1alpha1\nkind: RootletConfiguration\n"
+HOST = Host(home=Path("/home/u"), uid=1000, host_name="Box.Example", cpus=6)
+
+
+def parse(text: str) -> Settings:
+    return parse_settings((HEAD + text).encode(), "c.yaml")
+
+
+def resolve(text: str = "", host: Host = HOST) -> Settings:
+    return resolve_settings(parse(text), Path("/etc/r"), host, "c.yaml")
+
+
+def names(section: type[msgspec.Struct], prefix: str = "") -> Iterator[str]:
+    """Every setting by its dotted name in the file."""
+    for field in msgspec.structs.fields(section):
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            yield from names(field.type, f"{prefix}{field.encode_name}.")
+        else:
+            yield prefix + field.encode_name
+
+
+def keys(value: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, item in value.items():
+        if isinstance(item, dict):
+            yield from keys(item, f"{prefix}{key}.")
+        else:
+            yield prefix + key
+
+
+def comments() -> dict[str, str]:
+    """Dotted name to the comment line above it in the example."""
+    found: dict[str, str] = {}
+    section = ""
+    lines = EXAMPLE.read_text().splitlines()
+    for above, line in itertools.pairwise(lines):
+        if match := re.match(r"( *)(\w+):(.*)", line):
+            name = f"{section}.{match[2]}" if match[1] else match[2]
+            section = section if match[1] or match[3] else match[2]
+            found[name] = above.strip() if above.strip().startswith("#") else ""
+    return found
+
+
+# --- the example ------------------------------------------------------------------------------------------------
+
+
+def test_the_example_lists_every_setting_and_nothing_else() -> None:
+    assert sorted(keys(yaml.safe_load(EXAMPLE.read_text()))) == sorted(names(Settings))
+
+
+def test_every_value_of_the_example_is_the_default() -> None:
+    assert parse_settings(EXAMPLE.read_bytes(), "rootlet.yaml") == Settings()
+
+
+def test_the_example_loads() -> None:
+    assert load_settings(EXAMPLE).instance_name == "rootlet"
+
+
+@pytest.mark.parametrize("name", sorted(set(names(Settings)) - {"apiVersion", "kind"}))
+def test_every_setting_of_the_example_has_type_and_reason_in_the_line_above(name: str) -> None:
+    what, _, why = comments()[name].removeprefix("# ").partition(". ")
+    assert what
+    assert len(why) > 15
+    assert ("reloadable" in what) == (name in RELOADABLE)
+
+
+def test_reloadable_names_exist() -> None:
+    assert set(names(Settings)) >= RELOADABLE
+
+
+# --- wrong files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "message"),
+    [
+        ("workers: {count: x}", "workers.count", "Expected int, got str"),
+        ("workers: {coun: 1}", "workers.coun", "unknown field"),
+        ("workers: 3", "workers", "Expected object, got int"),
+        ("syncFreq: 1m", "syncFreq", "unknown field"),
+        ("syncFrequency: 20", "syncFrequency", 'Expected a duration such as "1m30s", got int'),
+        ("syncFrequency: 20x", "syncFrequency", 'unknown unit "x" in duration "20x"'),
+        ("syncFrequency: 0s", "syncFrequency", "0s is not between 1s and 24h0m0s"),
+        (
+            "crashLoopBackOff: {maxContainerRestartPeriod: 10m}",
+            "crashLoopBackOff.maxContainerRestartPeriod",
+            "10m0s is not between 1s and 5m0s",
+        ),
+        (
+            "allowedUnsafeSysctls: [net.a, kernel.x*]",
+            "allowedUnsafeSysctls",
+            'the sysctls "kernel.x" are not known to be namespaced',
+        ),
+        ("allowedUnsafeSysctls: net.a", "allowedUnsafeSysctls", "Expected array, got str"),
+        ("maxPods: 0", "maxPods", "0 is not between 1 and 10000"),
+        ("maxPods: yes", "maxPods", "Expected int, got bool"),
+        ("maxManifestBytes: 1Gi", "maxManifestBytes", "1073741824 is not between 1024 and 16777216"),
+        ("maxManifestBytes: 1500m", "maxManifestBytes", "Expected whole bytes, got 1500m"),
+        ("maxManifestBytes: true", "maxManifestBytes", 'Expected a size such as "1Mi", got bool'),
+        ("logging: {format: xml}", "logging.format", "Expected one of text, json"),
+        ("podman: {service: none}", "podman.service", "Expected one of auto, own, user"),
+        ("instanceName: My_Host", "instanceName", "must be a DNS label"),
+        ("podNetwork: {mode: vxlan}", "podNetwork.mode", "Expected one of nothing, slirp4netns, pasta, bridge"),
+        ("podNetwork: {bridge: a b}", "podNetwork.bridge", "must be the name of a Podman network"),
+        ("clusterDNS: [192.0.2.1, dns.test]", "clusterDNS", "'dns.test' is not an IP address"),
+        ("clusterDNS: [192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4]", "clusterDNS", "4 addresses are more than 3"),
+        ("clusterDomain: .local", "clusterDomain", "must be a DNS name"),
+        ("resolvConf: etc/resolv.conf", "resolvConf", "must be an absolute path, or empty"),
+        ("staticPodPath: ''", "staticPodPath", "Expected a path"),
+        ("staticPodPath: 3", "staticPodPath", "Expected a path"),
+        ("maxPods: 1\nmaxPods: 2", "maxPods", "line 1: duplicate key"),
+        ("a: b: c", "", "line 3: mapping values are not allowed"),
+        ("---\na: 1", "", "must be one YAML mapping"),
+    ],
+)
+def test_a_wrong_field_is_named(text: str, field: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(text)
+    assert caught.value.field_path == field
+    assert message in caught.value.message
+    assert str(caught.value).startswith(": ".join(filter(None, ("c.yaml", field, ""))))
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("kind: RootletConfiguration", "apiVersion"),
+        ("apiVersion: v2\nkind: RootletConfiguration", "apiVersion"),
+        ("apiVersion: rootlet.dev/v1alpha1", "kind"),
+        ("apiVersion: rootlet.dev/v1alpha1\nkind: KubeletConfiguration", "kind"),
+        ("[1]", ""),
+        ("", ""),
+    ],
+)
+def test_another_kind_of_file_is_refused(text: str, field: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(text.encode(), "c.yaml")
+    assert caught.value.field_path == field
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.yaml: No such file"):
+        load_settings(tmp_path / "none.yaml")
+
+
+def test_a_huge_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes(b"#" * (2 << 20))
+    with pytest.raises(SettingsError, match="more than 1048576 bytes"):
+        load_settings(tmp_path / "c.yaml")
+
+
+# --- what it means ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ("/abs/dir", "/abs/dir"),
+        ("rel/dir", "/etc/r/rel/dir"),
+        ("./x/../web.yaml", "/etc/r/web.yaml"),
+        ("~", "/home/u"),
+        ("~/m", "/home/u/m"),
+        ("~other/m", "/etc/r/~other/m"),
+        ("$HOME/m", "/home/u/m"),
+        ("$XDG_CONFIG_HOME/m", "/home/u/.config/m"),
+        ("${XDG_RUNTIME_DIR}/m", "/run/user/1000/m"),
+        ("$XDG_STATE_HOME/$instanceName", "/state/rootlet"),
+        ("$XDG_DATA_HOME", "/home/u/.local/share"),
+        ("a$$b", "/etc/r/a$b"),
+    ],
+)
+def test_paths_are_expanded(written: str, means: str) -> None:
+    host = msgspec.structs.replace(HOST, environment={"XDG_STATE_HOME": "/state", "XDG_DATA_HOME": "not/absolute"})
+    assert resolve(f"staticPodPath: '{written}'", host).static_pod_path == Path(means)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "message"),
+    [
+        ("staticPodPath: $OTHER/x", "staticPodPath", "unknown $OTHER"),
+        ("stateDir: a$", "stateDir", "write $$"),
+        ("adminSocket: /" + "x" * 100, "adminSocket", "more than 100 bytes"),
+        ("containerRuntimeEndpoint: /run/podman.sock", "containerRuntimeEndpoint", "must begin with unix://"),
+        (
+            "containerRuntimeEndpoint: unix:///p\npodman: {service: own}",
+            "containerRuntimeEndpoint",
+            "contradicts podman.service",
+        ),
+    ],
+)
+def test_what_means_nothing_here_is_refused(text: str, field: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        resolve(text)
+    assert caught.value.field_path == field
+    assert message in caught.value.message
+
+
+def test_defaults_are_chosen_for_the_host() -> None:
+    settings = resolve()
+    assert settings.node_name == "box.example"
+    assert settings.workers.count == 4
+    assert settings.podman.max_concurrent_mutations == 12
+    assert settings.state_dir == Path("/home/u/.local/state/rootlet/rootlet")
+    assert settings.admin_socket == Path("/run/user/1000/rootlet/rootlet.sock")
+    assert resolve("", msgspec.structs.replace(HOST, cpus=2)).workers.count == 2
+    assert resolve("workers: {count: 9}").workers.count == 9
+
+
+def test_a_bridge_is_for_bridges() -> None:
+    with pytest.raises(SettingsError, match=r"podNetwork\.bridge: is for podNetwork\.mode bridge only"):
+        resolve("podNetwork: {bridge: pods}")
+    text = "podNetwork: {mode: bridge, bridge: pods}\nclusterDNS: [192.0.2.1]\nclusterDomain: a.test\nresolvConf: ''"
+    assert worker_settings(resolve(text), "/p.sock", LABEL_KEY).network == NetworkSettings(
+        mode="bridge", bridge="pods", cluster_dns=("192.0.2.1",), cluster_domain="a.test", resolv_conf=""
+    )
+    assert worker_settings(resolve(), "/p.sock", LABEL_KEY).network == NetworkSettings()
+
+
+def test_instances_share_nothing() -> None:
+    one, other = resolve("instanceName: one"), resolve("instanceName: other")
+    for attribute in ("state_dir", "admin_socket", "pod_logs_dir"):
+        assert getattr(one, attribute) != getattr(other, attribute)
+
+
+def test_a_host_name_that_is_no_dns_name_asks_for_a_node_name() -> None:
+    odd = msgspec.structs.replace(HOST, host_name="my_host")
+    with pytest.raises(SettingsError, match="nodeName: the host's name 'my_host'"):
+        resolve("", odd)
+    assert resolve("nodeName: mine", odd).node_name == "mine"
+
+
+def test_a_key_with_nothing_behind_it_is_not_set() -> None:
+    assert parse("maxPods:\nworkers:\n") == Settings()
+
+
+def test_a_program_is_looked_up_unless_it_is_a_path() -> None:
+    assert resolve().podman.path == "podman"
+    assert resolve("podman: {path: bin/podman}").podman.path == "/etc/r/bin/podman"
+
+
+def test_endpoints_are_expanded() -> None:
+    settings = resolve("containerRuntimeEndpoint: unix://$XDG_RUNTIME_DIR/podman/podman.sock")
+    assert settings.container_runtime_endpoint == "unix:///run/user/1000/podman/podman.sock"
+
+
+def test_resolved_settings_are_plain_values_that_a_message_can_carry() -> None:
+    settings = resolve("maxManifestBytes: 2Mi\nworkers: {deathPeriod: 90s}")
+    assert type(settings.workers.death_period_s) is float
+    assert type(settings.max_manifest_bytes) is int
+    assert (settings.workers.death_period_s, settings.max_manifest_bytes) == (90.0, 2 << 20)
+    workers = worker_settings(settings, "/p.sock", LABEL_KEY)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(workers), type=type(workers)) == workers
+
+
+def test_default_settings_need_no_file() -> None:
+    assert default_settings().workers.count >= 1
+
+
+# --- for the children, and reloading ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_every_worker_may_use_all_mutations_of_the_node(count: int) -> None:
+    settings = resolve(f"podman: {{maxConcurrentMutations: 9}}\nworkers: {{count: {count}}}")
+    assert worker_settings(settings, "/p.sock", LABEL_KEY).max_mutations == 9
+
+
+@pytest.mark.parametrize("timeout_s", [2, 15, 600])
+def test_a_heartbeat_comes_several_times_within_the_timeout_and_no_oftener_than_that_takes(timeout_s: int) -> None:
+    settings = resolve(f"workers: {{heartbeatTimeout: {timeout_s}s}}")
+    assert worker_settings(settings, "/p.sock", LABEL_KEY).heartbeat_period_s == timeout_s / 8
+
+
+def test_workers_get_their_part() -> None:
+    settings = resolve(
+        "nodeName: node\nrelistPeriod: 3s\nquietRelistPeriod: 1m\nruntimeRequestTimeout: 9s\nimagePullTimeout: 8s\n"
+        "podLogsDir: /l\n"
+        "crashLoopBackOff: {maxContainerRestartPeriod: 7s}\nlogging: {format: json, verbosity: debug}"
+    )
+    workers = worker_settings(settings, "/p.sock", LABEL_KEY)
+    assert (workers.instance, workers.node_name, workers.podman_socket) == ("rootlet", "node", "/p.sock")
+    assert workers.label_key == LABEL_KEY
+    assert workers.quiet_relist_period_s == 60
+    assert (workers.relist_period_s, workers.runtime_request_timeout_s, workers.image_pull_timeout_s) == (3, 9, 8)
+    assert (workers.pod_logs_dir, workers.max_container_restart_period_s) == ("/l", 7)
+    assert (workers.log_format, workers.log_level) == ("json", "debug")
+
+
+def test_reload_takes_what_it_can_and_names_the_rest() -> None:
+    old = resolve("maxPods: 10\nlogging: {verbosity: info}")
+    changed = "workers: {count: 3, podsPerWorker: 7, heartbeatTimeout: 3s}\nlogging: {verbosity: debug}"
+    new = resolve(f"maxPods: 20\neventHistory: {{ttl: 2h}}\n{changed}")
+    applied, restart = diff_reload(old, new)
+    assert (applied.max_pods, applied.event_history.ttl_s) == (20, 7200.0)
+    assert (applied.workers.count, applied.workers.heartbeat_timeout_s) == (3, old.workers.heartbeat_timeout_s)
+    assert applied.workers.pods_per_worker == 7
+    assert applied.logging == old.logging
+    assert sorted(restart) == ["logging.verbosity", "workers.heartbeatTimeout"]
+
+
+def test_reload_of_the_same_changes_nothing() -> None:
+    assert diff_reload(resolve(), resolve()) == (resolve(), ())

@@ -1,0 +1,240 @@
+"""What is said of a host and of its manifests, fact by fact."""
+
+from __future__ import annotations
+
+import cProfile
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.host.clock import SystemClock
+from ipc.podresources.node_resources import NodeResources
+from supervisor.config.config_file import default_settings
+from supervisor.config.settings import Settings
+from supervisor.doctor.checks import check_host
+from supervisor.doctor.findings import Finding, Level
+from supervisor.doctor.host import HostFacts, PodmanFacts, gather, with_answers
+from supervisor.doctor.manifests import check_manifests, read_manifests
+
+SETTINGS = default_settings()
+PODMAN = PodmanFacts(
+    version="4.3.1",
+    mapped_ids=65537,
+    storage_driver="overlay",
+    images=frozenset({"quay.io/a/there:1"}),
+)
+GOOD = HostFacts(
+    podman=PODMAN,
+    user="somebody",
+    sysctls={
+        "kernel/keys/maxkeys": 10_000,
+        "fs/inotify/max_user_instances": 1024,
+        "user/max_user_namespaces": 10_000,
+    },
+    controllers=frozenset({"cpu", "memory", "pids"}),
+    free_bytes={"stateDir": 1 << 40},
+    programs=frozenset({"crun", "nsenter", "pasta", "newuidmap", "newgidmap"}),
+)
+
+
+def but(**facts: Any) -> HostFacts:
+    return msgspec.structs.replace(GOOD, **facts)
+
+
+def podman(**facts: Any) -> HostFacts:
+    return but(podman=msgspec.structs.replace(PODMAN, **facts))
+
+
+def sysctl(name: str, value: int) -> HostFacts:
+    return but(sysctls={**GOOD.sysctls, name: value})
+
+
+def bad(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    return [(finding.level, finding.subject) for finding in findings if finding.level is not Level.OK]
+
+
+def test_of_a_good_host_nothing_bad_is_said() -> None:
+    findings = check_host(GOOD, SETTINGS)
+    assert bad(findings) == []
+    assert {finding.subject for finding in findings} >= {"podman", "subuid", "storage", "cgroups", "locks"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "subject"),
+    [
+        (podman(error="podman info: exit code 125"), "failed", "podman"),
+        (podman(version="4.2.0"), "failed", "podman"),
+        (podman(rootless=False), "failed", "podman"),
+        (but(programs=GOOD.programs - {"crun"}), "failed", "programs"),
+        (but(programs=GOOD.programs - {"pasta"}), "failed", "programs"),
+        (but(programs=GOOD.programs - {"nsenter"}), "warning", "programs"),
+        (but(programs=GOOD.programs - {"newuidmap"}), "failed", "subuid"),
+        (sysctl("user/max_user_namespaces", 0), "failed", "subuid"),
+        (podman(mapped_ids=1), "failed", "subuid"),
+        (podman(mapped_ids=1001), "warning", "subuid"),
+        (podman(storage_driver="vfs"), "warning", "storage"),
+        (podman(native_overlay=False), "warning", "storage"),
+        (but(free_bytes={"stateDir": 1000}), "warning", "disk"),
+        (but(unified_cgroups=False), "failed", "cgroups"),
+        (but(controllers=frozenset({"cpu", "pids"})), "warning", "cgroups"),
+        (but(num_locks=300), "warning", "locks"),
+        (podman(locks=2047), "failed", "locks"),
+        (sysctl("kernel/keys/maxkeys", 200), "warning", "keyrings"),
+        (sysctl("fs/inotify/max_user_instances", 128), "warning", "inotify"),
+        (but(max_processes=500), "warning", "processes"),
+        (but(max_tasks=500), "warning", "processes"),
+        (but(systemd=True, lingers=False), "warning", "linger"),
+        (but(memory_dir_type="ext4"), "warning", "memoryDir"),
+    ],
+)
+def test_what_is_missing_is_named(facts: HostFacts, level: str, subject: str) -> None:
+    findings = check_host(facts, SETTINGS)
+    assert bad(findings) == [(level, subject)]
+
+
+def test_our_own_service_makes_no_keyrings() -> None:
+    own = msgspec.structs.replace(SETTINGS, podman=msgspec.structs.replace(SETTINGS.podman, service="own"))
+    assert bad(check_host(sysctl("kernel/keys/maxkeys", 200), own)) == []
+
+
+def test_without_podman_nothing_is_said_of_it() -> None:
+    subjects = {finding.subject for finding in check_host(but(podman=None), SETTINGS)}
+    assert not subjects & {"podman", "subuid", "storage"}
+
+
+def test_this_host_can_be_looked_at(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, state_dir=tmp_path / "not" / "there", admin_socket=tmp_path / "none")
+    facts = gather(settings, {})
+    assert facts.podman is None
+    assert facts.sysctls["user/max_user_namespaces"] is not None
+    assert facts.free_bytes["stateDir"] > 0
+    assert facts.memory_dir_type
+    assert not facts.agent_runs
+
+
+def test_a_host_without_podman_or_agent_can_be_asked(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(
+        SETTINGS,
+        state_dir=tmp_path,
+        admin_socket=tmp_path / "none",
+        podman=msgspec.structs.replace(SETTINGS.podman, path=str(tmp_path / "podman")),
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        facts = with_answers(GOOD, settings)
+        assert ("TCP", server.getsockname()[1]) in facts.listening
+    assert facts.podman is not None
+    assert facts.podman.error == "cannot run Podman: No such file or directory"
+    assert facts.node.allocatable["cpu"]
+    assert not facts.agent_runs
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(settings.admin_socket))
+        agent.listen()
+        assert with_answers(GOOD, settings).agent_runs
+
+
+@pytest.mark.parametrize("said", ["{}", "[]", '{"host": null, "store": {}}', "no JSON"])
+def test_what_is_not_podman_is_told(tmp_path: Path, said: str) -> None:
+    program = tmp_path / "podman"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    settings = msgspec.structs.replace(SETTINGS, podman=msgspec.structs.replace(SETTINGS.podman, path=str(program)))
+    facts = with_answers(GOOD, settings)
+    assert facts.podman is not None
+    assert facts.podman.error
+    assert ("failed", "podman") in bad(check_host(facts, SETTINGS))
+
+
+def manifests(tmp_path: Path, *documents: str) -> Settings:
+    for number, document in enumerate(documents):
+        (tmp_path / f"{number}.yaml").write_text(document)
+    return msgspec.structs.replace(SETTINGS, static_pod_path=tmp_path, node_name="here")
+
+
+def pod(name: str, image: str = "quay.io/a/there:1", more: str = "") -> str:
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  containers:
+  - name: main
+    image: {image}
+    {more}
+"""
+
+
+def look(settings: Settings, facts: HostFacts = GOOD) -> list[str]:
+    pods, errors = read_manifests(settings, SystemClock())
+    return [str(finding) for finding in check_manifests(pods, errors, facts, settings)]
+
+
+def test_good_manifests_are_counted(tmp_path: Path) -> None:
+    settings = manifests(tmp_path, pod("a"), pod("b"))
+    assert look(settings) == [f"manifests: 2 pods in {tmp_path}"]
+
+
+def test_manifests_need_not_be_there_yet(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, static_pod_path=tmp_path / "none")
+    assert look(settings) == [f"manifests: {tmp_path / 'none'} does not exist yet"]
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (pod("a", more="other: field"), "manifest: 1.yaml: document 1: spec.containers[0].other: unknown field"),
+        (pod("first"), "pod default/first is already stated by file: 0.yaml, which keeps it"),
+        (pod("a", "localhost/none:1"), "pod default/a: image localhost/none:1 of main is not there, and no registry"),
+        (pod("a", "quay.io/a/none:1", "imagePullPolicy: Never"), "is not there, and imagePullPolicy is Never"),
+        (
+            pod("a", more="ports: [{containerPort: 80, hostPort: 80}]"),
+            "would be rejected: HostPortForbidden: host port 0.0.0.0:80/TCP cannot be had: ports below 1024",
+        ),
+        (pod("a", more="ports: [{containerPort: 80, hostPort: 8080}]"), "port 0.0.0.0:8080/TCP is held by another"),
+        (
+            pod("a", more="ports: [{containerPort: 80, hostPort: 9090}]"),
+            "would be rejected: NodePorts: Predicate NodePorts failed",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_pod_is_named(tmp_path: Path, document: str, said: str) -> None:
+    first = pod("first", more="ports: [{containerPort: 80, hostPort: 9090}]")
+    facts = but(listening=frozenset({("TCP", 8080)}))
+    (found,) = look(manifests(tmp_path, first, document), facts)
+    assert said in found
+
+
+def test_what_would_be_rejected_takes_nothing_from_others(tmp_path: Path) -> None:
+    cpus = [f"resources: {{requests: {{cpu: {amount}}}}}" for amount in ("600m", "600m", "400m")]
+    facts = but(node=NodeResources(allocatable={"cpu": "1", "memory": "1Gi"}, controllers=GOOD.controllers))
+    settings = manifests(tmp_path, *(pod(name, more=cpu) for name, cpu in zip("abc", cpus, strict=True)))
+    (found,) = look(settings, facts)
+    assert found.startswith("pod default/b: would be rejected: OutOfcpu: ")
+
+
+def test_twice_the_pods_are_twice_the_work(tmp_path: Path) -> None:
+    few, many = (calls_to_check(tmp_path / str(count), count) for count in (100, 200))
+    assert many < 2.2 * few
+
+
+def calls_to_check(directory: Path, count: int) -> int:
+    """How many functions are called to look at that many pods, each with a request and a port of its own."""
+    directory.mkdir()
+    more = "{{resources: {{requests: {{cpu: 1m}}}}, ports: [{{containerPort: 80, hostPort: {}}}]}}"
+    documents = (pod(f"p{port}", more=f"<<: {more.format(port)}") for port in range(8080, 8080 + count))
+    settings = msgspec.structs.replace(manifests(directory, *documents), max_pods=count)
+    facts = but(node=NodeResources(allocatable={"cpu": "1"}, controllers=GOOD.controllers))
+    pods, errors = read_manifests(settings, SystemClock())
+    profile = cProfile.Profile()
+    findings = profile.runcall(check_manifests, pods, errors, facts, settings)
+    assert [str(finding) for finding in findings] == [f"manifests: {count} pods in {directory}"]
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_our_own_pods_hold_their_ports(tmp_path: Path) -> None:
+    settings = manifests(tmp_path, pod("a", more="ports: [{containerPort: 80, hostPort: 8080}]"))
+    facts = but(listening=frozenset({("TCP", 8080)}), agent_runs=True)
+    assert look(settings, facts) == [f"manifests: 1 pods in {tmp_path}"]

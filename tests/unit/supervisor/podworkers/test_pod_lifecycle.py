@@ -1,0 +1,187 @@
+"""The life of one pod: latest wins, a kill is never overwritten, grace only shrinks, stale answers are dropped."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.messages.pod_worker import SyncDone, WorkType
+from supervisor.podworkers.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
+
+
+def view(*states: ContainerState) -> RuntimePodStatus:
+    containers = tuple(RuntimeContainerStatus(id="c", name="c", attempt=0, state=state) for state in states)
+    return RuntimePodStatus(uid="u", containers=containers)
+
+
+GONE, DOWN, UP = view(), view(ContainerState.EXITED), view(ContainerState.RUNNING)
+
+
+def pod(grace_s: int | None = 30, deletion_grace_s: int | None = None) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name="p", namespace="default", uid="u", deletion_grace_period_seconds=deletion_grace_s),
+        spec=PodSpec(containers=(Container(name="c", image="i"),), termination_grace_period_seconds=grace_s),
+    )
+
+
+def life(grace_s: int = 30) -> PodLifecycle:
+    return PodLifecycle("u", pod(grace_s), "file", 3, 0, 0.0)
+
+
+def answer(to: PodLifecycle, error: str = "", cancelled: bool = False, generation: int | None = None) -> SyncDone:
+    flight = to.in_flight
+    assert flight is not None
+    return SyncDone(
+        uid="u",
+        generation=flight.generation if generation is None else generation,
+        incarnation=flight.incarnation,
+        kind=flight.kind,
+        error=error,
+        cancelled=cancelled,
+    )
+
+
+def test_one_sync_at_a_time() -> None:
+    one = life()
+    assert one.wants_dispatch()
+    one.dispatched(3, 1)
+    one.update(pod())
+    assert not one.wants_dispatch(), "the update waits for the sync in flight"
+    one.done(answer(one), 5.0)
+    assert one.wants_dispatch()
+    assert one.acted_at == 5.0
+
+
+def test_a_stale_generation_or_incarnation_is_no_answer() -> None:
+    one = life()
+    one.dispatched(3, 1)
+    stale = answer(one, generation=0)
+    assert not one.answered_by(stale)
+    one.lost(1.0)
+    one.dispatched(3, 2)
+    late = SyncDone(uid="u", generation=2, incarnation=1, kind=WorkType.SYNC)
+    assert not one.answered_by(late)
+
+
+def test_the_whole_way_down() -> None:
+    one = life()
+    one.dispatched(3, 1)
+    assert one.remove(None, 100.0), "the sync in flight is in the way"
+    one.done(answer(one, cancelled=True), 1.0)
+    assert (one.phase, one.pending) == (WorkType.TERMINATING, True)
+    assert one.dispatched(3, 1).kind is WorkType.TERMINATING
+    one.done(answer(one), 2.0)
+    assert one.pending, "somebody has to look whether it is down"
+    one.settle(DOWN)
+    assert one.dispatched(3, 1).kind is WorkType.TERMINATED
+    one.done(answer(one), 3.0)
+    assert not one.finished, "an empty view ends it, not a promise"
+    one.settle(DOWN)
+    assert not one.finished
+    one.settle(GONE)
+    assert one.finished
+
+
+def test_an_update_never_revives_what_goes_down() -> None:
+    one = life()
+    one.remove(None, 100.0)
+    one.dispatched(3, 1)
+    one.update(pod())
+    assert one.phase is WorkType.TERMINATING
+    assert not one.pending
+
+
+def completed() -> PodLifecycle:
+    one = life()
+    one.terminate()
+    one.settle(DOWN)
+    one.dispatched(3, 1)
+    one.done(answer(one), 1.0)
+    one.settle(DOWN)
+    return one
+
+
+def test_a_pod_that_completed_is_finished_until_it_is_removed() -> None:
+    one = completed()
+    assert one.finished
+    assert not one.wants_dispatch()
+    one.remove(None, 101.0)
+    assert one.wants_dispatch()
+    assert one.dispatched(3, 1).remove
+
+
+def test_a_finished_pod_that_runs_again_goes_down_again() -> None:
+    one = completed()
+    one.observed(running=False)
+    assert not one.wants_dispatch()
+    one.observed(running=True)
+    assert one.wants_dispatch()
+    one.settle(UP)
+    assert one.dispatched(3, 1).kind is WorkType.TERMINATING
+
+
+def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
+    """A start that timed out took effect later, while TERMINATED was under way."""
+    one = life()
+    one.terminate()
+    one.settle(DOWN)
+    one.dispatched(3, 1)
+    one.observed(running=True)
+    one.done(answer(one), 1.0)
+    one.settle(UP)
+    assert (one.phase, one.finished, one.wants_dispatch()) == (WorkType.TERMINATING, False, True)
+
+
+def test_removal_during_the_sync_that_keeps_everything_is_carried_out_by_another() -> None:
+    one = life()
+    one.terminate()
+    one.settle(GONE)
+    assert not one.dispatched(3, 1).remove
+    one.remove(None, 101.0)
+    one.done(answer(one), 1.0)
+    one.settle(GONE)
+    assert not one.finished, "its logs are still there"
+    assert one.dispatched(3, 1).remove
+
+
+def test_what_goes_down_moves_on_when_its_view_changes() -> None:
+    one = life()
+    one.remove(None, 100.0)
+    one.settle(UP)
+    one.dispatched(3, 1)
+    one.done(answer(one, error="Timeout"), 1.0)
+    assert not one.wants_dispatch(), "only when it is due"
+    one.observed(running=False)
+    assert one.wants_dispatch()
+
+
+def test_a_shorter_grace_interrupts_and_a_longer_one_does_not() -> None:
+    one = life(30)
+    one.remove(None, 100.0)
+    one.dispatched(3, 1)
+    assert not one.remove(60, 101.0)
+    assert one.grace_period_s == 30
+    assert one.remove(5, 102.0)
+    assert one.grace_period_s == 5
+
+
+@given(asked=st.lists(st.one_of(st.none(), st.integers(0, 100)), min_size=1, max_size=8))
+def test_grace_only_shrinks_and_never_below_the_minimum(asked: list[int | None]) -> None:
+    one = life(30)
+    seen = []
+    for override in asked:
+        one.remove(override, 1.0)
+        assert one.grace_period_s is not None
+        seen.append(one.grace_period_s)
+    assert seen == sorted(seen, reverse=True)
+    assert min(seen) >= MINIMUM_GRACE_PERIOD_S
+
+
+def test_zero_everywhere_is_the_minimum() -> None:
+    assert effective_grace_period(pod(0), 0, None) == MINIMUM_GRACE_PERIOD_S
+    assert effective_grace_period(pod(None), None, None) == MINIMUM_GRACE_PERIOD_S
+    assert effective_grace_period(pod(30, deletion_grace_s=10), 20, None) == 10

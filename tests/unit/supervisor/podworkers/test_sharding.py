@@ -1,0 +1,117 @@
+"""Which slot a pod belongs to, and where it moves when their number changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from supervisor.podworkers.sharding import Shards, WorkerLimits, least_loaded, workers_wanted
+from supervisor.processes.worker_pool import FIRST_POD_SLOT
+
+A, B, C = FIRST_POD_SLOT, FIRST_POD_SLOT + 1, FIRST_POD_SLOT + 2
+
+
+def everywhere(slot: int) -> bool:
+    return True
+
+
+def test_the_slot_with_the_fewest_pods_the_first_of_several() -> None:
+    assert least_loaded((A, B), {A: 1, B: 1}) == A
+    assert least_loaded((A, B), {A: 1}) == B
+
+
+def test_pods_are_dealt_out_evenly() -> None:
+    shards = Shards(WorkerLimits(2))
+    assert [shards.assign() for _ in range(4)] == [A, B, A, B]
+    shards.release(B)
+    shards.release(B)
+    assert [shards.assign() for _ in range(2)] == [B, B]
+
+
+def test_a_new_slot_gets_new_pods_and_then_its_part_of_the_others() -> None:
+    shards = Shards(WorkerLimits(1))
+    for _ in range(5):
+        shards.assign()
+    shards.limit(WorkerLimits(2))
+    assert shards.assign() == B
+    assert not shards.uneven(lambda slot: slot == A), "nobody moves to where nobody is"
+    moved = 0
+    while shards.uneven(everywhere):
+        assert shards.better_slot(A, everywhere) == B
+        shards.move(A, B)
+        moved += 1
+    assert moved == 2
+    assert shards.pods_per_slot() == {A: 3, B: 3}
+
+
+def test_a_closed_slot_gives_all_away_and_is_named_once_when_it_is_empty() -> None:
+    shards = Shards(WorkerLimits(2))
+    for _ in range(4):
+        shards.assign()
+    shards.limit(WorkerLimits(1))
+    assert list(shards.vacated()) == []
+    assert (shards.assign(), shards.better_slot(A, everywhere), shards.better_slot(B, everywhere)) == (A, A, A)
+    shards.move(B, A)
+    assert shards.uneven(everywhere)
+    shards.release(B)
+    assert not shards.uneven(everywhere)
+    assert list(shards.vacated()) == [B]
+    assert list(shards.vacated()) == []
+    shards.limit(WorkerLimits(2))
+    assert shards.pods_per_slot() == {A: 4, B: 0}
+
+
+def test_without_anybody_to_take_them_pods_stay_where_they_are() -> None:
+    shards = Shards(WorkerLimits(2))
+    shards.assign()
+    shards.assign()
+    shards.limit(WorkerLimits(1))
+    assert shards.better_slot(B, lambda slot: False) == B
+
+
+@pytest.mark.parametrize(
+    ("pods", "there", "wanted"),
+    [
+        (0, 1, 1),
+        (100, 1, 1),
+        (101, 1, 2),
+        (201, 1, 3),
+        (1000, 1, 4),
+        (1000, 4, 4),
+        (400, 4, 4),
+        (226, 4, 4),
+        (225, 4, 3),
+        (76, 2, 2),
+        (75, 2, 1),
+        (0, 4, 1),
+        (101, 9, 2),
+    ],
+)
+def test_there_are_as_many_workers_as_the_pods_need_and_one_goes_only_when_the_others_have_room_left(
+    pods: int, there: int, wanted: int
+) -> None:
+    assert workers_wanted(pods, there, WorkerLimits(4, 100)) == wanted
+
+
+def test_a_pod_more_or_less_makes_no_worker_and_ends_none() -> None:
+    limits, there, changes = WorkerLimits(64, 10), 1, 0
+    for pods in (10, 11, 10, 11, 9, 10, 11, 20, 21, 20, 21, 19):
+        changes += workers_wanted(pods, there, limits) != there
+        there = workers_wanted(pods, there, limits)
+    assert (there, changes) == (3, 2)
+
+
+def test_all_workers_are_there_always_when_no_number_of_pods_is_given() -> None:
+    assert {workers_wanted(pods, 1, WorkerLimits(3)) for pods in (0, 1, 1000)} == {3}
+
+
+def test_the_pod_that_is_one_too_many_is_the_first_of_a_new_worker() -> None:
+    shards = Shards(WorkerLimits(2, 3))
+    assert shards.workers == 1
+    assert [shards.assign() for _ in range(4)] == [A, A, A, B]
+    assert shards.workers == 2
+    shards.release(A)
+    shards.release(A)
+    shards.fit()
+    assert shards.workers == 1
+    assert list(shards.vacated()) == []
+    assert shards.better_slot(B, everywhere) == A

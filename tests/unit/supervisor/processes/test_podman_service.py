@@ -1,0 +1,88 @@
+"""Which Podman service, and with which containers.conf."""
+
+from __future__ import annotations
+
+import socket
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from supervisor.config.settings import PodmanSettings, Settings
+from supervisor.processes.podman_service import (
+    BrokenContainersConf,
+    choose_service,
+    conf_files,
+    merged_conf,
+    read_files,
+)
+
+
+def settings(tmp_path: Path, **podman: object) -> Settings:
+    base = Settings(admin_socket=tmp_path / "rootlet" / "test.sock", state_dir=tmp_path / "state")
+    return msgspec.structs.replace(base, podman=PodmanSettings(**podman))  # type: ignore[arg-type]
+
+
+def users_socket(tmp_path: Path) -> Path:
+    path = tmp_path / "podman" / "podman.sock"
+    path.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+    return path
+
+
+def test_an_endpoint_that_is_named_is_taken(tmp_path: Path) -> None:
+    named = msgspec.structs.replace(settings(tmp_path), container_runtime_endpoint="unix:///some/where.sock")
+    assert choose_service(named, tmp_path, {}).socket == Path("/some/where.sock")
+    assert choose_service(named, tmp_path, {}).argv == ()
+
+
+def test_auto_takes_the_users_service_when_there_is_one(tmp_path: Path) -> None:
+    users = users_socket(tmp_path)
+    assert choose_service(settings(tmp_path), tmp_path, {}).socket == users
+    assert choose_service(settings(tmp_path, service="own"), tmp_path, {}).argv
+
+
+@pytest.mark.parametrize("service", ["auto", "own"])
+def test_our_own_child_lies_beside_the_admin_socket(tmp_path: Path, service: str) -> None:
+    chosen = choose_service(settings(tmp_path, service=service), tmp_path, {"HOME": str(tmp_path)})
+    assert chosen.socket == tmp_path / "rootlet" / "test.podman.sock"
+    assert chosen.argv == ("podman", "system", "service", "--time", "0", f"unix://{chosen.socket}")
+    conf = tomllib.loads(Path(chosen.env["CONTAINERS_CONF"]).read_text())
+    assert conf["containers"]["keyring"] is False
+
+
+def test_the_users_own_settings_stay(tmp_path: Path) -> None:
+    home = tmp_path / ".config" / "containers"
+    (home / "containers.conf.d").mkdir(parents=True)
+    (home / "containers.conf").write_text('[containers]\npids_limit = 7\nkeyring = true\n[network]\nx = "weak"\n')
+    (home / "containers.conf.d" / "z.conf").write_text('[network]\nx = "strong"\n')
+    files = [file for file in conf_files({"HOME": str(tmp_path)}) if tmp_path in file.parents]
+    merged = merged_conf(read_files(files), keyring=False)
+    assert merged["containers"] == {"pids_limit": 7, "keyring": False}
+    assert merged["network"] == {"x": "strong"}
+
+
+def test_a_file_that_the_user_names_replaces_all_others(tmp_path: Path) -> None:
+    assert conf_files({"CONTAINERS_CONF": "/a.conf", "HOME": str(tmp_path)}) == [Path("/a.conf")]
+
+
+def test_the_same_conf_is_not_written_again(tmp_path: Path) -> None:
+    """So that an agent starts on a full disk. Another one replaces it whole."""
+    wanted = settings(tmp_path, service="own")
+    file = Path(choose_service(wanted, tmp_path, {"HOME": str(tmp_path)}).env["CONTAINERS_CONF"])
+    written, content = file.stat(), file.read_bytes()
+    choose_service(wanted, tmp_path, {"HOME": str(tmp_path)})
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
+    file.write_text("")
+    choose_service(wanted, tmp_path, {"HOME": str(tmp_path)})
+    assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize("text", [b"[engine\n", b"\xff"])
+def test_a_broken_file_is_named(tmp_path: Path, text: bytes) -> None:
+    file = tmp_path / "containers.conf"
+    file.write_bytes(text)
+    with pytest.raises(BrokenContainersConf, match=str(file)):
+        read_files([file])

@@ -1,0 +1,196 @@
+"""`rootlet apply`: what is stored, what is said, what is refused, and that a restart reads the same."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.protocol.manifests import APPLY_SOURCE, FILE_SOURCE, ManifestErrorKind, SourceSnapshot
+from supervisor.sources import applied
+from supervisor.sources.applied import AppliedStore, ApplyResult, file_name
+from supervisor.sources.identity import Origin, pod_uid
+from supervisor.sources.merge import PodConfig
+from tests.harness.manifests import NOW, manifest, text
+
+ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "applied"
+
+
+@pytest.fixture
+def pods(directory: Path) -> AppliedStore:
+    return AppliedStore(directory, ORIGIN)
+
+
+def apply(pods: AppliedStore, *manifests: dict[str, Any]) -> tuple[str, ...]:
+    result = pods.apply("-", text(*manifests), {})
+    assert result.errors == ()
+    return result.lines
+
+
+def refused(pods: AppliedStore, body: bytes, **elsewhere: str) -> list[str]:
+    result = pods.apply("in.yaml", body, {("default", name): place for name, place in elsewhere.items()})
+    assert result.lines == ()
+    return [str(error) for error in result.errors]
+
+
+def names(pods: AppliedStore) -> list[str]:
+    return [item.pod.metadata.name for item in pods.read().pods]
+
+
+def test_nothing_applied_is_a_complete_set(pods: AppliedStore) -> None:
+    assert pods.read() == SourceSnapshot(source=APPLY_SOURCE, complete=True)
+
+
+def test_what_apply_says(pods: AppliedStore) -> None:
+    assert apply(pods, manifest("a"), manifest("b")) == ("pod/a created", "pod/b created")
+    assert apply(pods, manifest("a", image="new"), manifest("b")) == ("pod/a configured", "pod/b unchanged")
+    assert names(pods) == ["a", "b"]
+
+
+def test_pods_of_different_namespaces_live_side_by_side(pods: AppliedStore) -> None:
+    assert apply(pods, manifest("a"), manifest("a", metadata={"namespace": "prod"})) == ("pod/a created",) * 2
+    assert pods.delete(("prod", "a"))
+    assert [item.pod.metadata.namespace for item in pods.read().pods] == ["default"]
+
+
+def test_delete_forgets(pods: AppliedStore) -> None:
+    apply(pods, manifest("a"), manifest("b"))
+    assert pods.delete(("default", "a"))
+    assert not pods.delete(("default", "a"))
+    assert names(pods) == ["b"]
+
+
+def test_everything_stored_is_private(pods: AppliedStore, directory: Path) -> None:
+    apply(pods, manifest("a"))
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert [(path.name, stat.S_IMODE(path.stat().st_mode)) for path in directory.iterdir()] == [
+        ("default.a.json", 0o600)
+    ]
+
+
+def test_a_restart_reads_the_same_pods(pods: AppliedStore, directory: Path) -> None:
+    apply(pods, manifest("a", metadata={"labels": {"x": "y"}}), manifest("b", restartPolicy="Never"))
+    before, after = pods.read(), AppliedStore(directory, ORIGIN).read()
+    assert after == before
+    assert after.pods[0].pod.metadata.uid == pod_uid("test", APPLY_SOURCE, "default", "a")
+    assert apply(AppliedStore(directory, ORIGIN), manifest("a", metadata={"labels": {"x": "y"}})) == (
+        "pod/a unchanged",
+    )
+
+
+def test_what_a_killed_write_left_behind_is_no_pod(pods: AppliedStore, directory: Path) -> None:
+    apply(pods, manifest("a"))
+    (directory / ".default.a.json.tmp").write_bytes(b'{"half": ')
+    assert (names(pods), pods.read().errors) == (["a"], ())
+    assert apply(pods, manifest("a", image="new")) == ("pod/a configured",)
+    assert [path.name for path in directory.iterdir()] == ["default.a.json"]
+
+
+def test_one_error_and_nothing_is_applied(pods: AppliedStore) -> None:
+    bad = manifest("b")
+    bad["spec"]["containers"][0]["imag"] = "x"
+    (message,) = refused(pods, text(manifest("a"), bad))
+    assert message.startswith("in.yaml: document 2: spec.containers[0].imag: unknown field")
+    assert names(pods) == []
+
+
+def test_a_name_twice_in_one_request_is_refused(pods: AppliedStore) -> None:
+    assert refused(pods, text(manifest("a"), manifest("a", image="other"))) == [
+        "in.yaml: document 2: metadata.name: pod default/a is stated by document 1"
+    ]
+
+
+def test_a_name_that_another_source_states_is_refused(pods: AppliedStore) -> None:
+    assert refused(pods, text(manifest("a"), manifest("b")), b="file: web.yaml") == [
+        "in.yaml: document 2: metadata.name: pod default/b is stated by file: web.yaml"
+    ]
+    assert names(pods) == []
+
+
+def test_what_is_too_large_is_refused(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refused(AppliedStore(directory, ORIGIN, 1024), b"#" * 1025) == ["in.yaml: more than 1024 bytes"]
+    monkeypatch.setattr(applied, "MAX_APPLIED_OBJECTS", 2)
+    pods = AppliedStore(directory, ORIGIN)
+    apply(pods, manifest("a"), manifest("b"))
+    assert refused(pods, text(manifest("c"))) == ["in.yaml: more than 2 applied objects"]
+    assert apply(pods, manifest("a", image="new")) == ("pod/a configured",)
+
+
+def test_nothing_is_an_error(pods: AppliedStore) -> None:
+    (message,) = refused(pods, b"")
+    assert "states nothing" in message
+
+
+def test_a_damaged_store_is_reported_and_keeps_its_pods(pods: AppliedStore, directory: Path) -> None:
+    apply(pods, manifest("a"), manifest("b"))
+    config = PodConfig([APPLY_SOURCE])
+    config.merge(pods.read(), NOW)
+    (directory / "default.a.json").write_bytes(b"\x00\x00")
+    snapshot = pods.read()
+    assert snapshot.complete
+    assert config.merge(snapshot, NOW) == ()
+    assert {item.pod.metadata.name for item in config.desired()} == {"a", "b"}
+
+
+def test_a_store_that_cannot_be_read_is_not_complete(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file where a directory should be")
+    snapshot = AppliedStore(tmp_path / "state" / "applied", ORIGIN).read()
+    assert not snapshot.complete
+    assert [error.kind for error in snapshot.errors] == [ManifestErrorKind.UNREADABLE]
+
+
+def test_a_full_disk_is_the_callers_to_tell(pods: AppliedStore, directory: Path) -> None:
+    (directory / ".default.a.json.tmp").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        pods.apply("-", text(manifest("a")), {})
+    assert names(pods) == []
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "plain"),
+    [
+        ("default", "web", True),
+        ("default", "web.example", True),
+        ("default", "x" * 253, False),
+        ("..", "..", False),
+        ("default", "../../etc/passwd", False),
+        ("", "a\0b", False),
+        ("default", "\udc80", False),
+    ],
+)
+def test_file_names_stay_in_their_directory(namespace: str, name: str, plain: bool) -> None:
+    made = file_name((namespace, name))
+    assert (made == f"{namespace}.{name}.json") == plain
+    assert not set(made) & {"/", "\0"}
+    assert len(made) < 255
+    assert not made.startswith(".")
+
+
+def test_deleting_what_was_never_a_pod_is_harmless(pods: AppliedStore) -> None:
+    pods.read()
+    assert not pods.delete(("..", "../../../etc/passwd"))
+
+
+def test_long_names_are_stored(pods: AppliedStore) -> None:
+    long = ".".join(["x" * 60] * 4)
+    assert apply(pods, manifest(long)) == (f"pod/{long} created",)
+    assert names(pods) == [long]
+    assert pods.delete(("default", long))
+
+
+def test_applied_pods_and_files_share_one_set_of_names(pods: AppliedStore) -> None:
+    config = PodConfig([FILE_SOURCE, APPLY_SOURCE])
+    apply(pods, manifest("a"))
+    config.merge(pods.read(), NOW)
+    assert config.stated_elsewhere(FILE_SOURCE) == {("default", "a"): "apply: default.a.json"}
+    assert config.stated_elsewhere(APPLY_SOURCE) == {}
+    assert pods.apply("-", text(manifest("a", image="new")), config.stated_elsewhere(APPLY_SOURCE)) == ApplyResult(
+        lines=("pod/a configured",)
+    )

@@ -1,0 +1,140 @@
+"""ConfigMaps and Secrets that were applied: where they are kept, what is refused, what a restart and a reboot leave."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
+from supervisor.protocol.manifests import APPLY_SOURCE
+from supervisor.sources.applied import AppliedStore, Key, file_name
+from supervisor.sources.identity import Origin
+from tests.harness.manifests import manifest, text
+from tests.unit.supervisor.sources.test_objects import PLANTED, config_map, secret
+
+ORIGIN = Origin(instance="test", node_name="node-1", source=APPLY_SOURCE)
+LOGIN = ObjectKey(ObjectKind.SECRET, "default", "login")
+APP = ObjectKey(ObjectKind.CONFIG_MAP, "default", "app")
+
+
+class Stores(msgspec.Struct, frozen=True):
+    """A store, its directories, and how to get another one on them."""
+
+    directory: Path
+    memory: Path
+
+    def open(self) -> AppliedStore:
+        return AppliedStore(self.directory, ORIGIN, secrets_directory=self.memory)
+
+    def apply(self, *manifests: dict[str, Any]) -> tuple[str, ...]:
+        result = self.open().apply("in.yaml", text(*manifests), {})
+        return result.lines or tuple(map(str, result.errors))
+
+    def names(self) -> list[str]:
+        return [str(item.key) for item in self.open().read().objects]
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[Stores]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        yield Stores(tmp_path / "applied", Path(memory) / "applied")
+
+
+def test_pods_and_objects_together(stores: Stores) -> None:
+    manifests = secret(stringData={"password": PLANTED}), manifest("web"), config_map(data={"a": "b"})
+    assert stores.apply(*manifests) == ("secret/login created", "pod/web created", "configmap/app created")
+    assert stores.apply(*manifests) == ("secret/login unchanged", "pod/web unchanged", "configmap/app unchanged")
+    assert stores.apply(config_map(data={"a": "c"})) == ("configmap/app configured",)
+    read = stores.open().read()
+    assert ([str(item.key) for item in read.objects], len(read.pods), read.complete, read.errors) == (
+        [str(APP), str(LOGIN)],
+        1,
+        True,
+        (),
+    )
+
+
+def test_a_secret_is_in_memory_only_and_private(stores: Stores) -> None:
+    stores.apply(secret(stringData={"password": PLANTED}), config_map(data={"a": "b"}))
+    assert [path.name for path in stores.directory.iterdir()] == ["configmap_default.app.json"]
+    (kept,) = stores.memory.iterdir()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(stores.memory.stat().st_mode) == 0o700
+
+
+def test_a_reboot_takes_secrets_and_is_no_partial_knowledge(stores: Stores) -> None:
+    stores.apply(secret(stringData={"password": PLANTED}), config_map())
+    shutil.rmtree(stores.memory)
+    read = stores.open().read()
+    assert ([str(item.key) for item in read.objects], read.complete) == ([str(APP)], True)
+
+
+def test_memory_that_cannot_be_read_is_partial_knowledge(stores: Stores) -> None:
+    stores.memory.write_text("a file where a directory should be")
+    assert not stores.open().read().complete
+
+
+def test_a_directory_that_cannot_be_made_holds_up_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = AppliedStore(tmp_path / "applied", ORIGIN, secrets_directory=tmp_path / "file" / "secrets")
+    assert store.read().complete
+
+
+def test_without_memory_secrets_are_refused_and_nothing_else_is_done(tmp_path: Path) -> None:
+    store = AppliedStore(tmp_path / "applied", ORIGIN, secrets_directory=Path("/sys/rootlet"))
+    for other in (store, AppliedStore(tmp_path / "applied", ORIGIN)):
+        result = other.apply("in.yaml", text(config_map(), secret(stringData={"password": PLANTED})), {})
+        (error,) = map(str, result.errors)
+        assert error.startswith("in.yaml: document 2: Secrets are kept in memory only: ")
+        assert PLANTED not in error
+        assert other.apply("in.yaml", text(config_map("b")), {}).errors == ()
+    assert [str(item.key) for item in AppliedStore(tmp_path / "applied", ORIGIN).read().objects] == [
+        "ConfigMap default/b"
+    ]
+
+
+def test_delete(stores: Stores) -> None:
+    stores.apply(secret(), config_map(), manifest("app"))
+    assert stores.open().delete(LOGIN)
+    assert not stores.open().delete(LOGIN)
+    assert stores.names() == [str(APP)]
+    assert stores.open().delete(APP)
+    assert len(stores.open().read().pods) == 1
+
+
+def test_what_may_not_change_is_refused(stores: Stores) -> None:
+    first = secret(stringData={"password": PLANTED}, immutable=True)
+    stores.apply(first)
+    assert stores.apply(config_map(), {**first, "stringData": {"password": "other"}}) == (
+        "in.yaml: document 2: data: Secret default/login: Forbidden: field is immutable when `immutable` is set",
+    )
+    assert stores.names() == [str(LOGIN)]
+    stores.open().delete(LOGIN)
+    assert stores.apply({**first, "stringData": {"password": "other"}}) == ("secret/login created",)
+
+
+def test_names_that_are_taken(stores: Stores) -> None:
+    assert stores.apply(config_map(), config_map()) == (
+        "in.yaml: document 2: metadata.name: ConfigMap default/app is stated by document 1",
+    )
+    result = stores.open().apply("in.yaml", text(secret()), {LOGIN: "file: a.yaml"})
+    assert [error.message for error in result.errors] == ["Secret default/login is stated by file: a.yaml"]
+
+
+def test_files_of_different_kinds_never_meet() -> None:
+    keys: list[Key] = [
+        ("configmap", "default.app"),
+        ("default", "app"),
+        APP,
+        ObjectKey(ObjectKind.SECRET, "default", "app"),
+    ]
+    assert len({file_name(key) for key in keys}) == len(keys)
+    for hostile in ("../../x", "a/b", "", "x" * 999):
+        assert "/" not in file_name(ObjectKey(ObjectKind.SECRET, "default", hostile))

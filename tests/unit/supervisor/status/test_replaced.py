@@ -1,0 +1,74 @@
+"""Containers that ended because their manifest changed are not done."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.meta import ObjectMeta
+from ipc.api.v1.pod import Pod, PodSpec
+from ipc.kubecontainer.hashing import container_hash, sandbox_hash
+from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.kubecontainer.pod_status import (
+    ContainerState,
+    RuntimeContainerStatus,
+    RuntimePodStatus,
+    SandboxState,
+    SandboxStatus,
+)
+from supervisor.status.replaced import replaced_containers
+
+MAIN = Container(name="main", image="v1")
+POD = Pod(
+    metadata=ObjectMeta(name="p", namespace="default", uid="u"), spec=PodSpec(containers=(MAIN,), hostname="first")
+)
+EDITED = msgspec.structs.replace(
+    POD, spec=msgspec.structs.replace(POD.spec, containers=(Container(name="main", image="v2"),))
+)
+RENAMED = msgspec.structs.replace(POD, spec=msgspec.structs.replace(POD.spec, hostname="second"))
+
+
+def seen(
+    state: ContainerState, *, sandbox: SandboxState = SandboxState.READY, newer_sandbox: Pod | None = None
+) -> RuntimePodStatus:
+    """What was made of POD, perhaps with a sandbox above it that was made of an edited one."""
+    first = SandboxStatus(id="s0", name="s", infra_id="i", attempt=0, state=sandbox, hash=sandbox_hash(POD))
+    sandboxes: tuple[SandboxStatus, ...] = (first,)
+    if newer_sandbox is not None:
+        down = msgspec.structs.replace(first, state=SandboxState.NOT_READY)
+        newest = msgspec.structs.replace(first, id="s1", attempt=1, hash=sandbox_hash(newer_sandbox))
+        sandboxes = (newest, down)
+    main = RuntimeContainerStatus(
+        id="c", name="main", attempt=0, state=state, sandbox_id="s0", hash=container_hash(MAIN, ContainerKind.REGULAR)
+    )
+    return RuntimePodStatus(uid="u", sandboxes=sandboxes, containers=(main,))
+
+
+EXITED = ContainerState.EXITED
+
+
+@pytest.mark.parametrize(
+    ("wanted", "observed", "replaced"),
+    [
+        (POD, seen(EXITED), False),
+        (EDITED, seen(EXITED), True),
+        (EDITED, seen(ContainerState.RUNNING), False),
+        (EDITED, seen(EXITED, sandbox=SandboxState.NOT_READY), False),
+        (RENAMED, seen(EXITED), True),
+        (RENAMED, seen(EXITED, sandbox=SandboxState.NOT_READY), True),
+        (RENAMED, seen(EXITED, newer_sandbox=RENAMED), True),
+        (POD, seen(EXITED, newer_sandbox=POD), False),
+        (POD, RuntimePodStatus(uid="u"), False),
+    ],
+)
+def test_what_ended_for_the_manifest_s_sake_starts_again(
+    wanted: Pod, observed: RuntimePodStatus, replaced: bool
+) -> None:
+    assert replaced_containers(wanted, observed, looked_at_before=True) == ({"main"} if replaced else set())
+
+
+def test_what_was_done_before_this_agent_began_does_not_run_again() -> None:
+    """Its sandbox was stopped when it was done, and its manifest edited since."""
+    done = seen(EXITED, sandbox=SandboxState.NOT_READY)
+    assert replaced_containers(RENAMED, done, looked_at_before=False) == set()

@@ -1,0 +1,98 @@
+"""What people see and read of a pod: its status, `describe`, and the log."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, pod, running
+
+# --- what people see ---------------------------------------------------------------------------------------------
+
+
+def test_why_a_start_failed_is_told_until_one_succeeds() -> None:
+    talk = Talk()
+    talk.relist()
+    talk.add("a")
+    talk.done("a", results=(PULL,), error="", changed=False)
+    [main] = talk.told["a"].status.container_statuses
+    assert main.state.waiting is not None
+    assert main.state.waiting.reason == "ErrImagePull"
+    talk.tick(after_s=20.0)
+    talk.see(absent("a"))
+    talk.done("a", results=(STARTED,), changed=True)
+    talk.see(running("a"))
+    [main] = talk.told["a"].status.container_statuses
+    assert main.state.running is not None
+
+
+def test_the_log_and_describe_follow_a_sync_that_fails_although_it_changes_nothing() -> None:
+    talk = Talk()
+    talk.relist()
+    talk.add("a")
+    tried = msgspec.structs.replace(PULL, retry_at=WALL + 200.0)
+    talk.done("a", results=(PULL,), sentence="made it, main: ErrImagePull", changed=True)
+    for sentence, result in (("first wait", tried), ("the same wait", tried), ("next wait", PULL)):
+        talk.see(absent("a"))
+        talk.update(pod("a", image=sentence))
+        talk.done("a", results=(result,), sentence=sentence)
+        assert talk.told["a"].sentence == sentence
+    assert [line.partition(": ")[2] for line in talk.logs] == ["made it, main: ErrImagePull", "first wait", "next wait"]
+
+
+def test_only_what_will_be_tried_has_a_next_try() -> None:
+    talk = Talk()
+    talk.start("a")
+    waiting = msgspec.structs.replace(PULL, error="ImagePullBackOff", retry_at=WALL + 1000.0)
+    talk.update(pod("a", image="v2"))
+    talk.see(running("a"))
+    talk.done("a", results=(waiting, msgspec.structs.replace(waiting, target="was-renamed")))
+    assert list(talk.told["a"].next_try) == ["main"]
+    talk.remove("a")
+    assert talk.told["a"].next_try == {}, "it goes down"
+
+
+def test_an_unchanged_status_is_not_told_again() -> None:
+    talk = Talk()
+    talk.start("a")
+    version = talk.told["a"].resource_version
+    talk.update("a")
+    talk.see(running("a"))
+    talk.done("a")
+    assert talk.told["a"].resource_version == version
+
+
+# --- what the log says of Podman's absence -------------------------------------------------------------------------
+
+
+def test_a_sync_that_fails_again_for_the_same_reason_is_no_news() -> None:
+    talk = Talk()
+    talk.start("a")
+    before = len(talk.logs)
+    for _ in range(5):
+        talk.tick(100.0)
+        talk.relist()
+        talk.done("a", error="Timeout", message="no answer within 15 s")
+    assert len(talk.logs) == before + 1
+    talk.tick(100.0)
+    talk.relist()
+    talk.done("a")
+    talk.tick(100.0)
+    talk.relist()
+    talk.done("a", error="Timeout", message="no answer within 15 s")
+    assert len(talk.logs) == before + 3, "that it went well is news, too"
+
+
+def test_that_podman_is_away_is_no_line_for_every_pod() -> None:
+    talk = Talk()
+    pods = ("a", "b", "c")
+    talk.start(*pods)
+    talk.levels.clear()
+    talk.tick(200.0)
+    talk.relist()
+    for uid in pods:
+        talk.done(uid, error="Unavailable", message="Podman does not answer")
+    assert talk.levels == ["debug"] * len(pods)
+    talk.tick(200.0)
+    talk.relist()
+    talk.done("a", error="Unavailable", message="it went away over it", changed=True)
+    assert talk.levels[-1] == "warning", "it has done something"

@@ -1,0 +1,67 @@
+"""A pod that takes more than it may: it fails, goes down at once, and stays down, whatever becomes of the agent."""
+
+from __future__ import annotations
+
+from supervisor.protocol.loop_protocol import EvictionsRestored
+from tests.harness.dialogue import Talk, absent, exited, pod, running
+
+MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '
+
+
+def evicted(talk: Talk) -> list[str]:
+    """Pod a runs, and its next sync finds that it has to go."""
+    talk.start(pod("a", grace_s=30))
+    talk.tick(after_s=100.0)
+    return talk.done("a", evicted=MESSAGE)
+
+
+def test_it_fails_at_once_and_its_containers_go() -> None:
+    talk = Talk()
+    assert evicted(talk) == ["observe a"]
+    assert talk.see(running("a")) == ["terminating a"]
+    assert talk.syncs["a"].grace_period_s == 1
+    assert talk.events == ["Evicted a"]
+    assert talk.phase("a") == "Running", "its containers are not down yet"
+    talk.done("a")
+    assert talk.see(exited("a", 137)) == ["terminated a"]
+    assert talk.syncs["a"].evicted == MESSAGE
+    talk.done("a", changed=True)
+    talk.see(absent("a"))
+    status = talk.told["a"].status
+    assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", MESSAGE)
+    [main] = status.container_statuses
+    assert main.state.terminated is not None
+    assert main.state.terminated.exit_code == 137, "what was seen of it stays"
+    assert talk.tick(after_s=100.0) == []
+    assert talk.events == ["Evicted a"], "told once"
+
+
+def test_the_next_agent_does_not_run_it() -> None:
+    talk = Talk()
+    talk.say(EvictionsRestored({"a": MESSAGE}))
+    talk.add("a", "b")
+    assert talk.phase("a") == "Pending", "nobody knows yet that nothing of it runs"
+    talk.ready()
+    assert talk.relist() == ["terminated a", "sync b"]
+    assert (talk.phase("a"), talk.told["a"].status.reason) == ("Failed", "Evicted")
+    assert talk.events == []
+
+
+def test_a_pod_of_that_uid_that_comes_later_is_another_one() -> None:
+    talk = Talk()
+    talk.say(EvictionsRestored({"a": MESSAGE}))
+    talk.ready()
+    talk.add("a")
+    assert talk.relist() == ["sync a"]
+
+
+def test_who_goes_anyway_is_not_evicted() -> None:
+    talk = Talk()
+    talk.start("a")
+    talk.tick(after_s=100.0)
+    talk.remove("a")
+    talk.done("a", evicted=MESSAGE)
+    talk.see(running("a"))
+    assert talk.syncs["a"].remove
+    assert talk.syncs["a"].grace_period_s == 30
+    assert talk.events == []

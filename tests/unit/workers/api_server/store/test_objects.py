@@ -1,0 +1,28 @@
+"""The JSON that clients get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.harness.api_server import event_changed, pod_changed
+from workers.api_server.store.objects import StoredObject, event_object, list_object, pod_object
+
+
+def without_repeated_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    keys = [key for key, _ in pairs]
+    assert len(set(keys)) == len(keys), f"said twice: {keys}"
+    return dict(pairs)
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [(pod_object(pod_changed(1, "web"), 1), "Pod"), (event_object(event_changed(1, "web.1", "web"), 1), "Event")],
+    ids=["pod", "event"],
+)
+def test_an_object_says_once_what_it_is(made: StoredObject[Any], kind: str) -> None:
+    shown = json.loads(list_object(f"{kind}List", 1, [made]), object_pairs_hook=without_repeated_keys)
+    assert [(item["apiVersion"], item["kind"]) for item in shown["items"]] == [("v1", kind)]

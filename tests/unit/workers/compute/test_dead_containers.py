@@ -1,0 +1,71 @@
+"""How many dead containers a pod's own sync leaves, by policy; and what it leaves whatever the policy says."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipc.kubecontainer.container_gc import GcPolicy
+from ipc.kubecontainer.hashing import container_hash
+from ipc.kubecontainer.pod_containers import ContainerKind
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from tests.harness.pods import UID, container, pod, sandbox
+from workers.compute.crash_loop_backoff import crash_loop_limits
+from workers.compute.pod_actions import compute_pod_actions
+
+NOW = 1_800_000_000.0
+OF = pod("a", restart_policy="OnFailure")
+
+
+def life(attempt: int, state: ContainerState, exit_code: int = 1) -> RuntimeContainerStatus:
+    """Of container ``a``, a minute after the one before it."""
+    return RuntimeContainerStatus(
+        id=f"a-{attempt}",
+        name="a",
+        attempt=attempt,
+        state=state,
+        sandbox_id="sandbox-0",
+        hash=container_hash(container("a"), ContainerKind.REGULAR),
+        exit_code=exit_code,
+        created_at=NOW - 600 + 60 * attempt,
+        started_at=NOW - 600 + 60 * attempt,
+        finished_at=NOW - 590 + 60 * attempt,
+    )
+
+
+def removed(*lives: RuntimeContainerStatus, garbage: tuple[str, ...] = (), **policy: float) -> list[str]:
+    """Ids, of a pod with these containers, oldest first."""
+    status = RuntimePodStatus(uid=UID, sandboxes=(sandbox(OF),), containers=lives[::-1])
+    gc = GcPolicy(**policy)  # type: ignore[arg-type]
+    actions = compute_pod_actions(OF, status, NOW, crash_loop_limits(300), gc=gc, garbage=garbage)
+    return sorted(container.id for container in actions.containers_to_remove)
+
+
+EXITED, RUNNING = ContainerState.EXITED, ContainerState.RUNNING
+RUNS = (life(0, EXITED), life(1, EXITED), life(2, EXITED), life(3, RUNNING))
+CRASHED = RUNS[:3]
+DONE = (*RUNS[:2], life(2, EXITED, exit_code=0))
+
+
+@pytest.mark.parametrize(
+    ("maximum", "of_running", "of_crashed"),
+    [
+        (-1, [], []),
+        (0, ["a-0", "a-1", "a-2"], ["a-0", "a-1"]),
+        (1, ["a-0", "a-1"], ["a-0", "a-1"]),
+        (2, ["a-0"], ["a-0"]),
+        (3, [], []),
+    ],
+)
+def test_a_container_keeps_as_many_as_configured(maximum: int, of_running: list[str], of_crashed: list[str]) -> None:
+    assert removed(*RUNS, max_per_pod_container=maximum) == of_running
+    assert removed(*CRASHED, max_per_pod_container=maximum) == of_crashed
+
+
+def test_the_young_stay() -> None:
+    assert removed(*RUNS, max_per_pod_container=1, min_age_s=530.0) == ["a-0"], "and do not count"
+
+
+def test_what_the_node_has_too_many_of_goes_too_but_never_the_newest() -> None:
+    assert removed(*RUNS, garbage=("a-2",)) == ["a-0", "a-1", "a-2"]
+    assert removed(*CRASHED, garbage=("a-2",)) == ["a-0", "a-1"], "it says how long to wait"
+    assert removed(*DONE, garbage=("a-2",)) == ["a-0", "a-1"], "without it the container would run again"

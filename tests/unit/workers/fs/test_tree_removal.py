@@ -1,0 +1,173 @@
+"""Removing trees that somebody has filled with intent: all of it goes, nothing outside does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workers.fs.directories import root_directory
+from workers.fs.tree_removal import MAX_TOLD, Stuck, remove_tree
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Iterator[int]:
+    """Where ``tree`` lies, beside ``outside``."""
+    (tmp_path / "tree" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "tree" / "a" / "b" / "file").write_text("x")
+    (tmp_path / "outside" / "below").mkdir(parents=True)
+    (tmp_path / "outside" / "file").write_text("stays")
+    with root_directory(str(tmp_path)) as fd:
+        yield fd
+    assert (tmp_path / "outside" / "file").read_text() == "stays"
+    assert (tmp_path / "outside" / "below").is_dir()
+
+
+def test_a_tree_goes(parent: int, tmp_path: Path) -> None:
+    assert remove_tree(parent, "tree") == ()
+    assert not (tmp_path / "tree").exists()
+    assert remove_tree(parent, "tree") == ()
+
+
+@pytest.mark.parametrize("place", ["tree/link", "tree/a/link", "tree/a/b/link"])
+@pytest.mark.parametrize("target", ["{0}/outside", "../outside", "../../outside", "../../../outside", ".", ".."])
+def test_links_go_and_are_not_followed(parent: int, tmp_path: Path, place: str, target: str) -> None:
+    (tmp_path / place).symlink_to(target.format(tmp_path))
+    assert remove_tree(parent, "tree") == ()
+    assert not (tmp_path / "tree").exists()
+
+
+def test_what_is_itself_a_link_goes_alone(parent: int, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("outside")
+    assert remove_tree(parent, "link") == ()
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_fifos_sockets_and_names_that_are_no_text_go(parent: int, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "tree" / "fifo")
+    (tmp_path / "tree" / os.fsdecode(b"\xff\n")).write_text("x")
+    assert remove_tree(parent, "tree") == ()
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o400, 0o500, 0o300])
+def test_modes_are_not_in_the_way(parent: int, tmp_path: Path, mode: int) -> None:
+    (tmp_path / "tree" / "a" / "b").chmod(mode)
+    (tmp_path / "tree" / "a").chmod(mode)
+    (tmp_path / "tree").chmod(mode)
+    assert remove_tree(parent, "tree") == ()
+    assert not (tmp_path / "tree").exists()
+
+
+def test_depth_costs_neither_stack_nor_descriptors(parent: int, tmp_path: Path) -> None:
+    depth = 5000
+    fd = os.open(tmp_path / "tree", os.O_RDONLY)
+    for level in range(depth):
+        os.mkdir("d", dir_fd=fd)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+        below = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = below
+        if level % 300 == 299:
+            os.fchmod(fd, 0o500)
+            os.fchmod(fd, 0o700)
+    os.close(fd)
+    before = len(os.listdir("/proc/self/fd"))
+    assert remove_tree(parent, "tree") == ()
+    assert not (tmp_path / "tree").exists()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_many_files_cost_no_memory(parent: int, tmp_path: Path) -> None:
+    for number in range(20_000):
+        os.close(os.open(f"tree/{number:0200}", os.O_CREAT | os.O_WRONLY, dir_fd=parent))
+    tracemalloc.start()
+    try:
+        assert remove_tree(parent, "tree") == ()
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert not (tmp_path / "tree").exists()
+
+
+def test_another_thing_of_that_name_since_it_was_looked_at_is_not_followed(
+    parent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worst moment for a swap: a directory was seen, and is a link when it is opened."""
+    real = os.open
+
+    def swap(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "a" and flags & os.O_PATH == 0:
+            os.rename(tmp_path / "tree" / "a", tmp_path / "tree" / "moved")
+            os.symlink(tmp_path / "outside", tmp_path / "tree" / "a")
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr("workers.fs.directories.os.open", swap)
+    stuck = remove_tree(parent, "tree")
+    assert stuck == (Stuck("tree/a", "Not a directory", errno.ENOTDIR),)
+
+
+_MOUNTED = """
+import subprocess, sys
+from workers.fs.directories import root_directory
+from workers.fs.tree_removal import remove_tree
+tree = sys.argv[1]
+subprocess.run(["mount", *sys.argv[3:], f"{tree}/tree/{sys.argv[2]}"], check=True)
+with root_directory(tree) as parent:
+    print(*remove_tree(parent, "tree"), sep="\\n")
+"""
+
+
+def in_mount_namespace(*arguments: str) -> str:
+    """What the script above says in mount and user namespaces of its own."""
+    command = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", _MOUNTED, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    if "unshare:" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_bind_mount_of_the_same_file_system_is_not_entered(parent: int, tmp_path: Path) -> None:
+    said = in_mount_namespace(str(tmp_path), "a/b", "--bind", str(tmp_path / "outside"))
+    assert said == "'tree/a/b': is a mount point"
+    assert (tmp_path / "tree" / "a" / "b").is_dir()
+
+
+def test_another_file_system_is_not_entered(parent: int, tmp_path: Path) -> None:
+    (tmp_path / "tree" / "beside").write_text("goes")
+    assert in_mount_namespace(str(tmp_path), "a", "-t", "tmpfs", "tmpfs") == "'tree/a': is a mount point"
+    assert os.listdir(tmp_path / "tree") == ["a"]
+
+
+def test_a_mount_on_the_tree_itself_is_not_entered(parent: int, tmp_path: Path) -> None:
+    said = in_mount_namespace(str(tmp_path), ".", "--bind", str(tmp_path / "outside"))
+    assert said == "'tree': is a mount point"
+
+
+def test_only_so_much_is_told(parent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2 * MAX_TOLD):
+        (tmp_path / "tree" / f"f{number}").write_text("x")
+    real = os.unlink
+
+    def refuse(path: str, *, dir_fd: int | None = None) -> None:
+        if path.startswith("f"):
+            raise PermissionError(13, "Permission denied", path)
+        real(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr("workers.fs.tree_removal.os.unlink", refuse)
+    stuck = remove_tree(parent, "tree")
+    assert len(stuck) == MAX_TOLD
+    assert {one.why for one in stuck} == {"Permission denied"}
+    assert (tmp_path / "tree" / "f0").exists()
+
+
+def test_what_cannot_be_removed_is_told_on_one_line() -> None:
+    assert str(Stuck("volumes/a\nb", "is a mount point")) == "'volumes/a\\nb': is a mount point"

@@ -1,0 +1,452 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from ipc.api.v1.container import PullPolicy
+from ipc.kubecontainer.registry_login import RegistryLogin
+from supervisor.managers.image_pulls import PullLimits
+from tests.fakes.clock import SimClock, simulate
+from tests.fakes.podman import FakePodman
+from tests.fakes.pulls import SERIAL, LocalPulls
+from tests.fakes.runtime import FakeRuntime, Flavour
+from workers.images.manager import SEEN_FOR_S, ImageError, ImageManager, ImageReason
+from workers.images.pull_backoff import PullBackoff
+from workers.images.pull_records import ImageRights
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+
+THERE = "quay.io/a/there:1"
+REMOTE = "quay.io/a/remote:1"
+NOWHERE = "quay.io/a/nowhere:1"
+LOCAL = "localhost/built:latest"
+
+
+class Kit:
+    """An image manager on a fake Podman, and the events it told."""
+
+    def __init__(self, latency_s: float = 0.0, limits: PullLimits = SERIAL, rights_dir: str = "") -> None:
+        self.clock = SimClock()
+        self.podman = FakePodman(self.clock, images=[THERE, LOCAL], registry=[THERE, REMOTE])
+        self.runtime = FakeRuntime(self.podman, "one", latency_s=latency_s)
+        self.rights = ImageRights(rights_dir)
+        self.images = ImageManager(
+            self.runtime, self.clock, self.rights, LocalPulls(self.runtime, self.clock, limits, self.rights).pull
+        )
+        self.backoffs: dict[str, PullBackoff] = {}
+        self.told: list[tuple[str, str, str]] = []
+
+    async def tell(self, type: str, reason: str, message: str) -> None:
+        self.told.append((type, reason, message))
+
+    async def ensure(
+        self,
+        reference: str,
+        policy: PullPolicy = "IfNotPresent",
+        uid: str = "u1",
+        logins: tuple[RegistryLogin, ...] = (),
+    ) -> str:
+        backoff = self.backoffs.setdefault(uid, PullBackoff(uid))
+        ensure = self.images.ensure_image
+        return (await ensure(backoff, reference, policy, self.tell, lambda image: logins)).id
+
+    async def refused(
+        self,
+        reference: str,
+        policy: PullPolicy = "IfNotPresent",
+        uid: str = "u1",
+        logins: tuple[RegistryLogin, ...] = (),
+    ) -> ImageError:
+        with pytest.raises(ImageError) as caught:
+            await self.ensure(reference, policy, uid, logins)
+        return caught.value
+
+    def pulls(self) -> int:
+        return list(self.runtime.calls).count("pull_image")
+
+    def reasons(self) -> list[str]:
+        return [reason for _, reason, _ in self.told]
+
+
+def test_an_image_that_a_pods_login_has_pulled_is_for_pods_that_have_it_too(tmp_path: Path) -> None:
+    good, wrong = RegistryLogin(username="good", password="1"), RegistryLogin(username="wrong", password="2")
+
+    async def main() -> None:
+        kit = Kit(rights_dir=str(tmp_path))
+        kit.podman.logins[REMOTE] = {good}
+        await kit.ensure(REMOTE, uid="has", logins=(good,))
+        await kit.ensure(REMOTE, uid="has too", logins=(wrong, good))
+        assert kit.pulls() == 1
+        for logins in ((), (wrong,)):
+            assert (await kit.refused(REMOTE, uid=f"lacks {logins}", logins=logins)).reason == "ErrImagePull"
+            denied = await kit.refused(REMOTE, "Never", uid="never", logins=logins)
+            assert denied.reason == "ErrImageNeverPull"
+            assert "does not have the proper credentials" in denied.message
+        assert kit.pulls() == 3
+
+    simulate(main)
+
+
+def test_an_image_that_nobodys_login_has_pulled_is_everybodys(tmp_path: Path) -> None:
+    login = RegistryLogin(username="one", password="1")
+
+    async def main() -> None:
+        kit = Kit(rights_dir=str(tmp_path))
+        await kit.ensure(REMOTE, uid="with", logins=(login,))
+        await kit.ensure(REMOTE, uid="public")
+        await kit.ensure(REMOTE, uid="later")
+        await kit.ensure(THERE, uid="later", logins=(login,))
+        assert kit.pulls() == 2, "the second pull has shown that it is public; the third image was there before"
+
+    simulate(main)
+
+
+def test_the_image_of_a_container_that_is_there_needs_no_look() -> None:
+    async def main() -> None:
+        kit = Kit()
+        assert await kit.images.reuse_image(THERE, "IfNotPresent", THERE, kit.tell)
+        assert await kit.images.reuse_image(LOCAL, "Always", LOCAL, kit.tell)
+        assert kit.reasons() == ["Pulled", "Pulled"]
+        others: tuple[tuple[str, PullPolicy, str], ...] = (
+            (THERE, "Always", THERE),
+            (THERE, "IfNotPresent", LOCAL),
+            (THERE, "IfNotPresent", ""),
+            ("Not/Valid", "IfNotPresent", "Not/Valid"),
+        )
+        for reference, policy, held in others:
+            assert not await kit.images.reuse_image(reference, policy, held, kit.tell)
+        assert len(kit.told) == 2
+        assert not kit.runtime.calls
+
+    simulate(main)
+
+
+def test_what_is_there_is_not_pulled() -> None:
+    async def main() -> None:
+        kit = Kit()
+        assert await kit.ensure(THERE) == kit.podman.images[THERE].id
+        assert await kit.ensure(THERE, "Never") == kit.podman.images[THERE].id
+        assert kit.pulls() == 0
+        text = f'Container image "{THERE}" already present on machine and can be accessed by the pod'
+        assert kit.told == [("Normal", "Pulled", text)] * 2
+
+    simulate(main)
+
+
+def test_what_is_absent_is_pulled() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=0.5)
+        assert await kit.ensure(REMOTE) == kit.podman.images[REMOTE].id
+        assert kit.told == [
+            ("Normal", "Pulling", f'Pulling image "{REMOTE}"'),
+            (
+                "Normal",
+                "Pulled",
+                f'Successfully pulled image "{REMOTE}" in 500ms (1s including waiting). Image size: 0 bytes.',
+            ),
+        ]
+
+    simulate(main)
+
+
+def test_looks_that_no_longer_count_are_not_kept() -> None:
+    async def main() -> None:
+        kit = Kit()
+        for reference in (THERE, LOCAL, THERE):
+            await kit.ensure(reference)
+            await asyncio.sleep(SEEN_FOR_S)
+        assert len(kit.images._seen) == 1
+
+    simulate(main)
+
+
+def test_always_pulls_what_is_there() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.ensure(THERE, "Always")
+        assert kit.pulls() == 1
+
+    simulate(main)
+
+
+def test_always_uses_a_local_image_that_is_there() -> None:
+    async def main() -> None:
+        kit = Kit()
+        assert await kit.ensure("localhost/built", "Always") == kit.podman.images[LOCAL].id
+        assert kit.pulls() == 0
+        error = await kit.refused("localhost/absent", "Always")
+        assert (error.reason, kit.pulls()) == (ImageReason.PULL_ERROR, 1)
+
+    simulate(main)
+
+
+def test_never_does_not_pull() -> None:
+    async def main() -> None:
+        kit = Kit()
+        error = await kit.refused(REMOTE, "Never")
+        assert error.reason is ImageReason.NEVER_PULL
+        assert error.message == f'Container image "{REMOTE}" is not present with pull policy of Never'
+        assert kit.told == [("Warning", "ErrImageNeverPull", error.message)]
+        assert kit.pulls() == 0
+
+    simulate(main)
+
+
+def test_a_bad_name_is_told_as_such() -> None:
+    async def main() -> None:
+        kit = Kit()
+        error = await kit.refused("quay.io/UPPER")
+        assert error.reason is ImageReason.INVALID_NAME
+        assert "must be lowercase" in error.message
+        assert kit.reasons() == ["InspectFailed"]
+        assert list(kit.runtime.calls) == []
+
+    simulate(main)
+
+
+def test_a_failed_pull_backs_off_doubling_up_to_the_maximum() -> None:
+    async def main() -> None:
+        kit = Kit()
+        delays = []
+        for _ in range(7):
+            error = await kit.refused(NOWHERE)
+            assert error.reason is ImageReason.PULL_ERROR
+            assert "manifest unknown" in error.message
+            delays.append(error.retry_at - kit.clock.now().wall)
+            await asyncio.sleep(delays[-1])
+        assert delays == [10, 20, 40, 80, 160, 300, 300]
+
+    simulate(main)
+
+
+def test_during_the_back_off_nothing_is_pulled() -> None:
+    async def main() -> None:
+        kit = Kit()
+        failed = await kit.refused(NOWHERE)
+        await asyncio.sleep(9.9)
+        error = await kit.refused(NOWHERE)
+        assert error.reason is ImageReason.PULL_BACK_OFF
+        assert error.retry_at == failed.retry_at
+        assert error.message == f'Back-off pulling image "{NOWHERE}": ErrImagePull: {failed.message}'
+        assert kit.told[-1] == ("Normal", "BackOff", f'Back-off pulling image "{NOWHERE}"')
+        assert kit.pulls() == 1
+        await asyncio.sleep(0.2)
+        assert (await kit.refused(NOWHERE)).reason is ImageReason.PULL_ERROR
+        assert kit.pulls() == 2
+
+    simulate(main)
+
+
+def test_the_back_off_is_per_pod_and_image() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.refused(NOWHERE)
+        assert (await kit.refused(NOWHERE, uid="u2")).reason is ImageReason.PULL_ERROR
+        await kit.ensure(REMOTE)
+
+    simulate(main)
+
+
+def test_a_success_ends_the_back_off() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.refused(NOWHERE)
+        await asyncio.sleep(10)
+        await kit.refused(NOWHERE)
+        await asyncio.sleep(20)
+        kit.podman.registry.add(NOWHERE)
+        await kit.ensure(NOWHERE)
+        kit.podman.registry.clear()
+        error = await kit.refused(NOWHERE, "Always")
+        assert error.retry_at - kit.clock.now().wall == 10
+
+    simulate(main)
+
+
+def test_the_back_off_is_forgotten_after_ten_quiet_minutes() -> None:
+    async def main() -> None:
+        kit = Kit()
+        for _ in range(3):
+            error = await kit.refused(NOWHERE)
+            await asyncio.sleep(error.retry_at - kit.clock.now().wall)
+        await asyncio.sleep(601)
+        error = await kit.refused(NOWHERE)
+        assert error.retry_at - kit.clock.now().wall == 10
+
+    simulate(main)
+
+
+def test_an_image_that_came_by_itself_ends_the_waiting() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.refused(NOWHERE)
+        kit.podman.images[NOWHERE] = kit.podman.images[THERE]
+        assert await kit.ensure(NOWHERE) == kit.podman.images[THERE].id
+
+    simulate(main)
+
+
+def test_pods_that_wait_for_one_image_share_its_pull() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=5.0)
+        ids = await asyncio.gather(*(kit.ensure(REMOTE, "Always", f"u{n}") for n in range(5)))
+        assert set(ids) == {kit.podman.images[REMOTE].id}
+        assert kit.pulls() == 1
+        await kit.ensure(REMOTE, "Always")
+        assert kit.pulls() == 2
+
+    simulate(main)
+
+
+def test_a_shared_pull_that_fails_fails_for_all() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=5.0)
+        errors = await asyncio.gather(*(kit.refused(NOWHERE, uid=f"u{n}") for n in range(3)))
+        assert {error.reason for error in errors} == {ImageReason.PULL_ERROR}
+        assert kit.pulls() == 1
+
+    simulate(main)
+
+
+def test_who_gives_up_does_not_take_the_pull_from_the_others() -> None:
+    async def main() -> None:
+        kit = Kit(latency_s=5.0)
+        one, two = (asyncio.create_task(kit.ensure(REMOTE, uid=uid)) for uid in ("u1", "u2"))
+        await asyncio.sleep(7)
+        one.cancel()
+        assert await two == kit.podman.images[REMOTE].id
+        assert one.cancelled()
+        assert kit.pulls() == 1
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("flavour", list(Flavour))
+def test_a_pull_that_goes_wrong_is_an_error_image(flavour: Flavour) -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.fail(1, flavour, "pull_image")
+        error = await kit.refused(REMOTE)
+        assert error.reason is ImageReason.PULL_ERROR
+        assert kit.reasons() == ["Pulling", "Failed"]
+        await asyncio.sleep(10)
+        await kit.ensure(REMOTE)
+
+    simulate(main)
+
+
+def test_an_inspect_that_fails_is_an_inspect_error() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.fail(1, Flavour.FAILED, "inspect_image")
+        error = await kit.refused(THERE)
+        assert error.reason is ImageReason.INSPECT_ERROR
+        assert kit.reasons() == ["InspectFailed"]
+        await kit.ensure(THERE)
+
+    simulate(main)
+
+
+def test_a_service_that_is_down_is_no_fault_of_the_image() -> None:
+    async def main() -> None:
+        kit = Kit()
+
+        async def raised(action: Callable[[], Awaitable[object]]) -> ErrorKind:
+            with pytest.raises(RuntimeCallError) as caught:
+                await action()
+            return caught.value.kind
+
+        kit.runtime.down = True
+        assert await raised(lambda: kit.ensure(REMOTE)) is ErrorKind.UNAVAILABLE
+        kit.runtime.down = False
+        kit.runtime.fail(1, Flavour.TIMED_OUT, "inspect_image")
+        assert await raised(lambda: kit.ensure(REMOTE)) is ErrorKind.TIMEOUT
+        await kit.ensure(REMOTE)  # No back-off.
+
+    simulate(main)
+
+
+def test_the_time_that_a_pull_waited_for_its_turn_is_told_apart() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.podman.pull_s = 61.25
+        kit.podman.registry.add("quay.io/a/other:1")
+        await asyncio.gather(kit.ensure(REMOTE), kit.ensure("quay.io/a/other:1", uid="u2"))
+        done = [message for _, reason, message in kit.told if reason == "Pulled"]
+        assert done == [
+            f'Successfully pulled image "{REMOTE}" in 1m1.25s (1m1.25s including waiting). Image size: 0 bytes.',
+            'Successfully pulled image "quay.io/a/other:1" in 1m1.25s (2m2.5s including waiting). Image size: 0 bytes.',
+        ]
+
+    simulate(main)
+
+
+def test_a_long_pull_says_how_it_gets_on_more_and_more_rarely() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.podman.pull_s = 1800.0
+        started_at, at = kit.clock.now().mono, []
+
+        async def tell(type: str, reason: str, message: str) -> None:
+            kit.told.append((type, reason, message))
+            at.append(kit.clock.now().mono - started_at)
+
+        await kit.images.ensure_image(PullBackoff("u1"), REMOTE, "IfNotPresent", tell)
+        assert kit.reasons() == ["Pulling"] * 6 + ["Pulled"]
+        assert at == [0, 30, 90, 210, 450, 930, 1800]
+        assert kit.told[1][2] == f'Pulling image "{REMOTE}": Copying {REMOTE}, 1780 s to go'
+
+    simulate(main)
+
+
+def test_a_pull_without_news_is_told_about_too() -> None:
+    async def main() -> None:
+        kit = Kit()
+
+        async def one_blob(reference: str, hear: Callable[[str], None], login: object = None) -> str:
+            hear("Copying blob")
+            await asyncio.sleep(100)
+            return kit.podman.pull_image(reference)
+
+        kit.runtime.pull_image = one_blob  # type: ignore[method-assign]
+        await kit.ensure(REMOTE)
+        told = [message for _, reason, message in kit.told if reason == "Pulling"]
+        assert told == [f'Pulling image "{REMOTE}"'] + [f'Pulling image "{REMOTE}": Copying blob'] * 2
+
+    simulate(main)
+
+
+def test_a_pull_that_nobody_waits_for_is_broken_off() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.podman.pull_s = 600.0
+        waiting = [asyncio.create_task(kit.ensure(REMOTE, uid=uid)) for uid in ("u1", "u2")]
+        await asyncio.sleep(100)
+        waiting[0].cancel()
+        await asyncio.sleep(100)
+        assert kit.podman.broken_off == []
+        waiting[1].cancel()
+        await asyncio.wait(waiting)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert kit.podman.broken_off == [REMOTE]
+        kit.podman.pull_s = 1.0
+        await kit.ensure(REMOTE)
+
+    simulate(main)
+
+
+def test_beyond_the_rate_a_pull_is_an_error_that_backs_off() -> None:
+    async def main() -> None:
+        kit = Kit(limits=PullLimits(parallel=10, per_s=1, burst=1))
+        await kit.ensure(THERE, "Always")
+        error = await kit.refused(REMOTE)
+        assert (error.reason, error.message) == (ImageReason.PULL_ERROR, "pull QPS exceeded")
+        assert kit.told[-1] == ("Warning", "Failed", f'Failed to pull image "{REMOTE}": pull QPS exceeded')
+        assert error.retry_at - kit.clock.now().wall == 10
+        await asyncio.sleep(10)
+        await kit.ensure(REMOTE)
+
+    simulate(main)

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.messages.base import PullEnded, PullProgress
+from tests.fakes.clock import SimClock, simulate
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime, Flavour
+from workers.images.pull_records import ImageRights
+from workers.images.puller import MAX_PULLS, PROGRESS_PERIOD_S, PRUNED_PER_PULL, ImagePuller
+
+REMOTE = "quay.io/a/remote:1"
+OTHER = "quay.io/a/other:1"
+
+
+class Kit:
+    """A puller on a fake Podman where a pull takes a minute."""
+
+    def __init__(self, rights_dir: str = "") -> None:
+        clock = SimClock()
+        self.podman = FakePodman(clock, registry=[REMOTE, OTHER])
+        self.podman.pull_s = 60.0
+        self.runtime = FakeRuntime(self.podman, "one")
+        self.puller = ImagePuller(self.runtime, clock, ImageRights(rights_dir), self._send)
+        self.said: list[PullProgress | PullEnded] = []
+
+    async def _send(self, report: PullProgress | PullEnded) -> None:
+        self.said.append(report)
+
+    def ends(self) -> list[PullEnded]:
+        return [report for report in self.said if isinstance(report, PullEnded)]
+
+
+def test_pulls_run_beside_each_other_and_each_is_answered_once() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.puller.start(Pull(reference=REMOTE))
+        await asyncio.sleep(10)
+        await kit.puller.start(Pull(reference=OTHER))
+        await asyncio.sleep(100)
+        images = kit.podman.images
+        assert kit.ends() == [PullEnded(reference=r, image_id=images[r].id, took_s=60.0) for r in (REMOTE, OTHER)]
+
+    simulate(main)
+
+
+def test_progress_comes_in_measure() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.puller.start(Pull(reference=REMOTE))
+        await asyncio.sleep(60)
+        words = [report.words for report in kit.said if isinstance(report, PullProgress)]
+        assert words[:2] == [f"Copying {REMOTE}, 60 s to go", f"Copying {REMOTE}, 50 s to go"]
+        assert len(words) <= 60 / PROGRESS_PERIOD_S
+
+    simulate(main)
+
+
+def test_a_pull_that_is_cancelled_is_broken_off_and_answered() -> None:
+    async def main() -> None:
+        kit = Kit()
+        await kit.puller.start(Pull(reference=REMOTE))
+        await asyncio.sleep(12)
+        kit.puller.cancel(Pull(reference=REMOTE))
+        kit.puller.cancel(Pull(reference=OTHER))
+        await asyncio.sleep(1)
+        assert kit.podman.broken_off == [REMOTE]
+        assert kit.ends() == [PullEnded(reference=REMOTE, error="Pull", message="broken off", took_s=12.0)]
+        await kit.puller.start(Pull(reference=REMOTE))
+        await asyncio.sleep(61)
+        assert [end.error for end in kit.ends()] == ["Pull", ""]
+
+    simulate(main)
+
+
+def test_an_error_is_told_with_its_kind() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.fail(1, Flavour.TIMED_OUT, "pull_image")
+        for image in (REMOTE, "quay.io/a/nowhere:1"):
+            await kit.puller.start(Pull(reference=image))
+            await asyncio.sleep(61)
+        assert [(end.error, end.message) for end in kit.ends()] == [
+            ("Timeout", "an injected timeout"),
+            ("Pull", "reading manifest of quay.io/a/nowhere:1: manifest unknown"),
+        ]
+
+    simulate(main)
+
+
+def test_a_bug_is_an_answer_too() -> None:
+    async def main() -> None:
+        kit = Kit()
+
+        async def broken(reference: str, hear: object, login: object = None) -> str:
+            raise ZeroDivisionError("a bug")
+
+        kit.runtime.pull_image = broken  # type: ignore[method-assign]
+        await kit.puller.start(Pull(reference=REMOTE))
+        await asyncio.sleep(1)
+        assert [(end.error, end.message) for end in kit.ends()] == [("Internal", "ZeroDivisionError: a bug")]
+
+    simulate(main)
+
+
+def test_there_is_one_pull_per_image_and_there_are_not_too_many() -> None:
+    async def main() -> None:
+        kit = Kit()
+        for n in range(MAX_PULLS):
+            await kit.puller.start(Pull(reference=f"quay.io/a/{n}:1"))
+        await kit.puller.start(Pull(reference="quay.io/a/7:1"))
+        await kit.puller.start(Pull(reference=REMOTE))
+        assert [(end.reference, end.error) for end in kit.ends()] == [
+            ("quay.io/a/7:1", "Internal"),
+            (REMOTE, "Internal"),
+        ]
+        await asyncio.sleep(1)
+        await kit.puller.close()
+        assert len(kit.podman.broken_off) == MAX_PULLS
+        assert len(kit.ends()) == 2, "nobody is told at the end"
+
+    simulate(main)
+
+
+def test_each_login_is_tried_and_the_one_that_is_good_is_noted(tmp_path: Path) -> None:
+    async def main() -> None:
+        kit = Kit(str(tmp_path))
+        wrong, good = RegistryLogin(username="a", password="1"), RegistryLogin(username="b", password="2")
+        kit.podman.logins[REMOTE] = {good}
+        await kit.puller.start(Pull(reference=REMOTE, logins=(wrong, good)))
+        await kit.puller.start(Pull(reference=REMOTE, logins=(wrong,)))
+        await asyncio.sleep(121)
+        assert {end.logins: end.error for end in kit.ends()} == {(wrong,): "Pull", (wrong, good): ""}
+        rights, id = ImageRights(str(tmp_path)), kit.podman.images[REMOTE].id
+        assert [rights.allows(REMOTE, id, [login]) for login in (wrong, good)] == [False, True]
+
+    simulate(main)
+
+
+def test_records_of_images_that_are_gone_go_with_later_pulls(tmp_path: Path) -> None:
+    async def main() -> None:
+        kit = Kit(str(tmp_path))
+        rights, login = ImageRights(str(tmp_path)), RegistryLogin(username="a", password="1")
+        there = kit.podman.images
+        for n in range(2 * PRUNED_PER_PULL):
+            rights.grant(f"quay.io/a/{n}:1", f"{n:064x}", login)
+        for _ in range(3):
+            await kit.puller.start(Pull(reference=REMOTE, logins=(login,)))
+            await asyncio.sleep(61)
+        assert list(rights.oldest(99)) == [there[REMOTE].id]
+        assert rights.allows(REMOTE, there[REMOTE].id, [login])
+        assert not rights.allows(REMOTE, there[REMOTE].id, [])
+
+    simulate(main)
+
+
+def test_a_record_is_kept_while_podman_does_not_say_that_its_image_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        kit = Kit(str(tmp_path))
+        login = RegistryLogin(username="a", password="1")
+        ImageRights(str(tmp_path)).grant(OTHER, f"{1:064x}", login)
+        kit.runtime.fail(1, Flavour.TIMED_OUT, "inspect_image")
+        await kit.puller.start(Pull(reference=REMOTE, logins=(login,)))
+        await asyncio.sleep(61)
+        assert [end.error for end in kit.ends()] == [""]
+        assert f"{1:064x}" in ImageRights(str(tmp_path)).oldest(99)
+
+    simulate(main)

@@ -1,0 +1,194 @@
+"""Pods that go down: in order, in time, completely."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+
+import pytest
+
+from ipc.api.v1.container import Container
+from ipc.messages.pod_worker import SyncDone, WorkType
+from tests.fakes.runtime import Flavour
+from tests.harness.pods import UID, container, pod
+from tests.harness.sync import FakeHost, on_host, targets
+from workers.logs import layout
+
+POLITE = 'trap "exit 7" TERM; sleep 1000000'
+"""Leaves at once on SIGTERM."""
+
+
+def polite(name: str) -> Container:
+    return container(name, args=("sh", "-c", POLITE))
+
+
+async def took_s(host: FakeHost, work: Awaitable[SyncDone]) -> float:
+    started = host.clock.now().mono
+    await work
+    return round(host.clock.now().mono - started, 3)
+
+
+@pytest.mark.parametrize(("grace_period_s", "expected_s"), [(None, 30), (5, 5), (0, 2)])
+def test_the_stubborn_are_killed_when_the_grace_period_ends_all_at_once(
+    tmp_path: Path, grace_period_s: int | None, expected_s: float
+) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a", "b", "c")
+        await host.sync(of)
+        assert await took_s(host, host.sync(of, WorkType.TERMINATING, grace_period_s=grace_period_s)) == expected_s
+        status = await host.observe(UID)
+        assert not status.is_running()
+        assert {c.exit_code for c in status.containers} == {137}
+
+    on_host(tmp_path, scenario)
+
+
+def test_the_polite_leave_at_once_with_their_own_exit_code(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod(polite("a"), polite("b"))
+        await host.sync(of)
+        host.reasons()
+        done = await host.sync(of, WorkType.TERMINATING)
+        assert targets(done) == [("KillContainer", ""), ("KillContainer", ""), ("KillPodSandbox", "")]
+        assert sorted(host.reasons()) == ["Killing spec.containers{a}", "Killing spec.containers{b}"]
+        assert {c.exit_code for c in (await host.observe(UID)).containers} == {7}
+        assert (await host.sync(of, WorkType.TERMINATING)).changed is False
+
+    on_host(tmp_path, scenario)
+
+
+def test_the_sandbox_goes_last(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        await host.sync(of)
+        (infra,) = [c for c in host.podman.containers.values() if c.is_infra]
+        task = asyncio.ensure_future(host.sync(of, WorkType.TERMINATING))
+        await asyncio.sleep(29)
+        assert infra.state == "running", "the network stays while a container says goodbye"
+        await task
+        assert infra.state == "exited"
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_shorter_grace_period_cuts_the_wait(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a", termination_grace_period_seconds=600)
+        await host.sync(of)
+        cancel = asyncio.Event()
+        first = asyncio.ensure_future(host.sync(of, WorkType.TERMINATING, cancel=cancel, grace_period_s=600))
+        await asyncio.sleep(10)
+        cancel.set()
+        done = await first
+        assert (done.cancelled, done.changed, list(host.running())) == (True, True, ["a"])
+        assert await took_s(host, host.sync(of, WorkType.TERMINATING, grace_period_s=3)) == 3
+
+    on_host(tmp_path, scenario)
+
+
+def test_an_orphan_goes_by_its_labels(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a", termination_grace_period_seconds=12))
+        assert await took_s(host, host.sync(None, WorkType.TERMINATING, uid=UID)) == 12
+        host.reasons()
+        await host.settle(None, WorkType.TERMINATED, uid=UID, remove=True)
+        assert (await host.observe(UID)).is_empty()
+        assert list(host.logs_dir.iterdir()) == []
+
+    on_host(tmp_path, scenario)
+
+
+def test_an_orphan_is_never_synced(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a"))
+        with pytest.raises(AssertionError, match="can only be stopped"):
+            await host.sync(None, uid=UID)
+
+    on_host(tmp_path, scenario)
+
+
+def test_events_of_an_orphan_name_its_pod(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a"))
+        host.events.clear()
+        await host.sync(None, WorkType.TERMINATING, uid=UID)
+        assert {(e.namespace, e.name, e.message) for e in host.events} == {("default", "web", "Stopping container a")}
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_terminated_pod_that_is_still_wanted_keeps_its_containers_and_logs(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        await host.sync(of)
+        await host.sync(of, WorkType.TERMINATING, grace_period_s=0)
+        done = await host.sync(of, WorkType.TERMINATED)
+        assert (done.changed, done.error) == (False, "")
+        assert len((await host.observe(UID)).containers) == 1
+        assert (layout.pod_directory(str(host.logs_dir), "default", "web", UID) / "a").is_dir()
+
+    on_host(tmp_path, scenario)
+
+
+def test_what_cannot_be_removed_is_tried_again_and_the_logs_wait(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        await host.sync(of)
+        await host.sync(of, WorkType.TERMINATING, grace_period_s=0)
+        for nth in (1, 1):
+            host.runtime.fail(nth, Flavour.FAILED, "remove_pod")
+        host.runtime.fail(2, Flavour.FAILED, "remove_pod")
+        done = await host.sync(of, WorkType.TERMINATED, remove=True)
+        assert (done.error, targets(done)) == ("RemoveError", [("RemovePodSandbox", "RemoveError")])
+        assert list(host.logs_dir.iterdir()) != []
+        assert (await host.sync(of, WorkType.TERMINATED, remove=True)).error == ""
+        assert list(host.logs_dir.iterdir()) == []
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
+    """Its process is gone, Podman shows it as running for ever."""
+
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        await host.sync(of)
+        (ghost,) = host.podman.running()
+
+        async def gone(id: str, pid: int, timeout_s: float) -> bool:
+            return True
+
+        host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]
+        host.runtime.wait_exit = gone  # type: ignore[method-assign]
+        await host.sync(of, WorkType.TERMINATING)
+        assert ghost.id not in host.podman.containers
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_container_of_a_pod_that_stays_and_does_not_die_ends_its_sync_and_is_told_of(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        await host.sync(pod("a"))
+        host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]
+        for tries in (1, 2):
+            done = await host.sync(pod("b"))
+            assert done.error == "KillContainerError"
+            told = [e for e in host.events if (e.type, e.reason) == ("Warning", "FailedKillContainer")]
+            assert len(told) == tries
+            assert told[-1].message.startswith("error killing container a: still runs")
+
+    on_host(tmp_path, scenario)
+
+
+def test_what_does_not_die_is_reported(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a")
+        await host.sync(of)
+        host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]
+        done = await host.sync(of, WorkType.TERMINATING)
+        assert done.error == "KillContainerError"
+        assert [(e.type, e.reason) for e in host.events][-1] == ("Warning", "FailedKillPod")
+        assert host.events[-1].message.startswith("error killing pod: container a: still runs")
+
+    on_host(tmp_path, scenario)

@@ -1,0 +1,204 @@
+"""Directories of pods that are gone: which go, and everything that must not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ipc.host.clock import SystemClock, wall
+from ipc.messages.base import EventReport
+from ipc.messages.node_worker import CollectLogs, Track
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
+from tests.harness.node_worker import node_worker
+from tests.podman_service import wait_until
+from workers.logs import layout
+from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, LogGarbage, collect
+from workers.userns.unshare import Unshare
+
+NOBODY = Unshare(podman="/nonexistent/podman")
+UID = "0c3ad6a8-0000-4000-8000-000000000001"
+OTHER = "other"
+LATER_S = TIMESTAMP_SLACK_S + 1.0
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return made(tmp_path / "logs")
+
+
+@pytest.fixture
+def pods(tmp_path: Path) -> Path:
+    return made(tmp_path / "pods")
+
+
+def made(directory: Path) -> Path:
+    directory.mkdir(parents=True)
+    return directory
+
+
+def log_directory(logs: Path, uid: str = UID, *files: str) -> Path:
+    """Of a pod ``web`` with two lives of one container."""
+    directory = layout.pod_directory(str(logs), "default", "web", uid)
+    for name in files or ("main/0.log", "main/1.log", "main/1.log.20260101-000000.gz", "main/0.start-error"):
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text("x")
+    layout.monitor_pid_file(directory, 0).write_text("1")
+    return directory
+
+
+def look(logs: Path, pods: Path | str = "", *kept: str, listed_at: float | None = None) -> Collected:
+    at = wall() + LATER_S if listed_at is None else listed_at
+    return collect(str(logs), (str(pods), ""), kept.__contains__, at, NOBODY)
+
+
+def test_what_is_left_of_a_pod_goes(logs: Path, pods: Path) -> None:
+    gone, stays = log_directory(logs), log_directory(logs, OTHER)
+    of_gone, of_other = pods / UID, made(pods / OTHER)
+    made(of_gone / "containers" / "main")
+    (of_gone / "containers" / "main" / "0.termination-log").write_text("bye")
+    assert look(logs, pods, OTHER) == Collected(removed=(str(gone), str(of_gone)), failures=())
+    assert [entry for root in (logs, pods) for entry in root.iterdir()] == [stays, of_other]
+
+
+def test_directories_that_are_not_there_are_no_error(tmp_path: Path) -> None:
+    assert look(tmp_path / "logs", tmp_path / "pods") == Collected(removed=(), failures=())
+
+
+@pytest.mark.parametrize(
+    "name", ["notes", "a_b", "Default_web_uid", "default_web_", "_web_uid", "default__uid", "de fault_web_uid"]
+)
+def test_a_directory_of_another_name_stays(logs: Path, name: str) -> None:
+    directory = made(logs / name / "main")
+    (directory / "0.log").write_text("x")
+    assert look(logs).removed == ()
+
+
+@pytest.mark.parametrize("file", ["notes.txt", "main/notes.txt", "main/deep/0.log", "Main/0.log", "infra_0.pid.txt"])
+def test_a_directory_with_something_else_in_it_stays(logs: Path, file: str) -> None:
+    directory = log_directory(logs, UID, "main/0.log", file)
+    assert look(logs).removed == ()
+    assert (directory / file).exists()
+    assert (directory / "main" / "0.log").exists(), "all of it"
+
+
+def test_links_are_neither_followed_nor_removed(logs: Path, pods: Path, tmp_path: Path) -> None:
+    outside = log_directory(made(tmp_path / "outside"))
+    (logs / outside.name).symlink_to(outside)
+    (pods / UID).symlink_to(outside)
+    inside = log_directory(logs, OTHER, "main/0.log")
+    (inside / "second").symlink_to(outside / "main")
+    assert look(logs, pods).removed == ()
+    of_pod = made(pods / OTHER)
+    (of_pod / "volume").symlink_to(outside)
+    assert look(logs, pods).removed == (str(of_pod),)
+    assert sorted(os.listdir(outside / "main")) == ["0.log", "0.start-error", "1.log", "1.log.20260101-000000.gz"]
+
+
+def test_a_file_of_a_directorys_name_stays(logs: Path, pods: Path) -> None:
+    (logs / f"default_web_{UID}").write_text("x")
+    (pods / UID).write_text("x")
+    assert look(logs, pods) == Collected(removed=(), failures=())
+
+
+def test_what_was_made_since_the_list_was_made_stays(logs: Path, pods: Path) -> None:
+    listed_at = wall()
+    log_directory(logs)
+    made(pods / UID / "containers")
+    assert look(logs, pods, listed_at=listed_at).removed == ()
+    assert len(look(logs, pods).removed) == 2
+
+
+def test_a_new_container_makes_an_old_directory_young(logs: Path) -> None:
+    directory = log_directory(logs)
+    changed_at = directory.stat().st_ctime
+    while (directory / "main").stat().st_ctime == changed_at:  # the clock of the file system ticks
+        (directory / "main" / "2.log").write_text("x")
+        (directory / "main" / "2.log").unlink()
+    assert look(logs, listed_at=changed_at + TIMESTAMP_SLACK_S).removed == ()
+
+
+def test_a_pod_that_comes_at_the_last_moment_stays(logs: Path) -> None:
+    directory = log_directory(logs)
+    answers = iter([False, True])
+    assert collect(str(logs), (), lambda uid: next(answers), wall() + LATER_S, NOBODY).removed == ()
+    assert directory.is_dir()
+
+
+def test_one_that_cannot_be_removed_stops_no_other(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck, goes = log_directory(logs), log_directory(logs, OTHER)
+
+    real = os.unlink
+
+    def refuse(path: str, *, dir_fd: int | None = None) -> None:
+        if path == "1.log" and os.readlink(f"/proc/self/fd/{dir_fd}").startswith(str(stuck)):
+            raise PermissionError(13, "Permission denied", path)
+        real(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr("workers.fs.tree_removal.os.unlink", refuse)
+    found = look(logs)
+    assert found.removed == (str(goes),)
+    file = f"{stuck.name}/main/1.log"
+    assert found.failures[0].startswith(f"cannot remove {stuck}, whose pod is gone: '{file}': Permission denied; ")
+    assert [path for path in stuck.rglob("*") if path.is_file()] == [stuck / "main" / "1.log"]
+
+
+def test_what_is_left_in_memory_goes_too(logs: Path, pods: Path, tmp_path: Path) -> None:
+    memory = made(tmp_path / "memory")
+    gone, stays = made(memory / UID / "volumes" / "kubernetes.io~secret"), made(memory / OTHER / "volumes")
+    found = collect(str(logs), (str(pods), str(memory)), (OTHER,).__contains__, wall() + LATER_S, NOBODY)
+    assert found == Collected(removed=(str(memory / UID),), failures=())
+    assert (gone.exists(), stays.exists()) == (False, True)
+
+
+# --- asked by the master -----------------------------------------------------------------------------------------
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    await asyncio.to_thread(wait_until, holds, 10.0, 0.01)
+
+
+def request(*uids: str) -> CollectLogs:
+    return CollectLogs(uids=uids, listed_at=wall() + LATER_S)
+
+
+async def test_a_failure_that_stays_is_told_once(tmp_path: Path, pods: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.write_text("no directory")
+    told: list[EventReport] = []
+
+    async def tell(report: EventReport) -> None:
+        told.append(report)
+
+    garbage = LogGarbage(str(logs), (str(pods),), "here", lambda uid: False, tell, NOBODY)
+    looking = asyncio.create_task(garbage.collect())
+    for _ in range(3):
+        made(pods / UID)
+        garbage.ask(request())
+        await until(lambda: not list(pods.iterdir()))
+    (event,) = told
+    assert (event.reason, event.type, event.uid, event.name) == ("ContainerGCFailed", "Warning", "", "here")
+    assert event.message == f"cannot look for what is left of pods in {logs}: Not a directory"
+    logs.unlink()
+    gone = log_directory(made(logs))
+    garbage.ask(request())
+    await until(lambda: not gone.exists())
+    assert len(told) == 1
+    looking.cancel()
+    await asyncio.gather(looking, return_exceptions=True)
+
+
+async def test_the_node_worker_spares_whom_the_master_named_and_whom_it_tracks(logs: Path) -> None:
+    clock = SystemClock()
+    runtime = FakeRuntime(FakePodman(clock), "one")
+    directories = {uid: log_directory(logs, uid) for uid in ("named", "tracked", "gone")}
+    async with node_worker(runtime, clock, pod_logs_dir=logs) as master:
+        master.send(Track(uid="tracked", row=0), request("named"))
+        await until(lambda: not directories["gone"].exists())
+        assert directories["named"].is_dir()
+        assert directories["tracked"].is_dir()
+    await runtime.close()

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import math
+
+from workers.pleg.observe_queue import WaitingPods
+
+NOW = 1000.0
+
+
+def test_the_soonest_request_counts_and_keeps_its_place() -> None:
+    waiting = WaitingPods()
+    assert (waiting.next_at, waiting.due(NOW)) == (math.inf, [])
+    waiting.ask("u1", NOW + 5)
+    waiting.ask("u2")
+    waiting.ask("u1", NOW + 1)
+    waiting.ask("u1", NOW + 9)
+    waiting.ask("u3", NOW + 2)
+    assert (waiting.next_at, waiting.due(NOW)) == (0.0, ["u2"])
+    assert waiting.due(NOW + 1) == ["u1", "u2"]
+    waiting.take(["u2"])
+    assert waiting.next_at == NOW + 1
+    assert waiting.take_all() == ("u1", "u3")
+    assert waiting.take_all() == ()
+
+
+def test_who_was_not_looked_at_waits_on_unless_there_is_a_newer_request() -> None:
+    waiting = WaitingPods()
+    waiting.ask("u1", NOW + 5)
+    waiting.ask_again(["u1", "u2"])
+    assert waiting.due(NOW) == ["u2"]
+    assert waiting.due(NOW + 5) == ["u1", "u2"]
+
+
+def test_a_look_that_fails_is_repeated_later_and_later() -> None:
+    waiting = WaitingPods()
+    for failures, delay_s in enumerate((0.25, 0.5, 1.0), 1):
+        assert waiting.failed("u1", NOW) == failures
+        assert waiting.next_at == NOW + delay_s
+        assert waiting.retry_delay_s(["u1"]) == delay_s
+        waiting.take(["u1"])
+    waiting.ask("u1")
+    waiting.failed("u1", NOW)
+    assert waiting.due(NOW) == ["u1"], "somebody has asked anew"
+    waiting.seen("u1")
+    assert waiting.failed("u1", NOW) == 1
+
+
+def test_all_that_failed_are_due_when_the_last_of_them_is() -> None:
+    waiting = WaitingPods()
+    assert waiting.retry_delay_s([]) == math.inf
+    waiting.failed("u1", NOW)
+    waiting.failed("u2", NOW)
+    waiting.failed("u2", NOW)
+    assert waiting.retry_delay_s(["u1", "u2"]) == 0.5
+    waiting.seen("u2")  # by what a monitor has noted, while others are told that it could not be looked at
+    assert waiting.retry_delay_s(["u1", "u2"]) == 0.25

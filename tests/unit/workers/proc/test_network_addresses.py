@@ -1,0 +1,52 @@
+"""Addresses of a network, as the kernel's tables show them."""
+
+from __future__ import annotations
+
+import os
+
+from workers.proc.network_addresses import addresses_of, parse_fib_trie, parse_if_inet6
+
+FIB_TRIE = """\
+Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     +-- 127.0.0.0/8 2 0 2
+        |-- 127.0.0.1
+           /32 host LOCAL
+        |-- 127.255.255.255
+           /32 link BROADCAST
+     +-- 10.0.2.0/24 2 0 1
+        |-- 10.0.2.0
+           /24 link UNICAST
+        |-- 10.0.2.100
+           /32 host LOCAL
+        |-- 10.0.2.255
+           /32 link BROADCAST
+Local:
+  +-- 0.0.0.0/0 3 0 5
+     +-- 10.0.2.0/24 2 0 1
+        |-- 10.0.2.100
+           /32 host LOCAL
+"""
+IF_INET6 = """\
+fe8000000000000000fc00fffe000001 04 40 20 80     tap0
+fd000000000000000000000000000002 04 40 00 82     tap0
+fd000000000000000000000000000003 04 40 00 c0     tap0
+fd000000000000000000000000000004 04 40 00 08     tap0
+00000000000000000000000000000001 01 80 10 80       lo
+"""
+
+
+def test_ipv4() -> None:
+    assert parse_fib_trie(FIB_TRIE) == ("10.0.2.100",)
+    assert parse_fib_trie("") == ()
+
+
+def test_ipv6_that_can_be_used_from_elsewhere() -> None:
+    assert parse_if_inet6(IF_INET6) == ("fd00::2",), "tentative and duplicate ones cannot"
+
+
+def test_of_a_process() -> None:
+    assert not any(address.startswith("127.") for address in addresses_of(os.getpid()))
+    assert addresses_of(2**22 + 1) == ()

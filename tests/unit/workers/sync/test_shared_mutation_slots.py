@@ -1,0 +1,119 @@
+"""Turns of several workers that share the slots of a node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from ipc.shm.mutation_slots import CallSlots
+from workers.sync.mutation_limiter import Turns
+
+pytestmark = pytest.mark.timeout(30)
+
+SLOTS = 2
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[Callable[[], Turns]]:
+    shared, made = CallSlots.create(slots=SLOTS, members=4), list[Turns]()
+
+    def worker() -> Turns:
+        made.append(Turns(shared.member(len(made))))
+        return made[-1]
+
+    yield worker
+    for turns in made:
+        turns.close()
+    shared.close()
+
+
+class Work:
+    """Counts what runs at a time, notes who had a turn."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self.done: list[tuple[str, int]] = []
+
+    async def do(self, turns: Turns, who: str, order: int, act: Callable[[], Awaitable[None]] | None = None) -> None:
+        async with turns.turn(order):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await (act() if act else asyncio.sleep(0.001))
+            self.now -= 1
+            self.done.append((who, order))
+
+
+async def test_one_busy_worker_has_all_slots(node: Callable[[], Turns]) -> None:
+    busy, _idle = node(), node()
+    work = Work()
+    await asyncio.gather(*(work.do(busy, "a", n) for n in range(10)))
+    assert work.most == SLOTS
+    assert [order for _, order in work.done] == sorted(order for _, order in work.done)
+
+
+async def test_several_busy_workers_keep_the_limit_and_take_turns(node: Callable[[], Turns]) -> None:
+    workers = {name: node() for name in "abc"}
+    work = Work()
+    await asyncio.gather(*(work.do(turns, name, n) for name, turns in workers.items() for n in range(20)))
+    assert work.most == SLOTS
+    half = [who for who, _ in work.done[:30]]
+    assert min(half.count(name) for name in "abc") >= 6, half
+
+
+async def test_a_latecomer_waits_for_a_turn_and_not_for_the_end_of_the_others(node: Callable[[], Turns]) -> None:
+    busy, late = node(), node()
+    work = Work()
+    many = [asyncio.create_task(work.do(busy, "busy", n)) for n in range(100)]
+    while len(work.done) < 10:  # noqa: ASYNC110 - what the tasks note
+        await asyncio.sleep(0)
+    await work.do(late, "late", 0)
+    assert work.done.index(("late", 0)) < 30
+    await asyncio.gather(*many)
+
+
+async def test_a_worker_that_hangs_while_it_waits_costs_the_others_little(node: Callable[[], Turns]) -> None:
+    shared = CallSlots.create(slots=1, members=2)
+    hung, turns, work = shared.member(0), Turns(shared.member(1)), Work()
+    hung.wait(True)
+    async with asyncio.timeout(5):
+        await asyncio.gather(*(work.do(turns, "a", n) for n in range(5)))
+    assert work.most == 1
+    turns.close()
+    hung.close()
+    shared.close()
+
+
+async def test_a_worker_that_dies_gives_back_what_it_held(node: Callable[[], Turns]) -> None:
+    shared = CallSlots.create(slots=1, members=2)
+    dead, turns, work = shared.member(0), Turns(shared.member(1)), Work()
+    assert dead.take()
+    waiting = asyncio.create_task(work.do(turns, "a", 0))
+    await asyncio.sleep(0)
+    dead.close()  # nobody rings
+    async with asyncio.timeout(5):
+        await waiting
+    turns.close()
+    shared.close()
+
+
+async def test_a_cancelled_waiter_keeps_nobody_from_his_turn(node: Callable[[], Turns]) -> None:
+    first, second = node(), node()
+    work = Work()
+    release = asyncio.Event()
+
+    async def hold() -> None:
+        await release.wait()
+
+    holders = [asyncio.create_task(work.do(first, "a", n, hold)) for n in range(SLOTS)]
+    await asyncio.sleep(0)
+    given_up, patient = (asyncio.create_task(work.do(turns, "b", 0)) for turns in (first, second))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    release.set()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*holders, patient)
+    assert given_up.cancelled()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*(work.do(first, "c", n) for n in range(SLOTS + 1)))

@@ -1,0 +1,69 @@
+"""GET .../pods/{name}/log: finds the file of the container's life that is meant, and streams it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from aiohttp import web
+
+from ipc.host.clock import parse_rfc3339
+from workers.api_server.core.query import flag, integer
+from workers.api_server.core.status_errors import ApiError, bad_request
+from workers.api_server.handlers.log_choice import choose_log, has_ended, log_path
+from workers.api_server.handlers.log_files import LogOptions, LogReader, stream_log
+from workers.api_server.store.site import Site, begin_stream
+
+
+class PodLog:
+    """The handler."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        query = request.query
+        pod = await self._site.pod(request)
+        choice = choose_log(pod.message, query.get("container", ""), flag(query, "previous"))
+        options = log_options(query, self._site.clock.now().wall)
+
+        def ended() -> bool:
+            now = self._site.store.pods.get(pod.key)
+            return has_ended(None if now is None else now.message, choice)
+
+        reader = _open(self._site.logs_dir, log_path(self._site.logs_dir, pod.message, choice))
+        try:
+            if options.tail_lines is not None:
+                await reader.skip_to_tail(options.tail_lines)
+            response = await begin_stream(request, "text/plain")
+            await stream_log(reader, options, ended, response.write)
+        finally:
+            reader.close()
+        return response
+
+
+def log_options(query: Mapping[str, str], now: float) -> LogOptions:
+    """v1 PodLogOptions out of a query; ``now`` in epoch seconds. Raises ApiError 400."""
+    since_s, since_time = integer(query, "sinceSeconds", low=1), query.get("sinceTime", "")
+    if since_s is not None and since_time:
+        raise bad_request("at most one of sinceTime or sinceSeconds may be specified")
+    since = now - since_s if since_s is not None else 0.0
+    if since_time:
+        try:
+            since = parse_rfc3339(since_time)
+        except ValueError as error:
+            raise bad_request(f"sinceTime: {error}") from None
+    return LogOptions(
+        follow=flag(query, "follow"),
+        timestamps=flag(query, "timestamps"),
+        tail_lines=integer(query, "tailLines"),
+        since=since,
+        limit_bytes=integer(query, "limitBytes", low=1),
+    )
+
+
+def _open(directory: Path, path: Path) -> LogReader:
+    try:
+        return LogReader(directory, path)
+    except OSError as error:
+        raise ApiError(404, f"there is no log {path.name} in {path.parent}: {error.strerror or error}") from None

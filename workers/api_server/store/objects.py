@@ -1,0 +1,170 @@
+"""The master's messages as the JSON objects that clients see. Pure; each object is encoded once, however many ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from ipc.api.v1.event import Event
+from ipc.api.v1.meta import ObjectMeta, ObjectReference
+from ipc.api.v1.pod import Pod
+from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
+from workers.api_server.store.views import object_view
+
+M = TypeVar("M", PodChanged, EventChanged, ObjectChanged)
+
+DEFAULT_GRACE_PERIOD_S: Final = 30
+"""core/v1 DefaultTerminationGracePeriodSeconds. A pod under deletion always shows one: kubectl relies on it."""
+
+POD_FIELDS: Final = frozenset(
+    ("metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP")
+)
+"""What a field selector for pods can ask for."""
+EVENT_FIELDS: Final = frozenset(
+    (
+        *("metadata.name", "metadata.namespace", "reason", "type", "involvedObject.kind", "involvedObject.name"),
+        *("involvedObject.namespace", "involvedObject.uid", "involvedObject.fieldPath"),
+    )
+)
+"""What a field selector for events can ask for."""
+OBJECT_FIELDS: Final = frozenset(("metadata.name", "metadata.namespace", "type"))
+"""What a field selector for ConfigMaps and Secrets can ask for."""
+
+
+class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
+    """One object, ready to be sent."""
+
+    key: str
+    """What no other object of its kind has, at any time: a pod's uid, an event's name."""
+    namespace: str
+    name: str
+    resource_version: int
+    terminating: bool = False
+    labels: Mapping[str, str] = {}
+    fields: Mapping[str, str] = {}
+    """Values of POD_FIELDS, EVENT_FIELDS or OBJECT_FIELDS."""
+    observed_at: float = 0.0
+    """Monotonic seconds at which the observation began that this status tells of; 0.0 when unknown."""
+    json: bytes
+    packed: bytes
+    """The message that says all this, as msgpack: a third of what its objects take, and asked for by few."""
+    kind: type[M]
+
+    @property
+    def message(self) -> M:
+        """Unpacked anew each time."""
+        return msgspec.msgpack.decode(self.packed, type=self.kind)
+
+
+def pod_object(message: PodChanged, resource_version: int) -> StoredObject[PodChanged]:
+    """A v1 Pod with its status, under that resourceVersion."""
+    pod = _reported_pod(message, resource_version)
+    meta = pod.metadata
+    return StoredObject(
+        key=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=resource_version,
+        terminating=bool(meta.deletion_timestamp),
+        labels=meta.labels,
+        fields={
+            "metadata.name": meta.name,
+            "metadata.namespace": meta.namespace,
+            "spec.nodeName": pod.spec.node_name,
+            "spec.restartPolicy": pod.spec.restart_policy,
+            "status.phase": pod.status.phase,
+            "status.podIP": pod.status.pod_ip,
+        },
+        json=msgspec.json.encode(pod),
+        packed=msgspec.msgpack.encode(message),
+        kind=PodChanged,
+        observed_at=message.observed_at,
+    )
+
+
+def _reported_pod(message: PodChanged, resource_version: int) -> Pod:
+    """The pod as it is shown. One from a file has no creationTimestamp of its own: then it is as old as its status."""
+    meta, spec = message.pod.metadata, message.pod.spec
+    deleted_at = message.deletion_timestamp or meta.deletion_timestamp
+    grace_period_s = meta.deletion_grace_period_seconds
+    if deleted_at and grace_period_s is None:
+        stated_s = spec.termination_grace_period_seconds
+        grace_period_s = DEFAULT_GRACE_PERIOD_S if stated_s is None else stated_s
+    shown = msgspec.structs.replace(
+        meta,
+        resource_version=str(resource_version),
+        creation_timestamp=meta.creation_timestamp or message.status.start_time,
+        deletion_timestamp=deleted_at or None,
+        deletion_grace_period_seconds=grace_period_s,
+    )
+    return msgspec.structs.replace(message.pod, metadata=shown, status=message.status)
+
+
+def event_object(message: EventChanged, resource_version: int) -> StoredObject[EventChanged]:
+    """A v1 Event, under that resourceVersion."""
+    event: Event = message.event
+    meta: ObjectMeta = msgspec.structs.replace(event.metadata, resource_version=str(resource_version))
+    about: ObjectReference = event.involved_object
+    return StoredObject(
+        key=meta.name,
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=resource_version,
+        labels=meta.labels,
+        fields={
+            "metadata.name": meta.name,
+            "metadata.namespace": meta.namespace,
+            "involvedObject.kind": about.kind,
+            "involvedObject.name": about.name,
+            "involvedObject.namespace": about.namespace,
+            "involvedObject.uid": about.uid,
+            "involvedObject.fieldPath": about.field_path,
+            "reason": event.reason,
+            "type": event.type,
+        },
+        json=msgspec.json.encode(msgspec.structs.replace(event, metadata=meta)),
+        packed=msgspec.msgpack.encode(message),
+        kind=EventChanged,
+    )
+
+
+def config_object(message: ObjectChanged, resource_version: int) -> StoredObject[ObjectChanged]:
+    """A ConfigMap or Secret without its values, under that resourceVersion."""
+    summary = message.summary
+    meta = msgspec.structs.replace(summary.metadata, resource_version=str(resource_version))
+    return StoredObject(
+        key=config_object_key(meta.namespace, meta.name),
+        namespace=meta.namespace,
+        name=meta.name,
+        resource_version=resource_version,
+        labels=meta.labels,
+        fields={"metadata.name": meta.name, "metadata.namespace": meta.namespace, "type": summary.type},
+        json=msgspec.json.encode(object_view(summary, meta)),
+        packed=msgspec.msgpack.encode(message),
+        kind=ObjectChanged,
+    )
+
+
+def config_object_key(namespace: str, name: str) -> str:
+    """No namespace has a slash in it."""
+    return f"{namespace}/{name}"
+
+
+def list_object(kind: str, resource_version: int, items: Iterable[StoredObject[M]]) -> bytes:
+    """A v1 list, such as PodList, of objects that are encoded already."""
+    head = f'{{"kind":"{kind}","apiVersion":"v1","metadata":{{"resourceVersion":"{resource_version}"}},"items":['
+    return b"".join((head.encode(), b",".join(item.json for item in items), b"]}"))
+
+
+def watch_line(type_: str, json: bytes, observed_at: float = 0.0) -> bytes:
+    """One meta/v1 WatchEvent, as one line. ``observedAt`` (monotonic seconds, ours) says how old the truth in it is."""
+    stamp = f',"observedAt":{observed_at!r}' if observed_at else ""
+    return b"".join((b'{"type":"', type_.encode(), b'","object":', json, stamp.encode(), b"}\n"))
+
+
+def bookmark_line(kind: str, resource_version: int) -> bytes:
+    """A BOOKMARK: nothing happened up to here."""
+    body = f'{{"kind":"{kind}","apiVersion":"v1","metadata":{{"resourceVersion":"{resource_version}"}}}}'
+    return watch_line("BOOKMARK", body.encode())

@@ -1,0 +1,105 @@
+"""What every handler of the admin socket works with, and the few steps that they share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from ipc.host.clock import Clock
+from ipc.messages.api_server import AgentChanged, PodChanged
+from ipc.shm.board import Board
+from workers.api_server.core.status_errors import ApiError, Status, not_found, unavailable
+from workers.api_server.core.stream_sockets import StreamSockets
+from workers.api_server.store.objects import StoredObject
+from workers.api_server.store.requests import MasterRequests
+from workers.api_server.store.store import Store
+from workers.api_server.store.watch import Notifier
+from workers.libpod.streams import PodmanStreams
+from workers.podhttp.pod_network import Dialer
+
+SYNC_TIMEOUT_S: Final = 5.0
+"""How long a read waits for the store to be complete after a start."""
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""Largest body of a request."""
+BODY_TIMEOUT_S: Final = 30.0
+"""How long a client may take to send its body."""
+
+_JSON: Final = "application/json"
+
+T = TypeVar("T")
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """One API server's parts."""
+
+    store: Store
+    changed: Notifier
+    """Notified after every change of the store."""
+    master: MasterRequests
+    clock: Clock
+    board: Board
+    logs_dir: Path
+    podman: PodmanStreams
+    dialer: Dialer
+    sockets: StreamSockets
+    sync_timeout_s: float = SYNC_TIMEOUT_S
+
+    async def synced(self) -> Store:
+        """The store once it is complete. Raises ApiError 503 when that takes too long."""
+        return await self._wait_for(lambda: self.store if self.store.synced else None)
+
+    async def agent(self) -> AgentChanged:
+        """What the agent says of itself. Raises ApiError 503 when that takes too long."""
+        return await self._wait_for(lambda: self.store.agent)
+
+    async def _wait_for(self, known: Callable[[], T | None]) -> T:
+        deadline = self.clock.now().mono + self.sync_timeout_s
+        while (found := known()) is None:
+            wake = self.changed.subscribe()
+            try:
+                async with asyncio.timeout(deadline - self.clock.now().mono):
+                    await wake.wait()
+            except TimeoutError:
+                raise unavailable("the API server has just started and does not know everything yet") from None
+        return found
+
+    async def pod(self, request: web.Request) -> StoredObject[PodChanged]:
+        """The pod that the URL names. Raises ApiError 404 and 503."""
+        store = await self.synced()
+        found = store.pods.find(request.match_info["namespace"], request.match_info["name"])
+        if found is None:
+            raise not_found("pods", request.match_info["name"])
+        return found
+
+
+def json_answer(value: Any, code: int = 200) -> web.Response:
+    """A Struct, or JSON that is encoded already."""
+    body = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    return web.Response(body=body, status=code, content_type=_JSON)
+
+
+def status_answer(status: Status) -> web.Response:
+    """A v1 Status under its own code."""
+    return json_answer(status, status.code)
+
+
+async def begin_stream(request: web.Request, content_type: str) -> web.StreamResponse:
+    """An answer whose body follows piece by piece; the client learns at once that it was accepted."""
+    response = web.StreamResponse()
+    response.content_type = content_type
+    await response.prepare(request)
+    return response
+
+
+async def read_body(request: web.Request) -> bytes:
+    """The whole body. Raises ApiError 408; the application's own limit answers 413."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return await request.read()
+    except TimeoutError:
+        raise ApiError(408, f"the body was not sent within {BODY_TIMEOUT_S:g} s") from None

@@ -1,0 +1,171 @@
+"""The shapes of answers that Kubernetes has no type for. Plain values; JSON in camelCase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.meta import ObjectMeta
+from ipc.messages.api_server import AgentChanged, ObjectSummary, PodChanged, Reply
+from ipc.shm.board import WorkerCounters
+
+_API_VERSION: Final = "rootlet.dev/v1alpha1"
+
+
+class VersionInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The agent about itself. ``gitVersion`` is where kubectl looks for a server's version."""
+
+    git_version: str
+    instance: str
+    node_name: str
+    pid: int
+    started_at: float
+    """Epoch seconds."""
+    runtime_version: str
+    runtime_healthy: bool
+    runtime_message: str
+    runtime_silent_since: float
+    """Epoch seconds; 0 while Podman answers. What is shown of pods was seen before."""
+    sources_ready: bool
+
+
+class Resources(msgspec.Struct, frozen=True, rename="camel"):
+    """What one process takes, from /proc."""
+
+    rss_bytes: int
+    pss_bytes: int | None
+    """Its share of memory; None when the kernel does not tell us (a process in another user namespace)."""
+    cpu_seconds: float
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One row of `get workers`: what the master says, and what the worker itself wrote on the board."""
+
+    slot: int
+    role: str
+    name: str
+    pid: int
+    incarnation: int
+    state: str
+    pods: int
+    deaths: int
+    heartbeat_age_seconds: float | None = None
+    """None before the first beat, and for children that write none."""
+    step: str = ""
+    breaker: str = ""
+    """How it stands with Podman: Closed, Open or HalfOpen; empty when it does not speak to it."""
+    counters: WorkerCounters | None = None
+    resources: Resources | None = None
+
+
+class WorkerList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What `get workers` shows."""
+
+    kind: str = "WorkerList"
+    api_version: str = _API_VERSION
+    items: Sequence[WorkerView]
+
+
+class SandboxView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The Podman pod that holds a pod's containers."""
+
+    id: str
+    attempt: int
+    """How many were made for this pod before it."""
+    state: str
+
+
+class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What `describe pod` shows beyond the v1 Pod."""
+
+    kind: str = "PodDetails"
+    api_version: str = _API_VERSION
+    source: str
+    worker: str
+    """Name of the worker that owns the pod; empty when nobody does."""
+    sandbox: SandboxView | None
+    """The newest one; None when there was none yet, or none is left."""
+    next_try: dict[str, str]
+    """Container name -> when its next start comes, and why not now."""
+    sentence: str
+    """What the last sync found and did."""
+
+
+class ObjectView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A ConfigMap or Secret: names and sizes, never values. Of a kind of its own, so that nobody who applies what was
+    shown makes an empty object of it."""
+
+    kind: str
+    api_version: str = _API_VERSION
+    metadata: ObjectMeta
+    type: str
+    """Of a Secret; empty for a ConfigMap."""
+    immutable: bool
+    data_sizes: dict[str, int]
+    """Key to the size of its value in bytes; of very many keys the first."""
+    keys: int
+    """How many there are."""
+    size_bytes: int
+    """Of all values."""
+    source: str
+    """Which source states it, and where."""
+
+
+class ActionResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The master's reply to a change of several objects: a line for each, and whether all of it was done."""
+
+    kind: str = "ActionResult"
+    api_version: str = _API_VERSION
+    code: int
+    reason: str
+    message: str
+    results: tuple[str, ...]
+
+
+def version_info(agent: AgentChanged) -> VersionInfo:
+    """The agent's own words without its workers."""
+    return VersionInfo(
+        git_version=f"v{agent.version}",
+        instance=agent.instance,
+        node_name=agent.node_name,
+        pid=agent.pid,
+        started_at=agent.started_at,
+        runtime_version=agent.runtime_version,
+        runtime_healthy=agent.runtime_healthy,
+        runtime_message=agent.runtime_message,
+        runtime_silent_since=agent.runtime_silent_since,
+        sources_ready=agent.sources_ready,
+    )
+
+
+def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
+    """What the master says of a pod beside its status, with its worker's name instead of a slot."""
+    newest = pod.sandbox
+    return PodDetails(
+        source=pod.source,
+        worker=next((worker.name for worker in agent.workers if worker.slot == pod.slot), ""),
+        sandbox=SandboxView(id=newest.id, attempt=newest.attempt, state=newest.state) if newest else None,
+        next_try=pod.next_try,
+        sentence=pod.sentence,
+    )
+
+
+def object_view(summary: ObjectSummary, metadata: ObjectMeta) -> ObjectView:
+    """What the master says of a ConfigMap or Secret, under that metadata."""
+    return ObjectView(
+        kind=f"{summary.kind}Summary",
+        metadata=metadata,
+        type=summary.type,
+        immutable=summary.immutable,
+        data_sizes=summary.sizes,
+        keys=summary.keys,
+        size_bytes=summary.size_bytes,
+        source=f"{summary.source}: {summary.file}",
+    )
+
+
+def action_result(reply: Reply) -> ActionResult:
+    """The reply without the number that only the link needs."""
+    return ActionResult(code=reply.code, reason=reply.reason, message=reply.message, results=reply.results)

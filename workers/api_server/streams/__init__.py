@@ -1,0 +1,1 @@
+"""Streams over WebSockets: exec, attach, port-forward."""

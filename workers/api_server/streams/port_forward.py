@@ -1,0 +1,143 @@
+"""GET .../pods/{name}/portforward: one TCP connection into a pod for each WebSocket.
+
+The channels are those of the kubelet's own WebSocket protocol for one port (pkg/kubelet, cri-streaming
+pkg/streaming/portforward websocket.go): data and error, of which each begins with the port's number in two bytes. What
+is ours is that either side can end its data while the other goes on, with the close messages of v5. The address is
+the pod's own loopback, IPv4 before IPv6, as CRI runtimes connect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+from typing import Final
+
+from aiohttp import web
+
+from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
+from ipc.messages.api_server import PodChanged
+from ipc.wire.duplex import Duplex
+from ipc.wire.stream_channels import CHUNK_BYTES, PortChannel
+from workers.api_server.core.status_errors import ApiError
+from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
+from workers.api_server.store.site import Site
+from workers.api_server.streams.stream_target import forwarded_port
+from workers.podhttp.endpoints import Endpoint, connect
+from workers.podhttp.pod_network import DialError, PodNetwork, pod_network
+
+CONNECT_TIMEOUT_S: Final = 10.0
+"""For a socket in the pod's network and somebody there to accept its connection, in seconds."""
+
+_LOOPBACK: Final = ("127.0.0.1", "::1")
+
+
+class PortForward:
+    """The handler."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._sockets = site.sockets
+        self._dialer = site.dialer
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        pod = (await self._site.pod(request)).message
+        port = forwarded_port(request.query.getall("ports", []))
+        sandbox = ready_sandbox(pod)
+        check_upgrade(request)
+        async with self._sockets.opened(request) as client:
+            for channel in PortChannel:
+                await client.send(channel, port.to_bytes(2, "little"))
+            problem = await self._forward(client, sandbox, port)
+            if problem:
+                words = f"error forwarding port {port} to pod {pod.pod.metadata.name}: {problem}"
+                await client.send(PortChannel.ERROR, words.encode())
+        return client.response
+
+    async def _forward(self, client: StreamSocket, sandbox: SandboxStatus, port: int) -> str:
+        """What went wrong, for people; empty when nothing did."""
+        try:
+            connection = await self._connect(pod_network(RuntimePodStatus(uid="", sandboxes=(sandbox,))), port)
+        except (DialError, OSError) as error:
+            return _words(error)
+        try:
+            copy = _Copy(client, connection)
+            ended = await self._sockets.first_end(client, copy.from_pod(), copy.to_pod())
+        except OSError as error:
+            return _words(error)
+        finally:
+            connection.close()
+        return STOPPING_WORDS if ended is Ended.STOPPING else ""
+
+    async def _connect(self, network: PodNetwork, port: int) -> Duplex:
+        """Raises DialError and OSError, the one of the first address."""
+        problem: OSError | None = None
+        for host in _LOOPBACK:
+            deadline = asyncio.get_running_loop().time() + CONNECT_TIMEOUT_S
+            try:
+                return Duplex(await connect(self._dialer, Endpoint(network=network, host=host, port=port), deadline))
+            except TimeoutError:
+                raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from None
+            except OSError as error:
+                problem = problem or error
+        assert problem is not None
+        raise problem
+
+
+class _Copy:
+    """Both ways between one client and one connection into a pod."""
+
+    def __init__(self, client: StreamSocket, connection: Duplex) -> None:
+        self._client = client
+        self._connection = connection
+        self._client_done = asyncio.Event()
+        """The client sends nothing more."""
+
+    async def from_pod(self) -> Ended:
+        """Until both sides have said that they are done. Raises ConnectionError when the pod's side broke off."""
+        while data := await self._connection.read(CHUNK_BYTES):
+            if not await self._sent(data):
+                return Ended.CLIENT_GONE
+        with contextlib.suppress(ConnectionError):  # it is gone
+            await self._client.end(PortChannel.DATA)
+        if self._client.half_closes:
+            await self._client_done.wait()
+        return Ended.FINISHED
+
+    async def _sent(self, data: bytes) -> bool:
+        try:
+            await self._client.send(PortChannel.DATA, data)
+        except ConnectionError:
+            return False
+        return True
+
+    async def to_pod(self) -> Ended:
+        """What the client sends, until it goes. What the pod does not take any more is dropped: `from_pod` hears of it
+        when all that it has sent was read."""
+        while (message := await self._client.receive()) is not None:
+            if message.channel != PortChannel.DATA or self._client_done.is_set():
+                continue
+            try:
+                if message.ends:
+                    self._connection.end()
+                    self._client_done.set()
+                elif message.data:
+                    await self._connection.write(message.data)
+            except OSError:
+                self._client_done.set()
+        return Ended.CLIENT_GONE
+
+
+def ready_sandbox(pod: PodChanged) -> SandboxStatus:
+    """Raises ApiError 500 in the words of kubelet and CRI runtimes."""
+    sandbox = pod.sandbox
+    if sandbox is None:
+        raise ApiError(500, f'pod not found ("{pod.pod.metadata.name}_{pod.pod.metadata.namespace}")')
+    if sandbox.state is not SandboxState.READY:
+        raise ApiError(500, f"sandbox container {sandbox.infra_id} is not running")
+    return sandbox
+
+
+def _words(error: Exception) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

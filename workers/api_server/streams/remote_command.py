@@ -1,0 +1,320 @@
+"""GET .../pods/{name}/exec and .../attach: a process's streams between Podman and a WebSocket.
+
+As the kubelet and CRI runtimes do it (cri-streaming pkg/streaming/remotecommand): stdin, stdout and stderr are
+channels, the last message is a Status with the exit code. Different on purpose: a command whose client has gone is
+ended, as containerd ends one whose context is cancelled (execInContainer, internal/cri/server/container_execsync.go);
+Podman would leave it running, with nobody to end it and nobody to count it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import Any, Final, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from ipc.wire.stream_channels import (
+    Channel,
+    Message,
+    StreamStatus,
+    TerminalSize,
+    decode_size,
+    encode_status,
+    exit_status,
+    failure_status,
+)
+from workers.api_server.core.status_errors import ApiError, bad_request, too_many
+from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
+from workers.api_server.store.site import Site
+from workers.api_server.streams.stream_target import Streams, Target, not_running, running_container, wanted_streams
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.libpod.streams import ProcessStreams
+from workers.proc.process_sessions import kill_session
+
+FIRST_SIZE_WAIT_S: Final = 0.5
+"""How long a terminal waits for the client to say how large it is: kubectl says so first of all."""
+END_POLL_S: Final = 0.05
+END_POLLS: Final = 100
+"""How often Podman is asked about an end before the streams are said to have ended without one."""
+MAX_CONTAINER_COMMANDS: Final = 64
+"""Most commands of clients at once in one container. In all there are `middleware.MAX_SESSIONS`."""
+
+RUNNING: Final = "running"
+_GONE: Final = frozenset((ErrorKind.NOT_FOUND, ErrorKind.WRONG_STATE))
+"""The container is not, or does not run."""
+
+_UNCERTAIN: Final = frozenset((ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE))
+"""Whether the command was started is unknown."""
+
+T = TypeVar("T")
+Resize = Callable[[TerminalSize], Awaitable[None]]
+log = logging.getLogger(__name__)
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """What a client has said before its process was there."""
+
+    size: TerminalSize | None = None
+    held: Message | None = None
+    """Something else than a size: it is for the process."""
+    gone: bool = False
+
+
+class RemoteCommand:
+    """The handlers."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._podman = site.podman
+        self._sockets = site.sockets
+        self._commands: Counter[str] = Counter()
+        """Under way, by container id."""
+
+    async def exec(self, request: web.Request) -> web.StreamResponse:
+        command = request.query.getall("command", [])
+        if not command:
+            raise bad_request("you must specify at least one command for the container")
+        streams, target = await self._target(request)
+        with self._counted(target):
+            with _kubelets_words(target):
+                session = await self._podman.create_exec(target.id, command, stdin=streams.stdin, tty=streams.tty)
+            async with self._sockets.opened(request) as socket:
+                opening = await _opening(socket) if streams.tty else Opening()
+                if not opening.gone:
+                    await _say(socket, await _reported(target, self._run(socket, session, streams, opening)))
+        return socket.response
+
+    async def attach(self, request: web.Request) -> web.StreamResponse:
+        streams, target = await self._target(request)
+        streams = msgspec.structs.replace(streams, stdin=streams.stdin and target.stdin, tty=target.tty)
+        with _kubelets_words(target):
+            if await self._end(target) is not None:
+                raise not_running(target.name)
+            process = await self._podman.attach(target.id, stdin=streams.stdin, tty=target.tty)
+        try:
+            async with self._sockets.opened(request) as socket:
+                await _say(socket, await _reported(target, self._join(socket, process, streams, target)))
+        finally:
+            process.close()
+        return socket.response
+
+    async def _target(self, request: web.Request) -> tuple[Streams, Target]:
+        pod = await self._site.pod(request)
+        streams = wanted_streams(request.query)
+        target = running_container(pod.message, request.query.get("container", ""))
+        check_upgrade(request)
+        return streams, target
+
+    @contextlib.contextmanager
+    def _counted(self, target: Target) -> Iterator[None]:
+        """Raises ApiError 429."""
+        if self._commands[target.id] >= MAX_CONTAINER_COMMANDS:
+            raise too_many(f"too many commands in container {target.name} at once: at most {MAX_CONTAINER_COMMANDS}")
+        self._commands[target.id] += 1
+        try:
+            yield
+        finally:
+            self._commands[target.id] -= 1
+            self._commands += Counter()  # without those of which there is none
+
+    async def _run(self, socket: StreamSocket, session: str, streams: Streams, opening: Opening) -> StreamStatus | None:
+        """A command from its start to its end, which comes before this one's, whatever becomes of its client."""
+        may_run = True
+        try:
+            started = await self._podman.start_exec(session, tty=streams.tty, size=opening.size)
+            with contextlib.closing(started) as process:
+                copy = _Copy(socket, process, streams, lambda size: self._podman.resize_exec(session, size))
+                ended = await self._sockets.first_end(socket, *copy.ways(opening.held))
+            if ended is not Ended.FINISHED:
+                return _broken_off(ended)
+            code = await _settled(lambda: self._exit_code(session))
+            may_run = False
+            return exit_status(code)
+        except RuntimeCallError as error:
+            may_run = error.kind in _UNCERTAIN
+            raise
+        finally:
+            if may_run:
+                await self._end_command(session)
+
+    async def _exit_code(self, session: str) -> int | None:
+        state = await self._podman.exec_state(session)
+        return None if state.running else state.exit_code
+
+    async def _end_command(self, session: str) -> None:
+        """It and what it has started. One that cannot be ended is told of in the log."""
+        try:
+            pid = await _settled(lambda: self._pid(session))
+            if pid:
+                await asyncio.to_thread(kill_session, pid)
+        except (TimeoutError, RuntimeCallError, OSError) as error:
+            log.warning("a command whose client has gone may go on (exec session %s): %s", session, error)
+
+    async def _pid(self, session: str) -> int | None:
+        """Of a command; 0 of one that has ended, None of one of which that is not known yet."""
+        try:
+            state = await self._podman.exec_state(session)
+        except RuntimeCallError as error:
+            if error.kind is ErrorKind.NOT_FOUND:
+                return 0
+            if error.kind in _UNCERTAIN:
+                return None
+            raise
+        if state.running and state.pid:
+            return state.pid
+        return 0 if state.can_remove else None
+
+    async def _join(
+        self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target
+    ) -> StreamStatus | None:
+        opening = await _opening(socket) if target.tty and streams.stdin else Opening()
+        if opening.gone:
+            return None
+        copy = _Copy(socket, process, streams, lambda size: self._podman.resize_container(target.id, size))
+        if opening.size is not None:
+            await copy.set_size(opening.size)
+        ended = await self._sockets.first_end(socket, *copy.ways(opening.held))
+        if ended is not Ended.FINISHED:
+            return _broken_off(ended)
+        await _settled(lambda: self._end(target))
+        return exit_status(0)  # As upstream: how the container ended is told by its status.
+
+    async def _end(self, target: Target) -> str | None:
+        """What has become of the container; None while it runs."""
+        try:
+            state = (await self._podman.inspect(target.id)).state
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return "removed"
+        return None if state == RUNNING else state
+
+
+class _Copy:
+    """Both ways between one client and one process."""
+
+    def __init__(self, socket: StreamSocket, process: ProcessStreams, streams: Streams, resize: Resize) -> None:
+        self._socket = socket
+        self._process = process
+        self._streams = streams
+        self._resize = resize
+        self._size: asyncio.Queue[bytes] = asyncio.Queue(maxsize=1)
+        """The newest that was not set yet: setting one takes a call, and input must not wait for that."""
+
+    def ways(self, held: Message | None) -> tuple[Coroutine[Any, Any, Ended], ...]:
+        """All that is to be done at the same time. ``held`` was received already."""
+        return self._show(), self._feed(held), self._follow_size()
+
+    async def _show(self) -> Ended:
+        """Its output, to its end. Raises ConnectionError when that breaks off."""
+        wanted = {Channel.STDOUT: self._streams.stdout, Channel.STDERR: self._streams.stderr}
+        async for piece in self._process.output():
+            if not wanted[piece.channel]:
+                continue
+            try:
+                await self._socket.send(piece.channel, piece.data)
+            except ConnectionError:
+                return Ended.CLIENT_GONE
+        return Ended.FINISHED
+
+    async def _feed(self, held: Message | None) -> Ended:
+        """What the client sends, until it goes."""
+        message = held
+        while True:
+            if message is not None:
+                await self._take(message)
+            message = await self._socket.receive()
+            if message is None:
+                return Ended.CLIENT_GONE
+
+    async def _take(self, message: Message) -> None:
+        if message.channel == Channel.RESIZE:
+            if self._size.full():
+                self._size.get_nowait()
+            self._size.put_nowait(message.data)
+        elif message.channel == Channel.STDIN and self._streams.stdin:
+            try:
+                if message.ends:
+                    self._process.end_input()
+                elif message.data:
+                    await self._process.write(message.data)
+            except OSError:
+                return  # Nobody reads it any more; what the process has said is still on its way.
+
+    async def _follow_size(self) -> Ended:
+        while True:
+            try:
+                size = decode_size(await self._size.get())
+            except ValueError as error:
+                log.info("a terminal was not resized: %s", error)
+            else:
+                await self.set_size(size)
+
+    async def set_size(self, size: TerminalSize) -> None:
+        """One that cannot be set is no reason to end anything: the process may just have ended."""
+        try:
+            await self._resize(size)
+        except RuntimeCallError as error:
+            log.info("a terminal was not resized: %s", error)
+
+
+async def _settled(ask: Callable[[], Awaitable[T | None]]) -> T:
+    """What Podman says of an end, once it knows. Raises TimeoutError."""
+    for _ in range(END_POLLS):
+        if (found := await ask()) is not None:
+            return found
+        await asyncio.sleep(END_POLL_S)
+    raise TimeoutError
+
+
+async def _opening(socket: StreamSocket) -> Opening:
+    try:
+        async with asyncio.timeout(FIRST_SIZE_WAIT_S):
+            message = await socket.receive()
+    except TimeoutError:
+        return Opening()
+    if message is None or message.channel != Channel.RESIZE:
+        return Opening(held=message, gone=message is None)
+    try:
+        return Opening(decode_size(message.data))
+    except ValueError:
+        return Opening()
+
+
+async def _reported(target: Target, running: Awaitable[StreamStatus | None]) -> StreamStatus | None:
+    """The status for the client, of what went wrong too; None when nobody is there to be told."""
+    try:
+        return await running
+    except RuntimeCallError as error:
+        return failure_status(f"error executing command in container {target.name}: {error}")
+    except TimeoutError:
+        return failure_status(f"the streams of container {target.name} ended, but its process did not")
+    except ConnectionError as error:
+        return failure_status(f"the streams of container {target.name} broke off: {error}")
+
+
+def _broken_off(ended: Ended) -> StreamStatus | None:
+    return failure_status(STOPPING_WORDS) if ended is Ended.STOPPING else None
+
+
+async def _say(socket: StreamSocket, status: StreamStatus | None) -> None:
+    if status is None:
+        return
+    with contextlib.suppress(ConnectionError):  # it has gone meanwhile
+        await socket.send(Channel.ERROR, encode_status(status))
+
+
+@contextlib.contextmanager
+def _kubelets_words(target: Target) -> Iterator[None]:
+    """What Podman says before there are streams, as an answer."""
+    try:
+        yield
+    except RuntimeCallError as error:
+        if error.kind in _GONE:
+            raise not_running(target.name) from None
+        raise ApiError(500, f"error executing command in container {target.name}: {error}") from None

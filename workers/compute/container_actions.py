@@ -1,0 +1,89 @@
+"""What becomes of one container: the words that the decisions on containers of all kinds share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.kubecontainer.hashing import hash_in
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from workers.compute.crash_loop_backoff import do_backoff
+from workers.compute.grace_period import KillReason
+from workers.compute.kill_spec import ContainerKill, kill_of
+from workers.compute.types import ContainerStart, ContainerWait, Given
+
+_T = TypeVar("_T")
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """On one container of the manifest. Nothing set: there is nothing to do for it."""
+
+    keep: bool = False
+    start: ContainerStart | None = None
+    wait: ContainerWait | None = None
+    kill: ContainerKill | None = None
+
+    def lives_on(self) -> bool:
+        """It runs or will run."""
+        return self.keep or self.start is not None or self.wait is not None
+
+
+def start_or_wait(given: Given, container: Container) -> Verdict:
+    """A new container, now or when its back-off is over (kuberuntime_manager.go, doBackOff: for every kind but
+    ephemeral ones, and whatever the exit code)."""
+    newest = given.status.newest(container.name)
+    decision = do_backoff(
+        container.name, hash_in(given.pod.spec, container), given.status, given.now_wall, given.limits
+    )
+    if decision.retry_at:
+        return Verdict(
+            wait=ContainerWait(name=container.name, backoff_s=decision.backoff_s, retry_at=decision.retry_at)
+        )
+    attempt = newest.attempt + 1 if newest is not None else 0
+    return Verdict(start=ContainerStart(name=container.name, attempt=attempt, backoff_s=decision.backoff_s))
+
+
+def replace(given: Given, container: Container, old: RuntimeContainerStatus, reason: KillReason, why: str) -> Verdict:
+    """Kill the old one and make a new one."""
+    kill = kill_of(given.pod, old, container, reason, why)
+    return msgspec.structs.replace(start_or_wait(given, container), kill=kill)
+
+
+def start_created(given: Given, container: Container, created: RuntimeContainerStatus) -> Verdict:
+    """Somebody was interrupted between making and starting it: no crash, so nothing to wait for."""
+    if not given.is_inside(created) or is_redefined(given, container, created):
+        return start_or_wait(given, container)
+    return Verdict(
+        start=ContainerStart(
+            name=created.name, attempt=created.attempt, backoff_s=created.backoff_s, created_id=created.id
+        )
+    )
+
+
+def unknown_message(kind: str, container: RuntimeContainerStatus) -> str:
+    """Of a kill (kuberuntime_manager.go, computePodActions)."""
+    return f'{kind} is in "{container.state}" state, try killing it before restart'
+
+
+def is_redefined(given: Given, container: Container, made: RuntimeContainerStatus) -> bool:
+    """The manifest asks for another one (kuberuntime_manager.go, containerChanged)."""
+    return made.hash != hash_in(given.pod.spec, container)
+
+
+def starts_of(verdicts: Iterable[Verdict]) -> tuple[ContainerStart, ...]:
+    return _present(verdict.start for verdict in verdicts)
+
+
+def waits_of(verdicts: Iterable[Verdict]) -> tuple[ContainerWait, ...]:
+    return _present(verdict.wait for verdict in verdicts)
+
+
+def kills_of(verdicts: Iterable[Verdict]) -> tuple[ContainerKill, ...]:
+    return _present(verdict.kill for verdict in verdicts)
+
+
+def _present(values: Iterable[_T | None]) -> tuple[_T, ...]:
+    return tuple(value for value in values if value is not None)

@@ -1,0 +1,208 @@
+"""What becomes of the init containers while the sandbox serves: run in order, and sidecars kept running. Pure.
+
+Mirrors computeInitContainerActions (pkg/kubelet/kuberuntime/kuberuntime_container.go) and isInitContainerFailed
+(helpers.go). The last init container that has a status says how far initialization came: those before it may have been
+removed long ago. Different on purpose:
+
+- which sandbox a container lies in is known here, so a status from an earlier sandbox says nothing of this one, and
+  any regular container of this one says that initialization is over, also one that has exited;
+- an init container whose definition changes before initialization is over runs anew, and so does what ran after it.
+  Afterwards only sidecars follow their definition, each in place;
+- one that was added among those that are done does not run before the pod begins anew, as if it had run and been
+  removed: that looks the same.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.kubecontainer.initialized import has_any_active_regular_container_started
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.kubecontainer.probe_results import ProbeResult
+from ipc.kubecontainer.restart_policy import container_should_restart, is_restartable_init
+from workers.compute.container_actions import (
+    Verdict,
+    is_redefined,
+    replace,
+    start_created,
+    start_or_wait,
+    unknown_message,
+)
+from workers.compute.grace_period import KillReason
+from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
+from workers.compute.types import ContainerReset, Given
+
+OOM_EXIT_CODE: Final = 137
+"""Of one that ran out of memory and has no exit code that says so."""
+
+
+class InitActions(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of the init containers."""
+
+    reason: str = ""
+    """How far initialization came, for people; empty when it is over."""
+    failed: bool = False
+    """For good: the pod is to be stopped."""
+    verdicts: tuple[Verdict, ...] = ()
+    """In the order of their start."""
+    resets: tuple[ContainerReset, ...] = ()
+
+    def initialized(self) -> bool:
+        """Regular containers may start."""
+        return not self.reason
+
+
+def compute_init_container_actions(given: Given) -> InitActions:
+    """kuberuntime_container.go, computeInitContainerActions."""
+    containers = given.pod.spec.init_containers
+    if has_any_active_regular_container_started(given.pod.spec, given.status):
+        return InitActions(verdicts=(*_sidecars(given, containers), *_moved(given, containers)))
+    begun = [index for index, container in enumerate(containers) if given.inside(container.name) is not None]
+    if not begun:
+        first = tuple(start_or_wait(given, container) for container in containers[:1])
+        return InitActions(reason="nothing initialized yet" if containers else "", verdicts=first)
+    return _go_on(given, min(begun[-1], _first_redefined(given)))
+
+
+def is_init_container_failed(status: RuntimeContainerStatus) -> bool:
+    """helpers.go, isInitContainerFailed."""
+    if status.oom_killed or status.state is ContainerState.UNKNOWN:
+        return True
+    return status.state is ContainerState.EXITED and status.exit_code != 0
+
+
+def _first_redefined(given: Given) -> int:
+    """Position of the first that ran and asks for another run; behind the last when there is none."""
+    containers = given.pod.spec.init_containers
+    redefined = (index for index, container in enumerate(containers) if _runs_anew(given, container))
+    return next(redefined, len(containers))
+
+
+def _runs_anew(given: Given, container: Container) -> bool:
+    newest = given.inside(container.name)
+    return newest is not None and not is_restartable_init(container) and is_redefined(given, container, newest)
+
+
+def _go_on(given: Given, position: int) -> InitActions:
+    """At that container: what is before it is done, what is behind it has not begun or is to begin anew."""
+    containers = given.pod.spec.init_containers
+    current = containers[position]
+    step = _judge(given, current)
+    if step.failed:
+        return InitActions(reason=f"init container {current.name} failed for good", failed=True)
+    following = containers[position + 1 :]
+    next_one = tuple(start_or_wait(given, container) for container in following[:1] if step.done)
+    is_over = step.done and not following
+    return InitActions(
+        reason="" if is_over else f"{position + step.done} of {len(containers)} init containers done",
+        verdicts=(*_sidecars(given, containers[:position]), step.verdict, *next_one),
+        resets=_resets(given, following, current.name),
+    )
+
+
+def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict, ...]:
+    """Those that have begun, or had: each is kept running by itself."""
+    return tuple(_judge(given, container).verdict for container in containers if is_restartable_init(container))
+
+
+def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict, ...]:
+    """What runs on from before the manifest made an init container of it: it is stopped, and has no place any more."""
+    running = ((c, given.inside(c.name)) for c in containers if not is_restartable_init(c))
+    return tuple(
+        Verdict(kill=kill_of(given.pod, old, c, KillReason.NONE, f"Init container {c.name} definition changed"))
+        for c, old in running
+        if old is not None and old.state in ALIVE and is_redefined(given, c, old)
+    )
+
+
+def _resets(given: Given, containers: tuple[Container, ...], after: str) -> tuple[ContainerReset, ...]:
+    """Whatever has run of containers that are still to come; oldest first: the newest says which attempt is next."""
+    names = {container.name: container for container in containers}
+    return tuple(
+        ContainerReset(container=ran, kill=_reset_kill(given, names[ran.name], ran, after))
+        for ran in reversed(given.status.containers)
+        if ran.name in names and given.is_inside(ran)
+    )
+
+
+def _reset_kill(given: Given, container: Container, ran: RuntimeContainerStatus, after: str) -> ContainerKill | None:
+    message = f"Init container {ran.name} begins again after {after}"
+    return kill_of(given.pod, ran, container, KillReason.NONE, message) if ran.state in ALIVE else None
+
+
+# --- one container -----------------------------------------------------------------------------------------------
+
+
+class _Step(msgspec.Struct, frozen=True, kw_only=True):
+    """How initialization stands with one container."""
+
+    done: bool = False
+    """The next one may start."""
+    failed: bool = False
+    """For good."""
+    verdict: Verdict = Verdict()
+
+
+def _judge(given: Given, container: Container) -> _Step:
+    newest = given.inside(container.name)
+    if newest is None:
+        return _Step(verdict=start_or_wait(given, container))
+    if newest.state is ContainerState.CREATED:
+        return _Step(verdict=start_created(given, container, newest))
+    judge = _judge_sidecar if is_restartable_init(container) else _judge_plain
+    return judge(given, container, newest)
+
+
+def _judge_plain(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
+    """One that has to come to its end."""
+    if is_redefined(given, container, newest):
+        return _Step(verdict=_anew(given, container, newest))
+    if newest.state is ContainerState.RUNNING:
+        return _Step(verdict=Verdict(keep=True))
+    if not is_init_container_failed(newest):
+        return _Step(done=True)
+    if not _may_try_again(given, container, newest):
+        return _Step(failed=True)
+    return _Step(verdict=_anew(given, container, newest))
+
+
+def _may_try_again(given: Given, container: Container, failed: RuntimeContainerStatus) -> bool:
+    """Without an exit code its policy decides and no rule."""
+    if failed.state is ContainerState.UNKNOWN:
+        return (container.restart_policy or given.pod.spec.restart_policy) != "Never"
+    return container_should_restart(container, given.pod.spec, failed.exit_code or OOM_EXIT_CODE)
+
+
+def _judge_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
+    """One that is done as soon as it has started, and starts again whenever it ends."""
+    if newest.state is not ContainerState.RUNNING:
+        return _Step(verdict=_anew(given, container, newest))
+    return _judge_running_sidecar(given, container, newest)
+
+
+def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
+    """Its liveness does not keep the next one from starting."""
+    verdicts = given.verdicts_of(newest)
+    started = verdicts.has_started(container)
+    if is_redefined(given, container, newest):
+        return _Step(done=started, verdict=_anew(given, container, newest))
+    if not started and verdicts.startup is ProbeResult.FAILURE:
+        message = f"Init container {container.name} failed startup probe"
+        return _Step(verdict=replace(given, container, newest, KillReason.STARTUP_PROBE, message))
+    if started and container.liveness_probe is not None and verdicts.liveness is ProbeResult.FAILURE:
+        message = f"Init container {container.name} failed liveness probe"
+        return _Step(done=True, verdict=replace(given, container, newest, KillReason.LIVENESS_PROBE, message))
+    return _Step(done=started, verdict=Verdict(keep=True))
+
+
+def _anew(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+    """Made again; one that may be running is killed first."""
+    if newest.state is ContainerState.UNKNOWN:
+        return replace(given, container, newest, KillReason.UNKNOWN, unknown_message("Init container", newest))
+    if newest.state is ContainerState.RUNNING:
+        message = f"Init container {container.name} definition changed"
+        return replace(given, container, newest, KillReason.NONE, message)
+    return start_or_wait(given, container)

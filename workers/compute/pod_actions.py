@@ -1,0 +1,201 @@
+"""What has to be done to a pod's sandbox and containers, decided from what is wanted and what was observed.
+
+Mirrors computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go). Different on purpose:
+
+- the crash-loop back-off is part of the decision, because its state is in what was observed
+(``workers.compute.crash_loop_backoff``);
+- a sandbox whose definition changed is re-created, and a container whose definition changed is made anew in every
+  state and under every restart policy: an edited manifest is an update, and a sync that died between killing and
+  starting comes to the same end as one that did not (``workers.compute.init_containers`` says what that means for
+  them);
+- a container that was created and never started is started as it is, instead of being replaced;
+- whatever runs beside the one container of a name (twice, outside the pod's sandbox, unknown to the manifest) is
+  stopped and removed here, and so are dead containers and sandboxes that nothing needs any more (upstream: container
+  garbage collection, once a minute);
+- a sandbox without an IP address is fine: rootless networks give none that the host could see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.container_gc import GcPolicy
+from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
+from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.restart_policy import should_all_containers_restart
+from workers.compute.container_actions import Verdict, kills_of, start_or_wait, starts_of, waits_of
+from workers.compute.crash_loop_backoff import BackoffLimits
+from workers.compute.ephemeral_containers import judge_ephemeral
+from workers.compute.init_containers import InitActions, compute_init_container_actions
+from workers.compute.kill_spec import ALIVE
+from workers.compute.pruning import (
+    dead_containers,
+    empty_sandboxes,
+    prune_init_containers,
+    purge_init_containers,
+    strays,
+)
+from workers.compute.regular_containers import judge_regular
+from workers.compute.restart_all import containers_to_reset, waiting_triggers
+from workers.compute.sandbox_change import pod_sandbox_changed
+from workers.compute.types import Given, PodActions
+
+ONE_DEAD: Final = GcPolicy()
+"""Of each container the newest one that is dead."""
+
+
+def compute_pod_actions(
+    pod: Pod,
+    status: RuntimePodStatus,
+    now_wall: float,
+    limits: BackoffLimits,
+    *,
+    verdicts: Mapping[str, ProbeVerdicts] | None = None,
+    restarting_all: bool = False,
+    gc: GcPolicy = ONE_DEAD,
+    garbage: Iterable[str] = (),
+) -> PodActions:
+    """The decision of one sync. ``now_wall`` in epoch seconds. ``restarting_all``: a restart of all containers has
+    begun and not come to its end. The rest as in `Given`."""
+    change = pod_sandbox_changed(pod, status)
+    given = Given(
+        pod=pod,
+        status=status,
+        change=change,
+        now_wall=now_wall,
+        limits=limits,
+        verdicts=verdicts or {},
+        gc=gc,
+        garbage=frozenset(garbage),
+    )
+    if should_all_containers_restart(pod.spec, status, restarting_all):
+        return _restart_all(given)
+    return _with_new_sandbox(given) if change.reason else _in_sandbox(given)
+
+
+def _restart_all(given: Given) -> PodActions:
+    """Only the way down. What has nothing left waits for the master to see that (``restarting_all``), lest the
+    restart that has ended be taken for one that goes on."""
+    waiting = waiting_triggers(given)
+    if waiting:
+        return PodActions(
+            reason="all containers have to restart, but not yet",
+            sandbox_id=given.change.sandbox_id,
+            attempt=given.change.attempt,
+            waiting=waiting,
+        )
+    lost = bool(given.change.reason)
+    return PodActions(
+        reason="all containers have to restart",
+        kill_pod=lost,
+        create_sandbox=lost,
+        sandbox_id=given.change.sandbox_id,
+        attempt=given.change.attempt,
+        containers_to_reset=containers_to_reset(given),
+    )
+
+
+# --- the sandbox has to be made (again) --------------------------------------------------------------------------
+
+
+def _with_new_sandbox(given: Given) -> PodActions:
+    """Everything that still runs is killed; what is not done for good starts again in the next sandbox."""
+    pod, status, change = given.pod, given.status, given.change
+    kill_only = PodActions(
+        reason=f"{change.reason}, the pod is done",
+        kill_pod=True,
+        sandbox_id=change.sandbox_id,
+        attempt=change.attempt,
+    )
+    if _never_again(given):
+        return kill_only
+    wanted = [c for c in pod.spec.containers if change.redefined or not _succeeded(c, pod, status)]
+    if not wanted and any(status.newest(container.name) for container in pod.spec.containers):
+        return kill_only
+    first = [start_or_wait(given, container) for container in pod.spec.init_containers[:1]]
+    others = [] if first else [start_or_wait(given, container) for container in wanted]
+    waiting = waits_of(first + others)
+    return msgspec.structs.replace(
+        kill_only,
+        reason=change.reason,
+        init_containers_to_prune=purge_init_containers(pod.spec, status, {wait.name for wait in waiting}),
+        create_sandbox=True,
+        init_containers_to_start=starts_of(first),
+        containers_to_start=starts_of(others),
+        waiting=waiting,
+    )
+
+
+def _never_again(given: Given) -> bool:
+    """A pod that restarts nothing and has begun does not get a second sandbox in place of a lost one."""
+    lost = given.change.attempt != 0 and not given.change.redefined
+    return lost and given.pod.spec.restart_policy == "Never" and bool(given.status.containers)
+
+
+def _succeeded(container: Container, pod: Pod, status: RuntimePodStatus) -> bool:
+    """Done, and its policy (or else the pod's) is OnFailure."""
+    newest = status.newest(container.name)
+    if newest is None or newest.state is not ContainerState.EXITED or newest.exit_code != 0:
+        return False
+    return (container.restart_policy or pod.spec.restart_policy) == "OnFailure"
+
+
+# --- the sandbox serves ------------------------------------------------------------------------------------------
+
+
+def _in_sandbox(given: Given) -> PodActions:
+    init = compute_init_container_actions(given)
+    regular = [judge_regular(given, c) for c in given.pod.spec.containers] if init.initialized() else []
+    done = init.failed or (init.initialized() and not any(verdict.lives_on() for verdict in regular))
+    plan = PodActions(
+        reason=init.reason or _found(regular),
+        kill_pod=done,
+        containers_to_kill=kills_of([*init.verdicts, *regular]) + strays(given),
+        sandbox_id=given.change.sandbox_id,
+        attempt=given.change.attempt,
+    )
+    if not done:
+        plan = _with_starts(given, plan, init, regular)
+    return _without_the_unneeded(given, plan)
+
+
+def _found(regular: list[Verdict]) -> str:
+    return f"{sum(verdict.keep for verdict in regular)} of {len(regular)} containers as they should be"
+
+
+def _with_starts(given: Given, plan: PodActions, init: InitActions, regular: list[Verdict]) -> PodActions:
+    """Sidecars do not keep a pod alive whose regular containers are done, so they start only beside others."""
+    ephemeral = [judge_ephemeral(given, container) for container in given.pod.spec.ephemeral_containers]
+    killed = {kill.id for kill in plan.containers_to_kill}
+    return msgspec.structs.replace(
+        plan,
+        containers_to_reset=tuple(reset for reset in init.resets if reset.container.id not in killed),
+        ephemeral_containers_to_start=starts_of(ephemeral),
+        init_containers_to_start=starts_of(init.verdicts),
+        containers_to_start=starts_of(regular),
+        waiting=waits_of([*ephemeral, *init.verdicts, *regular]),
+    )
+
+
+def _without_the_unneeded(given: Given, plan: PodActions) -> PodActions:
+    starts = (*plan.ephemeral_containers_to_start, *plan.init_containers_to_start, *plan.containers_to_start)
+    reset_ids = {reset.container.id for reset in plan.containers_to_reset}
+    pruned = tuple(
+        c for c in prune_init_containers(given.pod.spec, given.status) if c.state not in ALIVE and c.id not in reset_ids
+    )
+    going_ids = {c.id for c in pruned} | reset_ids
+    dead = dead_containers(given, {start.created_id for start in starts} | going_ids)
+    going_ids |= {c.id for c in dead} | {kill.id for kill in plan.containers_to_kill if kill.remove}
+    sandboxes = empty_sandboxes(given, going_ids)
+    gone_ids = {sandbox.id for sandbox in sandboxes}
+    return msgspec.structs.replace(
+        plan,
+        init_containers_to_prune=pruned,
+        containers_to_remove=tuple(c for c in dead if c.sandbox_id not in gone_ids),
+        sandboxes_to_remove=sandboxes,
+    )

@@ -1,0 +1,113 @@
+"""What nobody needs any more: strays that run, dead containers, empty sandboxes. Pure.
+
+Upstream leaves the dead to container garbage collection, once a minute, but for init containers
+(pruneInitContainersBeforeStart and purgeInitContainers, pkg/kubelet/kuberuntime/kuberuntime_container.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator
+
+import msgspec
+
+from ipc.api.v1.pod import PodSpec
+from ipc.kubecontainer.container_gc import dead_to_remove, evict_sandboxes
+from ipc.kubecontainer.pod_containers import ContainerKind, every_container, find_container
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
+from workers.compute.grace_period import KillReason
+from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
+from workers.compute.types import Given
+from workers.kubecontainer.overrides import is_unnoticed_end
+
+
+def strays(given: Given) -> tuple[ContainerKill, ...]:
+    """What runs and is not the newest of its name in the sandbox. It is removed: nobody may find it again."""
+    return tuple(
+        msgspec.structs.replace(
+            kill_of(given.pod, c, None, KillReason.NONE, f"Container {c.name} {why}"),
+            remove=not _is_last_trace(given, c),
+        )
+        for c in given.status.containers
+        if c.state in ALIVE and (why := _why_stray(given, c))
+    )
+
+
+def _why_stray(given: Given, container: RuntimeContainerStatus) -> str:
+    if find_container(given.pod.spec, container.name) is None:
+        return "is not part of the pod"
+    if not given.is_inside(container):
+        return "runs outside of the pod's sandbox"
+    newest = given.status.newest(container.name)
+    return "runs beside its successor" if newest is not None and newest.id != container.id else ""
+
+
+def _is_last_trace(given: Given, container: RuntimeContainerStatus) -> bool:
+    """Of an ephemeral container, without which it would start a second time."""
+    found, newest = find_container(given.pod.spec, container.name), given.status.newest(container.name)
+    return found is not None and found.kind is ContainerKind.EPHEMERAL and newest is container
+
+
+# --- the dead ----------------------------------------------------------------------------------------------------
+
+
+def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeContainerStatus, ...]:
+    """Those to be removed (CGC-07). ``keep_ids``: what this decision goes on with."""
+    too_many = given.garbage.union(dead_to_remove(given.status.containers, given.gc, given.now_wall))
+    names = [found.container.name for found in every_container(given.pod.spec)]
+    kept = {kept.id for name in names for kept in _kept_dead(given, name, too_many)}
+    return tuple(
+        c for c in given.status.containers if c.state not in ALIVE and c.id not in kept and c.id not in keep_ids
+    )
+
+
+def _kept_dead(given: Given, name: str, too_many: Container[str]) -> Iterator[RuntimeContainerStatus]:
+    """Of those that are too many only the newest of its name: it says that and how the container ended, how often, and
+    when it may start again. So it is with one that runs for Podman: everybody else takes it for a twin."""
+    newest = given.status.newest(name)
+    return (c for c in _exited(given, name) if c is newest or not (c.id in too_many or is_unnoticed_end(c)))
+
+
+def _exited(given: Given, name: str) -> Iterator[RuntimeContainerStatus]:
+    """Newest first; in an old sandbox only as long as nothing newer of that name is in the sandbox."""
+    has_successor = False
+    for container in given.status.containers:
+        if container.name != name:
+            continue
+        inside = given.is_inside(container)
+        if container.state is ContainerState.EXITED and (inside or not has_successor):
+            yield container
+        has_successor |= inside
+
+
+def empty_sandboxes(given: Given, removed_ids: Collection[str]) -> tuple[SandboxStatus, ...]:
+    """Old sandboxes whose every container goes."""
+    needed = {c.sandbox_id for c in given.status.containers if c.id not in removed_ids}
+    evicted = evict_sandboxes(given.status.sandboxes, needed, all_of_them=False)
+    return tuple(s for s in given.status.sandboxes if s.id in evicted)
+
+
+# --- init containers, before others of them are made -------------------------------------------------------------
+
+
+def prune_init_containers(spec: PodSpec, status: RuntimePodStatus) -> tuple[RuntimeContainerStatus, ...]:
+    """All but the newest of each that are over (kuberuntime_container.go, pruneInitContainersBeforeStart)."""
+    over = [c for c in _of_init_containers(spec, status) if c.state in (ContainerState.EXITED, ContainerState.UNKNOWN)]
+    newest = {c.name: c.id for c in reversed(over)}
+    return tuple(c for c in over if c.id != newest[c.name])
+
+
+def purge_init_containers(
+    spec: PodSpec, status: RuntimePodStatus, waiting: Container[str]
+) -> tuple[RuntimeContainerStatus, ...]:
+    """All of them: the next sandbox begins anew (kuberuntime_container.go, purgeInitContainers).
+
+    Not the newest of those names that are ``waiting``: it says how long. Oldest first: the newest left says which
+    attempt is next.
+    """
+    all_of_them = reversed(_of_init_containers(spec, status))
+    return tuple(c for c in all_of_them if c.name not in waiting or c is not status.newest(c.name))
+
+
+def _of_init_containers(spec: PodSpec, status: RuntimePodStatus) -> list[RuntimeContainerStatus]:
+    names = {container.name for container in spec.init_containers}
+    return [container for container in status.containers if container.name in names]

@@ -1,0 +1,80 @@
+"""What becomes of the regular containers of a pod that is initialized and whose sandbox serves. Pure.
+
+Mirrors the second half of computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ipc.api.v1.container import Container
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.kubecontainer.probe_results import ProbeResult
+from ipc.kubecontainer.restart_policy import should_container_be_restarted
+from workers.compute.container_actions import (
+    Verdict,
+    is_redefined,
+    replace,
+    start_created,
+    start_or_wait,
+    unknown_message,
+)
+from workers.compute.grace_period import KillReason
+from workers.compute.kill_spec import ALIVE, kill_of
+from workers.compute.types import Given
+
+
+def judge_regular(given: Given, container: Container) -> Verdict:
+    """A container that is killed and not started again has no place among those that live on."""
+    newest = given.status.newest(container.name)
+    if newest is None or (newest.state in ALIVE and not given.is_inside(newest)):
+        return start_or_wait(given, container)
+    return _JUDGES[newest.state](given, container, newest)
+
+
+def _judge_running(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+    if is_redefined(given, container, newest):
+        message = f"Container {container.name} definition changed, will be restarted"
+        return replace(given, container, newest, KillReason.NONE, message)
+    verdicts = given.verdicts_of(newest)
+    if verdicts.liveness is ProbeResult.FAILURE:
+        return _failed_probe(given, container, newest, KillReason.LIVENESS_PROBE, "liveness")
+    if verdicts.startup is ProbeResult.FAILURE:
+        return _failed_probe(given, container, newest, KillReason.STARTUP_PROBE, "startup")
+    return Verdict(keep=True)
+
+
+def _failed_probe(
+    given: Given, container: Container, newest: RuntimeContainerStatus, reason: KillReason, probe: str
+) -> Verdict:
+    """Its policy decides and no rule: there is no exit code yet."""
+    message = f"Container {container.name} failed {probe} probe"
+    if (container.restart_policy or given.pod.spec.restart_policy) == "Never":
+        return Verdict(kill=kill_of(given.pod, newest, container, reason, message))
+    return replace(given, container, newest, reason, f"{message}, will be restarted")
+
+
+def _judge_unknown(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+    return replace(given, container, newest, KillReason.UNKNOWN, unknown_message("Container", newest))
+
+
+def _judge_exited(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+    deleting = given.pod.metadata.deletion_timestamp is not None
+    again = should_container_be_restarted(container, given.pod.spec, newest, deleting=deleting)
+    edited = not deleting and _has_not_run_since_edited(given, container, newest)
+    return start_or_wait(given, container) if again or edited else Verdict()
+
+
+def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:
+    """It ended for the manifest's sake (or before its change was seen)."""
+    other_sandbox = any(s.id == ended.sandbox_id and s.hash != given.sandbox.hash for s in given.status.sandboxes)
+    return other_sandbox or is_redefined(given, container, ended)
+
+
+_JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContainerStatus], Verdict]]] = {
+    ContainerState.RUNNING: _judge_running,
+    ContainerState.UNKNOWN: _judge_unknown,
+    ContainerState.CREATED: start_created,
+    ContainerState.EXITED: _judge_exited,
+}

@@ -1,0 +1,58 @@
+"""The restart of all containers of a pod in its sandbox. Pure.
+
+Mirrors getContainersToReset (pkg/kubelet/kuberuntime/kuberuntime_manager.go). Everything that has run is removed; with
+nothing left, the next decision begins the pod from its first init container. Ephemeral containers stay as they are:
+they never run twice.
+
+Different on purpose: upstream restarts at once, however often. Here only the first time; a pod that does nothing but
+that would keep a host busy with making and removing containers, so from then on the exit that asks for it waits as a
+crash does.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.kubecontainer.restart_policy import triggers_restart_of_all
+from workers.compute.crash_loop_backoff import restart_all_backoff_s, restart_all_retry_at
+from workers.compute.grace_period import KillReason
+from workers.compute.kill_spec import ALIVE, ContainerKill, kill_of
+from workers.compute.types import ContainerReset, ContainerWait, Given
+
+GRACE_PERIOD_S = 0
+"""Nothing is cleaned up that begins again at once: the smallest window, and no hook."""
+
+
+def containers_to_reset(given: Given) -> tuple[ContainerReset, ...]:
+    """Those whose exit was the reason come last, and of each name the newest: after an interruption in between the
+    reason is still seen."""
+    containers = (*given.pod.spec.init_containers, *given.pod.spec.containers)
+    in_order = sorted(containers, key=lambda container: triggers_restart_of_all(container, given.status))
+    return tuple(
+        ContainerReset(container=ran, kill=_kill(given, container, ran))
+        for container in in_order
+        for ran in reversed([c for c in given.status.containers if c.name == container.name])
+    )
+
+
+def waiting_triggers(given: Given) -> tuple[ContainerWait, ...]:
+    """Containers whose exit asks for the restart, and whose back-off is not over."""
+    containers = (*given.pod.spec.init_containers, *given.pod.spec.containers)
+    ended = (given.status.newest(c.name) for c in containers if triggers_restart_of_all(c, given.status))
+    return tuple(
+        ContainerWait(
+            name=trigger.name, backoff_s=restart_all_backoff_s(trigger.attempt, given.limits), retry_at=retry_at
+        )
+        for trigger in ended
+        if trigger is not None and (retry_at := restart_all_retry_at(trigger, given.limits)) > given.now_wall
+    )
+
+
+def _kill(given: Given, container: Container, ran: RuntimeContainerStatus) -> ContainerKill | None:
+    if ran.state not in ALIVE:
+        return None
+    message = f"Container {ran.name} is stopped to restart all containers"
+    kill = kill_of(given.pod, ran, container, KillReason.NONE, message)
+    return msgspec.structs.replace(kill, grace_period_s=GRACE_PERIOD_S)

@@ -1,0 +1,1 @@
+"""A container's environment: variables, files of variables, downward API, expansion; and redaction of Secret values."""

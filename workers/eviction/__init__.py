@@ -1,0 +1,1 @@
+"""Local storage of pods held against its limits."""

@@ -1,0 +1,111 @@
+"""How much of the disk a pod may take, and what is said of one that takes more. Pure.
+
+Mirrors localStorageEviction (pkg/kubelet/eviction/eviction_manager.go) and its texts (helpers.go). A limit of zero is
+none for a volume, as upstream. Different on purpose: a container that has ended counts with what it has left, as long
+as it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.api.default_resources import aggregate_limits
+from ipc.api.quantity import Amount, parse_amount
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.volume import MEMORY_MEDIUM, Volume
+from ipc.podresources.pod_requests import EPHEMERAL_STORAGE
+from ipc.text.gofmt import quoted
+from workers.fs.disk_usage import MAX_FILES
+
+MAX_S: Final = 45.0
+"""For counting one large tree, in seconds: within what any work in files has."""
+UNCOUNTED: Final = (
+    f"It has more files than are counted ({MAX_FILES}, or as many as take {MAX_S:g} s): that counts as exceeded. "
+)
+"""Said of a pod that was not measured to the end."""
+
+
+class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """In bytes, by name; None for what has more files than are counted (`workers.fs.disk_usage`). What is not measured
+    is not in it."""
+
+    volumes: Mapping[str, int | None]
+    containers: Mapping[str, int | None]
+    """Log and writable layer."""
+
+
+def disk_volumes(pod: Pod) -> tuple[Volume, ...]:
+    """Its emptyDirs on the disk."""
+    return tuple(v for v in pod.spec.volumes if v.empty_dir is not None and v.empty_dir.medium != MEMORY_MEDIUM)
+
+
+def volumes_to_measure(pod: Pod) -> tuple[str, ...]:
+    """All of them count for the pod's own limit."""
+    is_all = _pod_limit(pod) is not None
+    return tuple(volume.name for volume in disk_volumes(pod) if is_all or _size_limit(volume) is not None)
+
+
+def containers_to_measure(pod: Pod) -> tuple[str, ...]:
+    """All or none."""
+    return tuple(c.name for c in _containers(pod)) if _pod_limit(pod) is not None else ()
+
+
+def exceeded_limit(pod: Pod, usage: StorageUsage) -> str:
+    """The message of its eviction; empty while it is within all its limits."""
+    return next(_exceeded(pod, usage), "")
+
+
+def total(used: Iterable[int | None]) -> int | None:
+    """In bytes; None when any of them is."""
+    known = tuple(used)
+    return None if None in known else sum(one for one in known if one is not None)
+
+
+def _exceeded(pod: Pod, usage: StorageUsage) -> Iterator[str]:
+    for used, limit, words in _judged(pod, usage):
+        if used is None:
+            yield words + UNCOUNTED
+        elif used > limit.value:
+            yield words
+
+
+def _judged(pod: Pod, usage: StorageUsage) -> Iterator[tuple[int | None, Amount, str]]:
+    """Usage, limit, and what is said when that is exceeded."""
+    for volume in disk_volumes(pod):
+        if (limit := _size_limit(volume)) is not None:
+            words = f"Usage of EmptyDir volume {quoted(volume.name)} exceeds the limit {quoted(str(limit))}. "
+            yield usage.volumes.get(volume.name, 0), limit, words
+    if (limit := _pod_limit(pod)) is not None:
+        words = f"Pod ephemeral local storage usage exceeds the total limit of containers {limit}. "
+        yield total((*usage.volumes.values(), *usage.containers.values())), limit, words
+    for container in pod.spec.containers:
+        if (limit := _container_limit(container)) is not None:
+            words = f"Container {container.name} exceeded its local ephemeral storage limit {quoted(str(limit))}. "
+            yield usage.containers.get(container.name, 0), limit, words
+
+
+def _size_limit(volume: Volume) -> Amount | None:
+    given = volume.empty_dir.size_limit if volume.empty_dir is not None else None
+    limit = parse_amount(given) if given is not None else None
+    return limit if limit is not None and limit.value > 0 else None
+
+
+def _container_limit(container: Container) -> Amount | None:
+    given = container.resources.limits.get(EPHEMERAL_STORAGE)
+    return parse_amount(given) if given is not None else None
+
+
+def _pod_limit(pod: Pod) -> Amount | None:
+    """Those of its containers together (PodLimits, component-helpers resource/helpers.go). Each sync asks, and most
+    pods have none: nothing is added up for them."""
+    if not any(EPHEMERAL_STORAGE in c.resources.limits for c in _containers(pod)):
+        return None
+    return aggregate_limits(pod.spec).get(EPHEMERAL_STORAGE)
+
+
+def _containers(pod: Pod) -> tuple[Container, ...]:
+    return (*pod.spec.init_containers, *pod.spec.containers)

@@ -1,0 +1,113 @@
+"""Measure what a pod takes of the disk, and mark one that takes more than it may for its end.
+
+Upstream measures volumes every minute and judges every ten seconds (pkg/kubelet/eviction/eviction_manager.go,
+synchronize). Here a pod with such limits is measured by each of its syncs that has nothing else to do, so at least as
+often as they come round. A pod without costs nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.host.eviction_marks import mark_evicted
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from workers.eviction.limits import (
+    MAX_S,
+    StorageUsage,
+    containers_to_measure,
+    exceeded_limit,
+    total,
+    volumes_to_measure,
+)
+from workers.fs.directories import made_below, private_root
+from workers.fs.disk_usage import MAX_FILES, used_bytes
+from workers.kubecontainer.mounted_volume import why
+from workers.logs.pod_dirs import pod_directory
+from workers.sync.context import WARNING, SyncRun
+from workers.userns.unshare import Unshare, UnshareError, UnshareTimeout
+from workers.volumemanager.plugins.empty_dir import empty_dir_place
+
+SMALL_TREE_FILES: Final = 20_000
+"""Counted in a thread of the worker, which takes a tenth of a second. Of larger trees a process of its own counts all,
+and the time counts that it takes; that of a small one is the disk's or Podman's fault."""
+FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
+"""Event reason. Upstream only logs it."""
+
+log = logging.getLogger(__name__)
+
+
+async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
+    """Leaves its mark and a message in the sync's answer. What has too many files to be measured is beyond its limits.
+    What cannot be measured by no fault of its own (the disk, Podman) is told, and ends nothing. Raises SyncEnded."""
+    volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
+    if not volumes and not containers:
+        return
+    run.step("measuring what it takes of the disk")
+    try:
+        usage = StorageUsage(
+            volumes={name: await _disk_usage(run, [str(empty_dir_place(run, name).path)]) for name in volumes},
+            containers={name: await _disk_usage(run, await _of_container(run, status, name)) for name in containers},
+        )
+    except (OSError, UnshareError) as error:
+        words = why(error) if isinstance(error, OSError) else str(error)
+        await run.event(WARNING, FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
+        return
+    message = exceeded_limit(pod, usage)
+    if message:
+        await keep_evicted(run, message)
+        run.evicted(message)
+
+
+async def keep_evicted(run: SyncRun, message: str) -> None:
+    """The mark. A disk that is full may not take it before the pod's volumes have gone."""
+    try:
+        await run.in_files("mark", _mark, run.context.pods_dir, run.pod.uid, message)
+    except OSError as error:
+        log.warning("pod %s: that it was evicted is not kept on disk: %s", run.pod.uid, why(error))
+
+
+def _mark(pods_dir: str, uid: str, message: str) -> None:
+    with private_root(pods_dir) as root, made_below(root, uid):
+        mark_evicted(pod_directory(pods_dir, uid), message)
+
+
+async def _of_container(run: SyncRun, status: RuntimePodStatus, name: str) -> list[str]:
+    """Its logs, and the layer of its newest attempt, if Podman's storage has one for itself alone (vfs has not)."""
+    newest = status.newest(name)
+    found = await run.find(run.runtime.inspect_container, newest.id) if newest is not None else None
+    return [str(run.logs / name), *([found.layer] if found is not None and found.layer else [])]
+
+
+async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int | None:
+    """Raises OSError, UnshareError, SyncEnded."""
+    unshare = run.context.unshare
+    return total([await run.unless_cancelled(run.in_files, path, _measure, path, unshare) for path in paths])
+
+
+def _measure(path: str, unshare: Unshare) -> int | None:
+    """None when there are more files than are counted, or when so many as are no small number take too long."""
+    if (used := _of_a_small_tree(path, unshare)) is not None:
+        return used
+    patient = msgspec.structs.replace(unshare, deadline_s=MAX_S)
+    try:
+        return _measured_inside(path, patient, MAX_FILES)
+    except UnshareTimeout:
+        return None
+
+
+def _of_a_small_tree(path: str, unshare: Unshare) -> int | None:
+    """From inside where users of the container have closed a directory to all others, which takes 0.1 s."""
+    try:
+        return used_bytes(path, SMALL_TREE_FILES)
+    except PermissionError:
+        return _measured_inside(path, unshare, SMALL_TREE_FILES)
+
+
+def _measured_inside(path: str, unshare: Unshare, max_files: int) -> int | None:
+    [used] = unshare.run([(used_bytes.__name__, {"path": path, "max_files": max_files})])
+    return None if used is None else int(used)

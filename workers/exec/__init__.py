@@ -1,0 +1,1 @@
+"""Runs commands in containers, directly by the OCI runtime or through Podman's exec sessions."""

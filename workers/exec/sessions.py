@@ -1,0 +1,106 @@
+"""A command in a container through the libpod API: an exec session, its output read to the end, its exit code.
+
+The session's start answers once, without a length, and its connection closes when Podman has written down the exit
+code (libpod/container_exec.go, ExecHTTPStartAndAttach), also of a command that closed its output long before: so the
+end of the answer is the end of the command. Each answer is read in a thread of its own: hooks may take hours.
+
+Costs two conmon processes per session until the service's ``exit_command_delay`` has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+import orjson
+import requests
+import urllib3.exceptions
+
+from workers.kubecontainer.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
+from workers.libpod import decode
+from workers.libpod.client import Kind, LibpodClient, Request, transport_error
+from workers.libpod.line_stream import LineStream
+from workers.proc.process_sessions import kill_session
+
+MAX_EXECS: Final = 256
+"""Commands under way in one process; each holds a thread and a connection."""
+MAX_FRAMED_BYTES: Final = 64 * 1024
+"""Most that is kept of an answer, in bytes: the output that is wanted and the headers of its frames, which are as many
+as the command made writes."""
+
+log = logging.getLogger(__name__)
+
+
+class ExecSessions:
+    """Commands of one process in any containers. For one event loop."""
+
+    def __init__(self, client: LibpodClient) -> None:
+        self._client = client
+        self._turns = asyncio.Semaphore(MAX_EXECS)
+
+    async def run(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
+        """See `workers.kubecontainer.runtime.Runtime.exec_container`."""
+        session = ""
+        try:
+            async with asyncio.timeout(timeout_s), self._turns:
+                session = await self._create(id, command)
+                framed = await self._start(session)
+        except TimeoutError:
+            if session:
+                await self._kill(session)
+            raise too_late(timeout_s) from None
+        result = decode.decode_exec_result(await self._inspect(session), framed, MAX_EXEC_OUTPUT_BYTES)
+        return msgspec.structs.replace(result, limited=result.limited or len(framed) == MAX_FRAMED_BYTES)
+
+    async def _create(self, id: str, command: Sequence[str]) -> str:
+        body = orjson.dumps({"Cmd": list(command), "AttachStdout": True, "AttachStderr": True})
+        path = f"containers/{id}/exec"
+        answer = await self._client.call(Request(call=EXEC, method="POST", path=path, kind=Kind.EXEC, body=body))
+        return decode.decode_created_id(answer.body)
+
+    async def _start(self, session: str) -> bytes:
+        """The frames of its output, as far as they are kept."""
+        body = orjson.dumps({"Detach": False, "Tty": False})
+        request = Request(call=EXEC, method="POST", path=f"exec/{session}/start", kind=Kind.EXEC_OUTPUT, body=body)
+        stream = LineStream(lambda: self._client.open_stream(request), read=_head, break_off=self._client.break_off)
+        kept = []
+        try:
+            while (part := await stream.next()) is not None:
+                kept.append(part)
+        except requests.RequestException as error:
+            raise transport_error(request, error, None) from error
+        except urllib3.exceptions.HTTPError as error:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, EXEC, f"the output broke off: {error}") from error
+        finally:
+            await stream.close()
+        return b"".join(kept)
+
+    async def _inspect(self, session: str) -> bytes:
+        request = Request(call=EXEC, method="GET", path=f"exec/{session}/json", kind=Kind.EXEC)
+        return (await self._client.call(request)).body
+
+    async def _kill(self, session: str) -> None:
+        """No endpoint of 4.3 ends a session, and nothing ends its processes when the client goes."""
+        try:
+            pid = decode.decode_exec_pid(await self._inspect(session))
+            if pid:
+                await asyncio.to_thread(kill_session, pid)
+        except (RuntimeCallError, OSError) as error:
+            log.warning("exec session %s runs on: %s", session[:12], error)
+
+
+def too_late(timeout_s: float) -> RuntimeCallError:
+    """How a command ends that takes longer than it may."""
+    return RuntimeCallError(ErrorKind.TIMEOUT, EXEC, f"the command did not end within {timeout_s:g} s")
+
+
+def _head(answer: Any, chunk_bytes: int) -> Iterator[bytes]:
+    """The beginning of an answer; the rest is read too, for its end, and dropped."""
+    left = MAX_FRAMED_BYTES
+    for chunk in answer.iter_content(chunk_bytes):
+        if left:
+            yield chunk[:left]
+            left -= min(left, len(chunk))

@@ -1,0 +1,82 @@
+"""Which processes a command in a container has started: by a mark (`workers.proc.rlimit_tag`) that all of them inherit.
+
+Its two numbers say here whose command a process belongs to and until when that may run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from workers.proc import procfs
+from workers.proc.pidfd import kill_if
+from workers.proc.rlimit_tag import MARKED, locks_limit
+
+OVERDUE_S: Final = 60
+"""So long after its deadline nobody is left who would end a command, in seconds."""
+RUNTIMES: Final = frozenset({"crun", "runc"})
+"""OCI runtimes that are known to take ``exec --process``, by the name of their program."""
+
+_MAGIC: Final = 0x526F6F74
+_LOW: Final = 0xFFFFFFFF
+_MAX_NAME_BYTES: Final = 64
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """One command."""
+
+    owner: int
+    """Pid of the process that began it."""
+    number: int
+    """Which of that process's commands, modulo 2**32."""
+    deadline: int
+    """When it is ended at the latest, in whole epoch seconds."""
+
+    def rlimit(self) -> dict[str, Any]:
+        """As the OCI runtime specification has it (POSIXRlimit)."""
+        hard = _MAGIC << 32 | self.deadline & _LOW
+        return {"type": MARKED, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
+
+
+def parse_mark(limit: tuple[int, int] | None) -> Mark | None:
+    """The mark that a limit is; None for that of a process that no command has started."""
+    if limit is None:
+        return None
+    soft, hard = limit
+    return Mark(soft >> 32, soft & _LOW, hard & _LOW) if hard >> 32 == _MAGIC else None
+
+
+def kill(marks: Collection[Mark], spared: Collection[int], now: float) -> frozenset[Mark]:
+    """SIGKILL to every process with one of these marks but the spared ones; of which marks there were any.
+
+    Also to commands that are long overdue, whose owner has died over them. ``now`` is in epoch seconds. Reads all of
+    /proc: for a thread.
+    """
+    found = [(pid, mark) for pid, mark in _marked() if pid not in spared]
+    overdue = {mark for pid, mark in found if mark.deadline + OVERDUE_S < now and _name(pid) in RUNTIMES}
+    return frozenset(
+        mark for pid, mark in found if mark in overdue.union(marks) and kill_if(pid, partial(_is_alive, pid, mark))
+    )
+
+
+def _marked() -> Iterator[tuple[int, Mark]]:
+    for pid in procfs.pids():
+        if (mark := _mark(pid)) is not None:
+            yield pid, mark
+
+
+def _mark(pid: int) -> Mark | None:
+    return parse_mark(locks_limit(pid))
+
+
+def _name(pid: int) -> str:
+    """Of its program, at most fifteen bytes."""
+    return procfs.read_once(pid, "comm", _MAX_NAME_BYTES).decode(errors="replace").strip()
+
+
+def _is_alive(pid: int, mark: Mark) -> bool:
+    """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
+    return _mark(pid) == mark and procfs.is_alive(pid)

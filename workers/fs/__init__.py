@@ -1,0 +1,1 @@
+"""Files and directories by descriptor: no link followed, work bounded."""

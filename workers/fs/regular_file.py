@@ -1,0 +1,68 @@
+"""Opening files that a container, or anybody else, may have tampered with."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from workers.fs import openat2
+from workers.fs.directories import root_directory
+
+if TYPE_CHECKING:
+    from pathlib import Path  # `workers.volumes.inside` needs this module and not that one
+
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def open_regular(directory: Path, path: Path) -> int:
+    """Open a regular file that truly lies below ``directory``; a descriptor. Raises OSError.
+
+    The last component is not followed when it is a symlink, and a FIFO cannot hold us up.
+    """
+    inside = path.parent.resolve(strict=True)
+    if not inside.is_relative_to(directory.resolve(strict=True)):
+        raise FileNotFoundError(f"{path} leads out of {directory}")
+    return _regular(os.open(inside / path.name, _READ | os.O_NOFOLLOW), path)
+
+
+def read_scoped(root: str, path: str, max_bytes: int) -> bytes:
+    """The first bytes of a regular file as if ``root`` were the root directory, whatever its owner does meanwhile.
+    Raises OSError, e.g. EAGAIN when somebody moves directories at this moment. Neither ``..`` nor a symlink leads out,
+    and a FIFO cannot hold us up.
+
+    Upstream's SecureJoin is not safe from changes.
+    """
+    with root_directory(root) as top:
+        fd = _regular(openat2.open_beneath(top, path, _READ, openat2.IN_ROOT), path)
+    try:
+        return os.read(fd, max_bytes)
+    finally:
+        os.close(fd)
+
+
+def _regular(fd: int, path: str | Path) -> int:
+    """Raises OSError, with the descriptor closed."""
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise FileNotFoundError(errno.ENOENT, "is not a regular file", str(path))
+    return fd
+
+
+@contextmanager
+def regular_file(directory: Path, path: Path) -> Iterator[int]:
+    """`open_regular`, closed at the end."""
+    fd = open_regular(directory, path)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def read_tail(fd: int, max_bytes: int) -> tuple[bytes, bool]:
+    """The last bytes of a file, at most so many, and whether that is all of it. Raises OSError."""
+    start = max(0, os.fstat(fd).st_size - max_bytes)
+    return os.pread(fd, max_bytes, start), start == 0

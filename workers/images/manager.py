@@ -1,0 +1,224 @@
+"""Makes sure that a container's image is there: pull policy, presence, back-off. The pull itself is the master's.
+
+Mirrors EnsureImageExists (pkg/kubelet/images/image_manager.go). Different on purpose: a ``localhost/`` image that is
+there is used even when the policy is Always. It was built or imported on this host, no registry has it, and Always is
+what an image named ``:latest`` gets by default; ``podman kube play`` does not pull it by default either.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.container import PullPolicy
+from ipc.host.clock import Clock
+from ipc.host.tasks import with_progress
+from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.messages.base import PullEnded
+from workers.images.pull_backoff import PullBackoff
+from workers.images.pull_records import ImageRights
+from workers.kubecontainer.event_messages import duration_to_the_ms
+from workers.kubecontainer.image_reference import ImageReference, parse_image_reference
+from workers.kubecontainer.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
+
+SEEN_FOR_S: Final = 2.0
+"""How long an image that was seen counts as there, in seconds: pods that start together share one look. One that is
+removed in between is missed by the create, which asks again."""
+
+PROGRESS_EVENT_S: Final = 30.0
+"""A pull that takes longer than this many seconds is told about again, and then after twice the time, and so on: seven
+events in an hour."""
+
+StartPull = Callable[[str, Pull, Callable[[str], None]], Awaitable[PullEnded]]
+"""Takes a pod's uid, what to pull, and what hears of the progress (`workers.images.pull_requests`)."""
+FindLogins = Callable[[ImageReference], tuple[RegistryLogin, ...]]
+"""The pod's own logins for an image (`workers.images.credentials`)."""
+Tell = Callable[[str, str, str], Awaitable[None]]
+"""Takes an event's type, reason and message."""
+
+
+class ImageReason(enum.StrEnum):
+    """Why a container waits for its image (pkg/kubelet/images/types.go)."""
+
+    PULL_BACK_OFF = "ImagePullBackOff"
+    INSPECT_ERROR = "ImageInspectError"
+    PULL_ERROR = "ErrImagePull"
+    NEVER_PULL = "ErrImageNeverPull"
+    INVALID_NAME = "InvalidImageName"
+
+
+class ImageError(Exception):
+    """The image is not there."""
+
+    def __init__(self, reason: ImageReason, message: str, retry_at: float = 0.0) -> None:
+        """``retry_at``: wall time before which trying again is useless; 0.0 when unknown."""
+        super().__init__(f"{reason}: {message}")
+        self.reason = reason
+        self.message = message
+        self.retry_at = retry_at
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    info: ImageInfo
+    at: float
+    """Monotonic seconds."""
+
+
+class ImageManager:
+    """The images of one worker's pods. What it remembers is only what it saw a moment ago."""
+
+    def __init__(self, runtime: Runtime, clock: Clock, rights: ImageRights, pull: StartPull) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._rights = rights
+        self._pull_image = pull
+        self._seen: dict[str, _Seen] = {}
+
+    async def ensure_image(
+        self,
+        backoff: PullBackoff,
+        reference: str,
+        policy: PullPolicy,
+        tell: Tell,
+        find_logins: FindLogins = lambda image: (),
+    ) -> ImageInfo:
+        """The image of a container of the pod that the back-off is of, pulled if need be, with the pod's own logins if
+        it has some for it.
+
+        Raises ImageError, and RuntimeCallError with TIMEOUT (of an inspect) or UNAVAILABLE.
+        """
+        image = await self._parse(reference, tell)
+        present = await self._inspect(reference, image, tell)
+        logins = find_logins(image)
+        is_free = present is None or self._rights.allows(str(image), present.id, logins)
+        if present is not None and is_free and not should_pull(image, policy):
+            await _tell_present(reference, tell)
+            return present
+        if policy == "Never":
+            message = f'Container image "{reference}" {_NOT_PRESENT if is_free else _NOT_FREE}'
+            await tell("Warning", ImageReason.NEVER_PULL, message)
+            raise ImageError(ImageReason.NEVER_PULL, message)
+        await self._refuse_in_backoff(backoff, reference, tell)
+        return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), tell)
+
+    async def reuse_image(self, reference: str, policy: PullPolicy, held: str, tell: Tell) -> bool:
+        """Whether nobody has to look for an image because a container of it is there, ``held`` being what that was made
+        of: Podman removes no image without its containers. A name that was taken from it is missed by the create, as
+        one that was removed."""
+        try:
+            image = parse_image_reference(reference)
+        except ValueError:
+            return False  # `ensure_image` tells of that
+        if str(image) != held or should_pull(image, policy):
+            return False
+        await _tell_present(reference, tell)
+        return True
+
+    async def _parse(self, reference: str, tell: Tell) -> ImageReference:
+        try:
+            return parse_image_reference(reference)
+        except ValueError as error:
+            message = f'Failed to apply default image tag "{reference}": couldn\'t parse image name: {error}'
+            await tell("Warning", "InspectFailed", message)
+            raise ImageError(ImageReason.INVALID_NAME, message) from error
+
+    def forget(self, reference: str) -> None:
+        """It turned out to be gone: the next `ensure_image` looks for itself."""
+        self._seen.pop(str(parse_image_reference(reference)), None)
+
+    async def _inspect(self, reference: str, image: ImageReference, tell: Tell) -> ImageInfo | None:
+        now = self._clock.now().mono
+        seen = self._seen.get(str(image))
+        if seen is not None and now - seen.at < SEEN_FOR_S:
+            return seen.info
+        try:
+            info = await self._runtime.inspect_image(str(image))
+            if info is not None:
+                self._saw(str(image), info, now)
+            return info
+        except RuntimeCallError as error:
+            if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
+                raise
+            message = f'Failed to inspect image "{reference}": {error.message}'
+            await tell("Warning", "InspectFailed", message)
+            raise ImageError(ImageReason.INSPECT_ERROR, message) from error
+
+    def _saw(self, reference: str, info: ImageInfo, now: float) -> None:
+        """Remember it, and forget what no longer counts."""
+        alive = {name: seen for name, seen in self._seen.items() if now - seen.at < SEEN_FOR_S}
+        self._seen = {**alive, reference: _Seen(info, now)}
+
+    async def _refuse_in_backoff(self, backoff: PullBackoff, reference: str, tell: Tell) -> None:
+        waits = backoff.waits_for(reference, self._clock.now().wall)
+        if waits is None:
+            return
+        failure, retry_at = waits
+        message = f'Back-off pulling image "{reference}"'
+        await tell("Normal", "BackOff", message)
+        why = f"{message}: {ImageReason.PULL_ERROR}: {failure.message}"
+        raise ImageError(ImageReason.PULL_BACK_OFF, why, retry_at)
+
+    async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, tell: Tell) -> ImageInfo:
+        await tell("Normal", "Pulling", f'Pulling image "{reference}"')
+        asked_at = self._clock.now().mono
+        ended = await self._watch_pull(backoff.uid, reference, pull, tell)
+        if ended.error == ErrorKind.UNAVAILABLE:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, "pull image", ended.message)
+        if ended.error:
+            raise await self._failed(backoff, reference, ended.message, tell)
+        pulled = await self._inspect_pulled(backoff, reference, ended.image_id, tell)
+        backoff.succeeded(reference)
+        now = self._clock.now().mono
+        self._saw(pull.reference, pulled, now)
+        took, waited = duration_to_the_ms(ended.took_s), duration_to_the_ms(now - asked_at)
+        size = f"Image size: {pulled.size_bytes} bytes."
+        done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
+        await tell("Normal", "Pulled", done)
+        return pulled
+
+    async def _watch_pull(self, uid: str, reference: str, what: Pull, tell: Tell) -> PullEnded:
+        """Wait for the pull's end, and say now and then how far it has got."""
+        words: deque[str] = deque(maxlen=1)  # Told again when there is no news: Podman copies one blob for long.
+
+        async def news() -> None:
+            if words:
+                await tell("Normal", "Pulling", f'Pulling image "{reference}": {words[0]}')
+
+        pauses_s = (PROGRESS_EVENT_S * 2.0**number for number in itertools.count())
+        return await with_progress(self._pull_image(uid, what, words.append), news, pauses_s)
+
+    async def _inspect_pulled(self, backoff: PullBackoff, reference: str, id: str, tell: Tell) -> ImageInfo:
+        try:
+            pulled = await self._runtime.inspect_image(id)
+        except RuntimeCallError as error:
+            if error.kind is ErrorKind.UNAVAILABLE:
+                raise
+            raise await self._failed(backoff, reference, error.message, tell) from error
+        if pulled is None:
+            raise await self._failed(backoff, reference, "it was removed right after it was pulled", tell)
+        return pulled
+
+    async def _failed(self, backoff: PullBackoff, reference: str, words: str, tell: Tell) -> ImageError:
+        """Note the failure for the back-off and say so."""
+        retry_at = backoff.failed(reference, words, self._clock.now().wall)
+        await tell("Warning", "Failed", f'Failed to pull image "{reference}": {words}')
+        return ImageError(ImageReason.PULL_ERROR, words, retry_at)
+
+
+_NOT_PRESENT: Final = "is not present with pull policy of Never"
+_NOT_FREE: Final = "is present with pull policy of Never but does not have the proper credentials to access the image"
+
+
+async def _tell_present(reference: str, tell: Tell) -> None:
+    there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
+    await tell("Normal", "Pulled", there)
+
+
+def should_pull(image: ImageReference, policy: PullPolicy) -> bool:
+    """Whether an image is pulled although it is there (shouldPullImage, and the exception at the top)."""
+    return policy == "Always" and not image.is_local()

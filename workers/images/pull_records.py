@@ -1,0 +1,134 @@
+"""Who may use an image that is on the node because a pod's Secret has pulled it: pods that have such a login, too.
+
+Mirrors the image pull manager (pkg/kubelet/images/pullmanager) with its default policy, NeverVerifyPreloadedImages: an
+image without a record, pulled by somebody else or with the logins of the agent's user, is everybody's. One file per
+image below ``<stateDir>/pulled-images``, with fingerprints of logins, never with logins. A pod without one that is
+good has to pull, which asks the registry. A pull that has begun and not ended leaves its intent in ``pulling``, as
+upstream's does: what it has brought is nobody else's. Records of images that are gone go, some with each pull
+(upstream: PruneUnknownRecords, with each round of image garbage collection).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.host.private_directories import make_private
+from ipc.kubecontainer.registry_login import RegistryLogin
+
+MAX_FINGERPRINTS: Final = 1_000
+"""Logins that are remembered of one image; of more, the newest."""
+INTENTS: Final = "pulling"
+_IMAGE_ID: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+class _Record(msgspec.Struct, frozen=True):
+    fingerprints: tuple[str, ...] = ()
+
+
+class ImageRights:
+    """The records. A record that cannot be read gives no right to anybody: pulling makes it anew."""
+
+    def __init__(self, directory: str) -> None:
+        """An empty ``directory``: nothing is recorded, and everybody may use everything."""
+        self._directory = directory
+
+    def allows(self, reference: str, image_id: str, logins: Iterable[RegistryLogin]) -> bool:
+        """Whether a pod with these logins may use that image, of that name, without asking its registry."""
+        mine = {login.fingerprint() for login in logins}
+        record = self._read(image_id)
+        if record is not None:
+            return not mine.isdisjoint(record.fingerprints)
+        intents = self._intents(reference)
+        return not intents or not mine.isdisjoint(intents)
+
+    def intend(self, reference: str, login: RegistryLogin | None) -> None:
+        """A pull with that login begins: whoever does it may die between its end and `grant`. Raises OSError."""
+        if login is not None and self._directory:
+            intent = self._intent(reference, login)
+            make_private(intent.parent)
+            intent.touch()
+
+    def withdraw(self, reference: str, login: RegistryLogin | None) -> None:
+        """That pull has brought nothing. Raises OSError."""
+        if login is not None and self._directory:
+            self._intent(reference, login).unlink(missing_ok=True)
+
+    def grant(self, reference: str, image_id: str, login: RegistryLogin | None) -> None:
+        """The image was pulled with that login just now; without one it is everybody's. Raises OSError."""
+        file = self._file(image_id)
+        if file is None:
+            return
+        if login is None:
+            file.unlink(missing_ok=True)
+            for intent in self._intents(reference).values():
+                intent.unlink(missing_ok=True)
+            return
+        known = self._read(image_id) or _Record()
+        mine = login.fingerprint()
+        kept = (*(other for other in known.fingerprints if other != mine), mine)[-MAX_FINGERPRINTS:]
+        make_private(file.parent)
+        new = file.with_suffix(".new")
+        new.write_bytes(msgspec.json.encode(_Record(kept)))
+        new.replace(file)
+        self.withdraw(reference, login)
+
+    def oldest(self, number: int) -> dict[str, int]:
+        """Images whose records were written, or `seen`, longest ago, and when, in the file system's nanoseconds."""
+        records = [(file.stat().st_mtime_ns, file.name) for file in self._records()]
+        return {image_id: at for at, image_id in sorted(records)[:number]}
+
+    def seen(self, image_id: str) -> None:
+        """That image is there. Raises OSError."""
+        file = self._file(image_id)
+        if file is not None:
+            os.utime(file)
+
+    def forget(self, image_id: str, at: int) -> None:
+        """That image is gone, and its record with it, unless that was written after `oldest` has told of it. Raises
+        OSError."""
+        file = self._file(image_id)
+        if file is not None and file.stat().st_mtime_ns == at:
+            file.unlink()
+
+    def _records(self) -> list[Path]:
+        try:
+            found = list(Path(self._directory).iterdir()) if self._directory else []
+        except FileNotFoundError:
+            return []
+        return [file for file in found if _IMAGE_ID.fullmatch(file.name)]
+
+    def _intents(self, reference: str) -> dict[str, Path]:
+        """Pulls of that name that have begun, by the fingerprints of their logins."""
+        directory = self._intended(reference)
+        try:
+            return {entry.name: entry for entry in directory.iterdir()} if self._directory else {}
+        except FileNotFoundError:
+            return {}
+
+    def _intent(self, reference: str, login: RegistryLogin) -> Path:
+        return self._intended(reference) / login.fingerprint()
+
+    def _intended(self, reference: str) -> Path:
+        return Path(self._directory) / INTENTS / hashlib.sha256(reference.encode()).hexdigest()
+
+    def _read(self, image_id: str) -> _Record | None:
+        file = self._file(image_id)
+        if file is None:
+            return None
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=_Record)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError):
+            return _Record()
+
+    def _file(self, image_id: str) -> Path | None:
+        found = _IMAGE_ID.fullmatch(image_id)
+        return Path(self._directory) / found[1] if self._directory and found else None

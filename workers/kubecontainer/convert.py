@@ -1,0 +1,145 @@
+"""From what Podman shows of one pod's parts to its `RuntimePodStatus`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ipc.kubecontainer.pod_status import (
+    ContainerState,
+    RuntimeContainerStatus,
+    RuntimePodStatus,
+    SandboxState,
+    SandboxStatus,
+)
+from workers.kubecontainer import labels
+from workers.kubecontainer.image_reference import image_digest_reference
+from workers.kubecontainer.labels import SandboxLabels, read_container, read_sandbox
+from workers.kubecontainer.overrides import lost_end
+from workers.kubecontainer.runtime import InspectedContainer, ListedContainer, ListedPod
+
+_STATES: Final[Mapping[str, ContainerState]] = {
+    "configured": ContainerState.CREATED,
+    "created": ContainerState.CREATED,
+    "initialized": ContainerState.CREATED,
+    "running": ContainerState.RUNNING,
+    "paused": ContainerState.RUNNING,
+    "stopping": ContainerState.RUNNING,
+    "stopped": ContainerState.EXITED,
+    "exited": ContainerState.EXITED,
+}
+"""libpod/define/containerstate.go. What is being removed, is dead, unknown or new to us is UNKNOWN."""
+
+
+def container_state(podman_state: str) -> ContainerState:
+    """The kubelet's word for Podman's."""
+    return _STATES.get(podman_state, ContainerState.UNKNOWN)
+
+
+def sandbox_of(infra: ListedContainer) -> ListedPod:
+    """The Podman pod as its infra container shows it: that inherits the labels."""
+    return ListedPod(
+        id=infra.pod_id,
+        name=infra.pod_name,
+        infra_id=infra.id,
+        labels=infra.labels,
+        created_at=infra.created_at,
+    )
+
+
+def pod_status(
+    uid: str, pods: Iterable[ListedPod], containers: Iterable[InspectedContainer], observed_at: float
+) -> RuntimePodStatus:
+    """Everything that carries the uid, the infra containers among ``containers``; empty when there is nothing.
+
+    Mirrors GetPodStatus (pkg/kubelet/kuberuntime/kuberuntime_manager.go), which asks the runtime itself.
+    """
+    podman_pods, every = tuple(pods), tuple(containers)
+    by_id = {container.id: container for container in every}
+    sandboxes = (_sandbox(pod, by_id.get(pod.infra_id)) for pod in podman_pods)
+    members = (_container(container) for container in every if not container.is_infra)
+    named = _first_with_name([pod.labels for pod in podman_pods] + [container.labels for container in every])
+    return RuntimePodStatus(
+        uid=uid,
+        name=named.pod_name,
+        namespace=named.pod_namespace,
+        observed_at=observed_at,
+        sandboxes=tuple(sorted(sandboxes, key=_newest_sandbox_first)),
+        containers=tuple(sorted(members, key=_newest_of_a_name_first)),
+    )
+
+
+def _first_with_name(found: Iterable[Mapping[str, str]]) -> SandboxLabels:
+    """Any of them: sandboxes and containers have the pod's own labels alike."""
+    return read_sandbox(next((some for some in found if labels.POD_NAME in some), {}))
+
+
+def _sandbox(pod: ListedPod, infra: InspectedContainer | None) -> SandboxStatus:
+    """Ready means that the infra container runs, whatever the pod's other containers do."""
+    runs = infra is not None and container_state(infra.state) is ContainerState.RUNNING
+    own = read_sandbox(pod.labels)
+    return SandboxStatus(
+        id=pod.id,
+        name=pod.name,
+        infra_id=pod.infra_id,
+        attempt=own.attempt,
+        state=SandboxState.READY if runs else SandboxState.NOT_READY,
+        hash=own.hash,
+        created_at=infra.created_at if infra else pod.created_at,
+        host_network=own.host_network,
+        ips=infra.ips if infra else (),
+        infra_pid=infra.pid if infra is not None and infra.start_ticks else 0,
+        infra_start_ticks=infra.start_ticks if infra else 0,
+        grace_period_s=own.grace_period_s,
+    )
+
+
+def _container(found: InspectedContainer) -> RuntimeContainerStatus:
+    container = _as_told(found)
+    if not found.started_at or container.state not in (ContainerState.CREATED, ContainerState.EXITED):
+        return container
+    # What was started and counts as created again has ended, like everything, with a reboot: Podman resets its state
+    # and keeps its dates. Then there is no exit code, or that of an earlier end; nor where Podman found none (-1).
+    if found.exit_code < 0 or (container.state is ContainerState.CREATED and found.finished_at < found.started_at):
+        return lost_end(container, found.finished_at)
+    return msgspec.structs.replace(container, state=ContainerState.EXITED)
+
+
+def _as_told(found: InspectedContainer) -> RuntimeContainerStatus:
+    own, state = read_container(found.labels), container_state(found.state)
+    # Podman notes a start after the OCI runtime has come back: a process that ended at once did so "before" it.
+    finished_at = max(found.finished_at, found.started_at) if state is ContainerState.EXITED else found.finished_at
+    return RuntimeContainerStatus(
+        id=found.id,
+        name=own.name,
+        attempt=own.attempt,
+        state=state,
+        podman_state=found.state,
+        sandbox_id=found.pod_id,
+        hash=own.hash,
+        image=found.image,
+        image_id=image_digest_reference(found.image, found.image_digest) or found.image_id,
+        backoff_s=own.backoff_s,
+        grace_period_s=own.grace_period_s,
+        stop_signal=found.stop_signal,
+        pre_stop=own.pre_stop,
+        created_at=found.created_at,
+        started_at=found.started_at,
+        finished_at=finished_at,
+        exit_code=found.exit_code,
+        oom_killed=found.oom_killed,
+        error=found.error,
+        pid=found.pid,
+        leaves_processes=own.leaves_processes,
+        user=found.user,
+    )
+
+
+def _newest_sandbox_first(sandbox: SandboxStatus) -> tuple[int, float, str]:
+    return (-sandbox.attempt, -sandbox.created_at, sandbox.id)
+
+
+def _newest_of_a_name_first(container: RuntimeContainerStatus) -> tuple[str, int, float, str]:
+    return (container.name, -container.attempt, -container.created_at, container.id)

@@ -1,0 +1,225 @@
+"""The labels by which everything about a container is known again after any crash: keys, bounds, reading, writing.
+
+Pod and container names use the kubelet's own keys (staging/src/k8s.io/kubelet/pkg/types/labels.go), and so does what
+the kubelet keeps of a container beside them (pkg/kubelet/kuberuntime/labels.go), so that other tools read them; the
+rest is ours. Podman joins the labels of an image with those of a container, and ours win: so every label of a table is
+written on everything that it is read from, and no image can supply one. The infra container inherits its pod's labels
+and is told apart by ``IsInfra``. Whose labels are believed at all is for `workers.kubecontainer.label_signatures`.
+
+Reading never fails and is bounded: whatever has another form than ours counts as not given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from ipc.api.v1.probe import LifecycleHandler
+
+DEFAULT_GRACE_PERIOD_S: Final = 30
+"""v1's default for terminationGracePeriodSeconds (pkg/apis/core/v1/defaults.go)."""
+
+INSTANCE: Final = "rootlet.dev/instance"
+POD_NAME: Final = "io.kubernetes.pod.name"
+POD_NAMESPACE: Final = "io.kubernetes.pod.namespace"
+POD_UID: Final = "io.kubernetes.pod.uid"
+CONTAINER_NAME: Final = "io.kubernetes.container.name"
+CONTAINER_HASH: Final = "rootlet.dev/container-hash"
+SANDBOX_HASH: Final = "rootlet.dev/sandbox-hash"
+ATTEMPT: Final = "rootlet.dev/attempt"
+"""Restart count of a container, attempt of a sandbox (on the Podman pod)."""
+BACKOFF_S: Final = "rootlet.dev/restart-backoff-seconds"
+GRACE_PERIOD_S: Final = "rootlet.dev/termination-grace-period-seconds"
+HOST_NETWORK: Final = "rootlet.dev/host-network"
+LEAVES_PROCESSES: Final = "rootlet.dev/leaves-processes"
+"""Whether the end of the container's first process leaves others that it has."""
+PRE_STOP: Final = "io.kubernetes.container.preStopHandler"
+"""The hook as JSON; empty when there is none."""
+TERMINATION_MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePath"
+"""Within the container; empty when it has no such file."""
+TERMINATION_MESSAGE_POLICY: Final = "io.kubernetes.container.terminationMessagePolicy"
+SIGNATURE: Final = "rootlet.dev/signature"
+"""That the others are ours, and this container's (`workers.kubecontainer.label_signatures`)."""
+
+MAX_ATTEMPT: Final = 2**31 - 1
+MAX_BACKOFF_S: Final = 86_400.0
+MAX_HOOK_CHARS: Final = 1 << 20
+"""A hook of a manifest of the default size fits."""
+
+
+N = TypeVar("N", int, float)
+
+
+# --- forms -------------------------------------------------------------------------------------------------------
+
+
+class Form(msgspec.Struct, frozen=True):
+    """How a value is written on a label."""
+
+    max_chars: int
+    """Longer text is not looked at."""
+    read: Callable[[str], Any]
+    """Raises ValueError, MsgspecError or RecursionError for text that is none."""
+    write: Callable[[Any], str] = str
+
+
+def _text(max_chars: int, pattern: str = r"[^\ud800-\udfff]*") -> Form:
+    """Anything that can be encoded, unless there is a pattern."""
+    form = re.compile(pattern)
+
+    def read(text: str) -> str:
+        if not form.fullmatch(text):
+            raise ValueError("another form")
+        return text
+
+    return Form(max_chars, read)
+
+
+def _whole(maximum: int) -> Form:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit()):
+            raise ValueError("no digits")
+        return _at_most(maximum, int(text))
+
+    return Form(len(str(maximum)), read)
+
+
+def _seconds(maximum: float) -> Form:
+    return Form(24, lambda text: _at_most(maximum, float(text)), lambda value: f"{value:g}")
+
+
+def _at_most(maximum: N, value: N) -> N:
+    if not 0 <= value <= maximum:
+        raise ValueError("out of range")
+    return value
+
+
+def _read_flag(text: str) -> bool:
+    return bool(("false", "true").index(text))
+
+
+def _read_hook(text: str) -> LifecycleHandler:
+    return msgspec.json.decode(text, type=LifecycleHandler)
+
+
+def _write_hook(hook: LifecycleHandler | None) -> str:
+    return msgspec.json.encode(hook).decode() if hook is not None else ""
+
+
+_NAME: Final = _text(253, "[a-z0-9][a-z0-9.-]*")
+_UID: Final = _text(63, "[A-Za-z0-9][A-Za-z0-9-]*")
+_HASH: Final = _text(64, "[0-9a-f]*")
+_ATTEMPT: Final = _whole(MAX_ATTEMPT)
+_INT64: Final = _whole(2**63 - 1)
+_BACKOFF: Final = _seconds(MAX_BACKOFF_S)
+_FLAG: Final = Form(5, _read_flag, lambda value: str(value).lower())
+_PATH: Final = _text(4096)
+_WORD: Final = _text(64, "[A-Za-z]*")
+_HOOK: Final = Form(MAX_HOOK_CHARS, _read_hook, _write_hook)
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+class PodLabels(msgspec.Struct, frozen=True, kw_only=True):
+    """Decoded labels of a sandbox and of a container alike. A default counts where a label is empty or spoiled."""
+
+    instance: str = ""
+    pod_name: str = ""
+    pod_namespace: str = ""
+    pod_uid: str = ""
+    grace_period_s: int = DEFAULT_GRACE_PERIOD_S
+    attempt: int = 0
+    hash: str = ""
+
+
+class SandboxLabels(PodLabels, frozen=True, kw_only=True):
+    """Decoded labels of a Podman pod, or of its infra container."""
+
+    host_network: bool = False
+
+
+class ContainerLabels(PodLabels, frozen=True, kw_only=True):
+    """Decoded labels of a container that is no infra container."""
+
+    name: str = ""
+    backoff_s: float = 0.0
+    leaves_processes: bool = False
+    pre_stop: LifecycleHandler | None = None
+    termination_message_path: str = ""
+    termination_message_policy: str = ""
+
+
+Table = Mapping[str, tuple[str, Form]]
+"""Field of the struct -> key and form of the label."""
+
+_POD: Final[Table] = {
+    "instance": (INSTANCE, _text(63)),
+    "pod_name": (POD_NAME, _NAME),
+    "pod_namespace": (POD_NAMESPACE, _NAME),
+    "pod_uid": (POD_UID, _UID),
+    "grace_period_s": (GRACE_PERIOD_S, _INT64),
+    "attempt": (ATTEMPT, _ATTEMPT),
+}
+SANDBOX: Final[Table] = {
+    **_POD,
+    "hash": (SANDBOX_HASH, _HASH),
+    "host_network": (HOST_NETWORK, _FLAG),
+}
+"""Every label that is read from a sandbox, and so written on every sandbox."""
+CONTAINER: Final[Table] = {
+    **_POD,
+    "hash": (CONTAINER_HASH, _HASH),
+    "name": (CONTAINER_NAME, _NAME),
+    "backoff_s": (BACKOFF_S, _BACKOFF),
+    "leaves_processes": (LEAVES_PROCESSES, _FLAG),
+    "pre_stop": (PRE_STOP, _HOOK),
+    "termination_message_path": (TERMINATION_MESSAGE_PATH, _PATH),
+    "termination_message_policy": (TERMINATION_MESSAGE_POLICY, _WORD),
+}
+"""The same of a container."""
+
+
+def read_sandbox(found: Mapping[str, str]) -> SandboxLabels:
+    """What the labels of a Podman pod, or of its infra container, say."""
+    return SandboxLabels(**dict(_values(SANDBOX, found)))
+
+
+def read_container(found: Mapping[str, str]) -> ContainerLabels:
+    """What the labels of a container say."""
+    return ContainerLabels(**dict(_values(CONTAINER, found)))
+
+
+def read_uid(found: Mapping[str, str]) -> str:
+    """Of which pod it says that it is; empty when it says nothing that could be a UID."""
+    text = found.get(POD_UID, "")
+    return text if len(text) <= _UID.max_chars and _is_read(_UID, text) else ""
+
+
+def write(own: SandboxLabels | ContainerLabels) -> dict[str, str]:
+    """All labels of the table, those without a value empty."""
+    table = SANDBOX if isinstance(own, SandboxLabels) else CONTAINER
+    return {key: form.write(getattr(own, field)) for field, (key, form) in table.items()}
+
+
+def _values(table: Table, found: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    for field, (key, form) in table.items():
+        text = found.get(key)
+        if not text or len(text) > form.max_chars:
+            continue
+        try:
+            value = form.read(text)
+        except (ValueError, msgspec.MsgspecError, RecursionError):
+            continue
+        yield field, value
+
+
+def _is_read(form: Form, text: str) -> bool:
+    try:
+        form.read(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,327 @@
+"""The verbs that Rootlet needs of a container runtime, and the kinds of error that they have.
+
+`workers.podman.PodmanRuntime` speaks them to Podman, `tests.fakes.runtime.FakeRuntime` to nobody; one contract suite
+holds both to the same behaviour. Every verb has a deadline of its own; after a timeout the effect is *unknown*.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from ipc.api.v1.status import LinuxContainerUser
+from ipc.host.id_ranges import IdRanges
+from ipc.kubecontainer.registry_login import RegistryLogin
+
+MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
+"""Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
+
+EXEC: Final = "exec"
+"""What a `RuntimeCallError` of `Runtime.exec_container` calls it."""
+
+SpecDict = Mapping[str, Any]
+"""A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
+
+
+class ErrorKind(enum.StrEnum):
+    """What a caller may decide on; the text is for people."""
+
+    NOT_FOUND = "NotFound"
+    """No such pod, container or image."""
+    NAME_IN_USE = "NameInUse"
+    """By a pod or container, or by what an interrupted create has left of one: then nothing is found under it."""
+    LEFTOVER = "Leftover"
+    """The OCI runtime has got further with a container than Podman knows, which was interrupted: it cannot start."""
+    IMAGE_UNKNOWN = "ImageUnknown"
+    WRONG_STATE = "WrongState"
+    """E.g. killing what does not run, removing what another call is removing."""
+    COMMAND = "Command"
+    """The OCI runtime could not run the command (not found, not executable), a container's own or one beside it."""
+    INVALID = "Invalid"
+    """Podman refuses the spec."""
+    PULL = "Pull"
+    TIMEOUT = "Timeout"
+    """The deadline passed: whether it happened is unknown."""
+    UNAVAILABLE = "Unavailable"
+    """No service answers on the socket."""
+    INTERNAL = "Internal"
+
+
+class RuntimeCallError(Exception):
+    """A verb failed."""
+
+    def __init__(self, kind: ErrorKind, call: str, message: str) -> None:
+        super().__init__(f"{call}: {message}")
+        self.kind = kind
+        self.call = call
+        self.message = message
+
+
+def unexpected(error: Exception, call: str) -> RuntimeCallError:
+    """An exception that nobody expected of a call, as its failure. Its own words may be of what nobody vouches for."""
+    return RuntimeCallError(ErrorKind.INTERNAL, call, f"unexpected {type(error).__name__}")
+
+
+class ListedPod(msgspec.Struct, frozen=True, kw_only=True):
+    """One Podman pod of ours, from the list."""
+
+    id: str
+    name: str
+    infra_id: str
+    labels: dict[str, str]
+    created_at: float
+    containers: tuple[tuple[str, str], ...] = ()
+    """(container id, state) of every member, whosever it is, the infra container included."""
+
+
+class ListedContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """One container of ours (infra containers too), from the list: cheap, whole seconds."""
+
+    id: str
+    name: str
+    pod_id: str
+    pod_name: str = ""
+    is_infra: bool
+    state: str
+    pid: int
+    exit_code: int
+    created_at: float
+    started_at: float
+    exited_at: float
+    image: str
+    image_id: str
+    labels: dict[str, str]
+
+
+class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
+    """The expensive, exact view of one container. Wall times in epoch seconds, 0.0 is never."""
+
+    id: str
+    name: str
+    pod_id: str
+    is_infra: bool
+    state: str
+    pid: int
+    conmon_pid: int
+    exit_code: int
+    oom_killed: bool
+    error: str
+    created_at: float
+    started_at: float
+    finished_at: float
+    image: str
+    image_id: str
+    labels: dict[str, str]
+    ips: tuple[str, ...]
+    """Of an infra container the addresses of its network, but for the host's; as Podman tells them, else the kernel."""
+    log_path: str
+    stop_signal: str = ""
+    """What asks it to end, its own or its image's, by name: SIGTERM. Empty when Podman has not said."""
+    image_digest: str = ""
+    """Of the image's manifest, ``sha256:...``."""
+    resolv_conf: str = ""
+    """Path on the host of the resolv.conf that Podman has written for its network."""
+    start_ticks: int = 0
+    """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the look."""
+    config_path: str = ""
+    """The file in which the OCI runtime was told of it; empty before its first start."""
+    user: LinuxContainerUser | None = None
+    """As whom its first process was begun, when that can be read."""
+    layer: str = ""
+    """The directory of what it has written into its root, when the storage driver has one."""
+
+
+class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a container's process ended, as its monitor has noted it: what Podman will say, before it says so."""
+
+    exit_code: int
+    finished_at: float
+    """Epoch seconds."""
+    oom_killed: bool = False
+
+
+class InspectedPod(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    infra_id: str
+    labels: dict[str, str]
+    created_at: float
+    containers: tuple[tuple[str, str], ...]
+    """(container id, state), the infra container included."""
+
+
+class ImageInfo(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    digests: tuple[str, ...]
+    user: str
+    stop_signal: str
+    size_bytes: int = 0
+
+
+class VolumeInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One of Podman's named volumes."""
+
+    name: str
+    mount_point: str
+    """Where its files lie on the host, as Podman's mount namespace has it."""
+    driver: str = "local"
+    options: dict[str, str] = {}
+    labels: dict[str, str] = {}
+
+
+class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that has run in a container and ended."""
+
+    exit_code: int
+    output: bytes = b""
+    """The head of what it wrote to both of its streams, in the order in which that came."""
+    limited: bool = False
+    """It wrote more than that."""
+
+
+class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
+    """What `end_leftovers` came upon."""
+
+    ended: tuple[str, ...] = ()
+    """Names of containers that nobody knew any more."""
+    unsettled: bool = False
+    """A container is being made or started, or that was interrupted: what becomes of it shows later."""
+
+
+class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A hint that something happened to a container or pod; may be lost, late or repeated."""
+
+    action: str
+    container_id: str
+    labels: dict[str, str]
+    time: float = 0.0
+    """Epoch seconds at which Podman wrote it down."""
+
+
+class CallCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one runtime client has done since it was made."""
+
+    calls: int = 0
+    errors: int = 0
+    """Calls that failed otherwise than with NOT_FOUND, which is an answer."""
+    events_dropped: int = 0
+    """Hints that nobody fetched in time."""
+
+
+class Runtime(Protocol):
+    """About fifteen verbs. All raise `RuntimeCallError`; removing or killing what is gone is not an error."""
+
+    async def version(self) -> str:
+        """GET _ping: the libpod API version; proves that the service answers."""
+
+    async def id_ranges(self) -> IdRanges:
+        """GET info: the ids of the user namespace that containers run in.
+
+        Podman is asked once, because it takes 0.4 s over it; for other ids it has to be started anew itself.
+        """
+
+    async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
+        """GET pods/json, ours only; with a uid only those that carry it, which is as cheap as an inspect."""
+
+    async def list_empty_pods(self) -> tuple[ListedPod, ...]:
+        """GET pods/json, ours only, those without a single container: what an interrupted create or remove leaves.
+
+        Every other pod shows in `list_containers` through its members, which costs half of a full `list_pods`.
+        """
+
+    async def list_containers(self) -> tuple[ListedContainer, ...]:
+        """GET containers/json?all=true, ours only."""
+
+    async def inspect_pod(self, id: str) -> InspectedPod:
+        """GET pods/{id}/json. Raises NOT_FOUND."""
+
+    async def inspect_container(self, id: str) -> InspectedContainer:
+        """GET containers/{id}/json. Raises NOT_FOUND."""
+
+    async def create_pod(self, spec: SpecDict) -> str:
+        """POST pods/create: the id. Raises NAME_IN_USE."""
+
+    async def create_container(self, spec: SpecDict) -> str:
+        """POST containers/create: the id. Raises NAME_IN_USE, IMAGE_UNKNOWN, INVALID."""
+
+    async def start_container(self, id: str) -> None:
+        """POST containers/{id}/start. Already running is success. Raises NOT_FOUND, COMMAND, LEFTOVER."""
+
+    async def kill_container(self, id: str, signal: str) -> None:
+        """POST containers/{id}/kill?signal=. Not running or gone is success."""
+
+    async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
+        """Run a command beside the container's own: as its user, in its directory, with its environment and limits.
+
+        By the OCI runtime itself where that can be (`workers.exec.runner`), else POST containers/{id}/exec,
+        exec/{id}/start; GET exec/{id}/json. It is over when the command has ended, whatever that leaves running. After
+        ``timeout_s`` seconds the command is killed with all that it has started; what a session of Podman's has started
+        and has called setsid lives on, at the longest as long as the container. A caller that is cancelled leaves the
+        command running, if directly until its time is over. Of the output `MAX_EXEC_OUTPUT_BYTES` are kept. Raises
+        NOT_FOUND, WRONG_STATE (it does not run), COMMAND, TIMEOUT, UNAVAILABLE, INTERNAL.
+        """
+
+    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
+        """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""
+
+    def open_process(self, container: InspectedContainer) -> int | None:
+        """A file descriptor, the caller's, that becomes readable when that container's process ends.
+
+        None when it has ended, even if a stranger has its pid by now. Raises OSError, e.g. EMFILE.
+        """
+
+    def has_monitor(self, container: InspectedContainer) -> bool:
+        """Whether anybody waits for that container's end: without its monitor Podman never notices it."""
+
+    def is_exiting(self, container: InspectedContainer) -> bool:
+        """Whether that container's process is being taken down by the kernel, or has been. Reads one file."""
+
+    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+        """How the process of that run has ended, without asking Podman; None while nobody has noted it, and after
+        Podman's clean-up."""
+
+    async def remove_container(self, id: str) -> None:
+        """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.
+
+        By its name it also removes what an interrupted create has left: a layer that belongs to no container.
+        """
+
+    async def remove_pod(self, id: str) -> None:
+        """DELETE pods/{id}?force=true&timeout=0 with everything in it. Gone is success."""
+
+    async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
+        """End the processes of containers that Podman does not know any more and that were ours, and commands in
+        containers whose time is over and whose agent has died.
+
+        Ours is what logs below ``pod_logs_dir``, or is an infra container that has its monitor's pid file there.
+        """
+
+    async def inspect_image(self, reference: str) -> ImageInfo | None:
+        """GET images/{name}/json; None when absent."""
+
+    async def inspect_volume(self, name: str) -> VolumeInfo | None:
+        """GET volumes/{name}/json; None when absent."""
+
+    async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
+        """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
+
+    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
+        """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.
+        Without a ``login`` those of the agent's user count.
+
+        Raises PULL with the registry's own words, without anybody's password; TIMEOUT after imagePullTimeout;
+        UNAVAILABLE also when the service goes away meanwhile: the registry is not to blame, and a second pull does
+        what the first one did not.
+        """
+
+    def events(self) -> AsyncIterator[RuntimeEvent]:
+        """GET events?stream=true, ours only, from now on. Ends or raises when the stream breaks."""
+
+    async def close(self) -> None:
+        """Give up connections and threads. Calls in flight end by their own deadlines."""
+
+    def counts(self) -> CallCounts:
+        """For the board."""

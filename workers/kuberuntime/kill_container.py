@@ -1,0 +1,197 @@
+"""Stopping containers and sandboxes: preStop, turn, stop signal, grace period, SIGKILL, and knowing that it is over.
+
+Mirrors killContainer, killContainersWithSyncResult (pkg/kubelet/kuberuntime/kuberuntime_container.go) and
+killPodWithSyncResult (kuberuntime_manager.go). The grace period is spent waiting for the container's process, not in
+a Podman call, so that no thread is held and a shorter grace period can cut it. Different on purpose: a container that
+ends by itself during its preStop hook or the wait for its turn is not waited for any longer, and a stop that is begun
+anew with a shorter grace period does not run the hook a second time (see `workers.lifecycle.pre_stops`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Container, Sequence
+from typing import Final
+
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.probe import LifecycleHandler
+from ipc.host.tasks import first_of
+from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.messages.pod_worker import SyncAction
+from workers.compute.grace_period import signal_window_s
+from workers.compute.kill_spec import ContainerKill
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kuberuntime.remove import remove_id
+from workers.kuberuntime.termination_order import TerminationOrder, termination_order
+from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
+from workers.sync.context import NORMAL, WARNING, SyncEnded, SyncRun
+
+DEFAULT_STOP_SIGNAL: Final = "SIGTERM"
+KILL_WAIT_S: Final = 10.0
+"""How long a process may take to vanish after SIGKILL before it counts as unkillable, in seconds."""
+NOTICE_WAIT_S: Final = 5.0
+"""How long Podman may take to notice that a process has ended, in seconds."""
+NOTICE_POLL_S: Final = 0.02
+"""Between the first two looks, in seconds; each next one comes after twice the time."""
+
+_ENDED: Final = frozenset({"stopped", "exited"})
+"""Podman's words for a container whose end it has noticed."""
+_FREED: Final = frozenset({"exited"})
+"""And for one whose network and ports can be had again."""
+
+KILL_CONTAINER_ERROR: Final = "KillContainerError"
+FAILED_KILL_CONTAINER: Final = "FailedKillContainer"
+"""Event reason: a container that has to go does not. Upstream only says so of whole pods (FailedKillPod)."""
+KILL_SANDBOX_ERROR: Final = "KillPodSandboxError"
+
+
+async def kill_container(run: SyncRun, target: ContainerKill) -> None:
+    """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails: one that survives its
+    SIGKILL ends the sync, and the next one tries again."""
+    try:
+        await _kill_in_turn(run, target, termination_order(None, ()))
+    except SyncEnded as ended:
+        if ended.error == KILL_CONTAINER_ERROR:
+            await run.event(WARNING, FAILED_KILL_CONTAINER, f"error killing {ended.message}", target.name)
+        raise
+
+
+async def kill_pod(
+    run: SyncRun, pod: Pod | None, targets: Sequence[ContainerKill], sandboxes: Sequence[SandboxStatus]
+) -> None:
+    """Stop these containers, all at once but for sidecars, which go last; then the sandboxes.
+
+    Raises SyncEnded when one of them fails.
+    """
+    order = termination_order(pod, [target.name for target in targets])
+    try:
+        stops = (_kill_in_turn(run, target, order) for target in targets)
+        outcomes = await asyncio.gather(*stops, return_exceptions=True)
+        for failure in (outcome for outcome in outcomes if isinstance(outcome, BaseException)):
+            raise failure
+        for sandbox in sandboxes:
+            if sandbox.state is SandboxState.READY:
+                await _kill_sandbox(run, sandbox)
+    except SyncEnded as ended:
+        if not ended.cancelled:
+            await run.event(WARNING, "FailedKillPod", f"error killing pod: {ended.message}")
+        raise
+
+
+async def _kill_in_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+    """killContainer. Raises SyncEnded."""
+    await run.event(NORMAL, "Killing", target.message, target.name)
+    try:
+        await _stop(run, target, order)
+        if not await _noticed(run, target.id, _ENDED) or target.remove:
+            # A container whose end Podman missed (its monitor is gone) would show as running for ever.
+            await remove_id(run, run.runtime.remove_container, target.id)
+    except RuntimeCallError as error:
+        run.failed(SyncAction.KILL_CONTAINER, target.name, KILL_CONTAINER_ERROR, error.message)
+        raise SyncEnded(KILL_CONTAINER_ERROR, f"container {target.name}: {error.message}") from error
+    run.context.pre_stops.forget(target.id)
+    order.terminated(target.name)
+    run.succeeded(SyncAction.KILL_CONTAINER, target.name)
+    run.did(f"stopped {target.name}")
+
+
+async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
+    """Its infra container only holds namespaces: there is nothing that it could do in a grace period."""
+    try:
+        await _kill(run, sandbox.infra_id, 0)
+        if not await _noticed(run, sandbox.infra_id, _ENDED):
+            # It would show as ready for ever; its containers are dead, and their logs are ours.
+            await remove_id(run, run.runtime.remove_pod, sandbox.id)
+    except RuntimeCallError as error:
+        run.failed(SyncAction.KILL_SANDBOX, run.pod.name, KILL_SANDBOX_ERROR, error.message)
+        raise SyncEnded(KILL_SANDBOX_ERROR, f"sandbox {sandbox.attempt}: {error.message}") from error
+    run.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
+    run.did(f"stopped sandbox {sandbox.attempt}")
+
+
+async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
+    """Give Podman the time to hand back what these killed sandboxes held, host ports above all, but not for ever."""
+    for sandbox in sandboxes:
+        if sandbox.state is SandboxState.READY:
+            with contextlib.suppress(RuntimeCallError):  # not to know is to go on
+                await _noticed(run, sandbox.infra_id, _FREED)
+
+
+async def _stop(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+    """preStop hook, its turn, stop signal, SIGKILL. Raises RuntimeCallError when it still runs in the end."""
+    began = run.context.clock.now().mono
+    waits = target.pre_stop is not None or order.must_wait(target.name)
+    if waits and target.grace_period_s > 0 and await run.unless_cancelled(_before_signal, run, target, order):
+        return
+    left_s = signal_window_s(target.grace_period_s, run.context.clock.now().mono - began)
+    await run.act(run.runtime.kill_container, target.id, target.stop_signal or DEFAULT_STOP_SIGNAL)
+    if not await run.unless_cancelled(run.runtime.wait_exit, target.id, target.pid, left_s):
+        await _kill(run, target.id, target.pid)
+
+
+async def _before_signal(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
+    """The hook and the turn, given up when the grace period ends. True when the container ended meanwhile, or had.
+
+    Raises RuntimeCallError, SyncEnded.
+    """
+    if await _has_ended(run, target):
+        return True
+    return await first_of(
+        run.read(run.runtime.wait_exit, target.id, target.pid, target.grace_period_s),
+        _hook_and_turn(run, target, order),
+    )
+
+
+async def _hook_and_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
+    """False: the container has not ended by it."""
+    if target.pre_stop is not None:
+        await _pre_stop(run, target, target.pre_stop)
+    await order.wait_turn(target.name, target.grace_period_s)
+    return False
+
+
+async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler) -> None:
+    """executePreStopHook: its failure is told, and the stop goes on. One that an earlier stop has begun is waited for.
+
+    Raises SyncEnded when nobody answers.
+    """
+    pre_stops, on = run.context.pre_stops, HookTarget(target.id, target.name)
+    task = pre_stops.begin(target.id, lambda: run_hook(run, hook, on), (HookFailed, SyncEnded))
+    if task.done():
+        return
+    run.step(f"preStop of {target.name}")
+    try:
+        await asyncio.shield(task)
+    except HookFailed:
+        if not await _has_ended(run, target):
+            await run.event(WARNING, "FailedPreStopHook", "PreStopHook failed", target.name)
+    except SyncEnded:
+        pre_stops.forget(target.id)
+        raise
+
+
+async def _has_ended(run: SyncRun, target: ContainerKill) -> bool:
+    return await run.read(run.runtime.wait_exit, target.id, target.pid, 0.0)
+
+
+async def _kill(run: SyncRun, id: str, pid: int) -> None:
+    await run.act(run.runtime.kill_container, id, "SIGKILL")
+    if not await run.unless_cancelled(run.runtime.wait_exit, id, pid, KILL_WAIT_S):
+        raise RuntimeCallError(ErrorKind.INTERNAL, "kill container", f"still runs {KILL_WAIT_S:g} s after SIGKILL")
+
+
+async def _noticed(run: SyncRun, id: str, states: Container[str]) -> bool:
+    """Wait until Podman shows one of the states, or nothing; False when it does not within NOTICE_WAIT_S."""
+    pause_s = NOTICE_POLL_S
+    try:
+        async with asyncio.timeout(NOTICE_WAIT_S):
+            while (await run.read(run.runtime.inspect_container, id)).state not in states:
+                await asyncio.sleep(pause_s)
+                pause_s *= 2
+    except TimeoutError:
+        return False
+    except RuntimeCallError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise
+    return True

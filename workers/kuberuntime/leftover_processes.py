@@ -1,0 +1,41 @@
+"""What a sync does about processes that have outlived their container (`workers.proc.container_tags`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from workers.proc.container_tags import ContainerMark, container_mark, end_marked
+from workers.sync.context import SyncEnded, SyncRun
+
+STRAYS_ERROR: Final = "EndStraysError"
+
+
+async def end_strays(
+    run: SyncRun, ended: Iterable[RuntimeContainerStatus], others: Iterable[RuntimeContainerStatus] = ()
+) -> None:
+    """Of containers that have ended. Raises SyncEnded.
+
+    All of /proc is read for that, but not again for an end after which nothing was found: what has a mark has it from
+    another that has. ``others`` keep what they have, also when somebody has made a copy of one of them, and that has
+    ended.
+    """
+    uid = run.pod.uid
+    spared = {_mark(uid, container) for container in others}
+    leaving = [container for container in ended if container.leaves_processes and _mark(uid, container) not in spared]
+    if run.context.settled_ends.has(uid, leaving):
+        return
+    try:
+        number = await asyncio.to_thread(end_marked, {_mark(uid, container) for container in leaving})
+    except OSError as error:
+        raise SyncEnded(STRAYS_ERROR, f"processes of containers that have ended: {error}") from error
+    if number:
+        run.did(f"ended {number} processes that containers had left")
+    else:
+        run.context.settled_ends.add(uid, leaving)
+
+
+def _mark(uid: str, container: RuntimeContainerStatus) -> ContainerMark:
+    return container_mark(uid, container.name, container.attempt)

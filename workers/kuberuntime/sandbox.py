@@ -1,0 +1,79 @@
+"""Making a sandbox: a Podman pod whose infra container runs.
+
+Mirrors createPodSandbox (pkg/kubelet/kuberuntime/kuberuntime_sandbox.go). Upstream's runtime makes a sandbox in one
+call; here it takes two, so a half-made one is taken away again, or found not ready by the next sync.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.hashing import sandbox_hash
+from ipc.messages.pod_worker import SyncAction
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kubecontainer.labels import read_sandbox
+from workers.kubecontainer.naming import infra_name, sandbox_name
+from workers.kubecontainer.runtime import ErrorKind, InspectedPod, RuntimeCallError
+from workers.kuberuntime.etc_files import made_sandbox
+from workers.kuberuntime.remove import remove_half_made, remove_id
+from workers.logs import layout
+from workers.network.hostnames import HostnameError
+from workers.specgen.spec import pod_spec
+from workers.sync.context import WARNING, SyncEnded, SyncRun
+
+CREATE_SANDBOX_ERROR: Final = "CreatePodSandboxError"
+
+
+async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
+    """The id of a sandbox that is ready. Raises SyncEnded."""
+    run.step(f"creating sandbox {attempt}")
+    try:
+        id = await _create_or_adopt(run, pod, attempt)
+        await _start(run, id, infra_name(pod, attempt))
+        await made_sandbox(run, pod, infra_name(pod, attempt))
+    except (RuntimeCallError, HostnameError, OSError) as error:
+        message = error.message if isinstance(error, RuntimeCallError) else str(error)
+        run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, message)
+        await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {message}")
+        raise SyncEnded(CREATE_SANDBOX_ERROR, message) from error
+    run.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
+    run.did(f"created sandbox {attempt}")
+    return id
+
+
+async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
+    """A name in use is met when an earlier create, given up as lost, happened after all, or half of it.
+
+    The pod's log directory is made here, as upstream has it: a name that is too long for it ends here.
+    Raises RuntimeCallError, HostnameError, OSError.
+    """
+    name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(run.logs, attempt)
+    layout.ensure_directory(pid_file)
+    spec = pod_spec(pod, run.context.ownership, attempt, pid_file, run.context.network, run.context.node)
+    try:
+        return await run.act(run.runtime.create_pod, spec)
+    except RuntimeCallError as error:
+        if error.kind is not ErrorKind.NAME_IN_USE:
+            raise
+        found = await run.find(run.runtime.inspect_pod, name)
+        if found is not None and not _is_the_same(found, pod, run.context.ownership):
+            raise
+    if found is not None and found.infra_id:
+        return found.id
+    await remove_half_made(run, name, found.id if found is not None else "")
+    return await run.act(run.runtime.create_pod, spec)
+
+
+def _is_the_same(found: InspectedPod, pod: Pod, ownership: Ownership) -> bool:
+    own = read_sandbox(found.labels)
+    return ownership.owns_pod(found) and (own.pod_uid, own.hash) == (pod.metadata.uid, sandbox_hash(pod))
+
+
+async def _start(run: SyncRun, id: str, infra: str) -> None:
+    """By the infra container's name, which we gave: its id would cost another call."""
+    try:
+        await run.act(run.runtime.start_container, infra)
+    except RuntimeCallError:
+        await remove_id(run, run.runtime.remove_pod, id)
+        raise

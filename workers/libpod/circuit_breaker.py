@@ -1,0 +1,88 @@
+"""A circuit breaker for the calls of one process: when Podman has stopped answering, nobody waits for it in vain.
+
+Without it three hundred pods would each wait for a deadline of minutes against a service that hangs, four at a time.
+Holds state, does nothing: what happens and when is told to it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.shm.breaker_state import BreakerState
+
+MAX_FAILURES: Final = 3
+"""Calls and pings in a row without an answer, after which it opens."""
+PAUSE_INITIAL_S: Final = 0.25
+"""Between two pings, in seconds; it doubles."""
+PAUSE_MAX_S: Final = 5.0
+"""Longest such pause, in seconds: so late is noticed, at worst, that Podman answers again."""
+
+
+class Breaker:
+    """Any answer counts as one, an error too: a service that says no is there."""
+
+    def __init__(self) -> None:
+        self.state = BreakerState.CLOSED
+        self.why = ""
+        """The last thing that failed; empty while Podman answers."""
+        self.pings_lost = 0
+        """Pings in a row without an answer."""
+        self._failures = 0
+        """Calls in a row without an answer; no ping makes up for them."""
+        self._late = 0
+        """Those of them that Podman took and did not answer in time."""
+        self._trial = False
+
+    @property
+    def pause_s(self) -> float:
+        """Until the next ping, in seconds."""
+        return float(min(PAUSE_INITIAL_S * 2.0 ** min(max(self.pings_lost - 1, 0), 16), PAUSE_MAX_S))
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether pings are to go on."""
+        return self.state is BreakerState.OPEN or self.pings_lost > 0 or self._closes_by_ping
+
+    @property
+    def _closes_by_ping(self) -> bool:
+        """Where connections were refused one more ping will do. Calls that were late for a reason of their own, such as
+        a lock that never comes free, are not cured by it: the next call decides, whenever it comes."""
+        return self.state is BreakerState.HALF_OPEN and not self._trial and self._late < MAX_FAILURES
+
+    def admit(self) -> bool:
+        """Whether a call may be made now. While half open only one at a time: it must end in one of the two below."""
+        if self.state is BreakerState.OPEN or self._trial:
+            return False
+        self._trial = self.state is BreakerState.HALF_OPEN
+        return True
+
+    def answered(self) -> None:
+        """A call was."""
+        self.state, self.why, self.pings_lost = BreakerState.CLOSED, "", 0
+        self._failures, self._late, self._trial = 0, 0, False
+
+    def failed(self, why: str, *, late: bool) -> None:
+        """A call was not: it was ``late``, or nobody took it. The trial of a half open one opens it again."""
+        self._failures += 1
+        self._late += late
+        self.why = why
+        if self._trial or self._failures >= MAX_FAILURES:
+            self.state, self._trial = BreakerState.OPEN, False
+
+    def abandoned(self) -> None:
+        """A call that was admitted was not made, or its outcome says nothing."""
+        self._trial = False
+
+    def ping_answered(self) -> None:
+        """Not yet enough for calls: a ping takes no lock of Podman's."""
+        self.pings_lost = 0
+        if self.state is BreakerState.OPEN:
+            self.state = BreakerState.HALF_OPEN
+        elif self._closes_by_ping:
+            self.answered()
+
+    def ping_failed(self, why: str) -> None:
+        self.pings_lost += 1
+        self.why = why
+        if self.state is BreakerState.HALF_OPEN or self.pings_lost >= MAX_FAILURES:
+            self.state, self._trial = BreakerState.OPEN, False

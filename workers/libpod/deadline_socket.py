@@ -1,0 +1,67 @@
+"""The sockets of one client: an exchange ends at its deadline whatever arrives, or when somebody else breaks it off.
+
+A socket's own timeout is for one receive: an answer that comes byte by byte never runs into it. And a thread that
+blocks in a receive can only be ended through its socket.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import weakref
+from collections.abc import Collection
+from typing import Any
+
+from ipc.host import clock
+
+
+class Wire(socket.socket):
+    """A socket whose timeout, once set, is the time for everything that is received from then on."""
+
+    thread = 0
+    """Which thread sent last: the exchange is its."""
+    _until: float | None = None
+
+    def settimeout(self, value: float | None) -> None:
+        """Seconds from now; None for ever."""
+        self._until = None if value is None else clock.monotonic() + value
+        super().settimeout(value)
+
+    def sendall(self, *args: Any) -> None:
+        self.thread = threading.get_ident()
+        super().sendall(*args)
+
+    def recv_into(self, *args: Any, **kwargs: Any) -> int:
+        """Raises TimeoutError at the deadline."""
+        if self._until is not None:
+            left_s = self._until - clock.monotonic()
+            if left_s <= 0:
+                raise TimeoutError("timed out")
+            super().settimeout(left_s)
+        return super().recv_into(*args, **kwargs)
+
+
+class Wires:
+    """All wires of a client, as long as they are open."""
+
+    def __init__(self) -> None:
+        self._wires: weakref.WeakSet[Wire] = weakref.WeakSet()
+        self._lock = threading.Lock()
+
+    def adopt(self, connected: socket.socket, timeout_s: float | None) -> Wire:
+        """Takes the place of a connected socket."""
+        wire = Wire(fileno=connected.detach())
+        wire.settimeout(timeout_s)
+        with self._lock:
+            self._wires.add(wire)
+        return wire
+
+    def break_off(self, threads: Collection[int]) -> None:
+        """End the exchanges of these threads: they find their connection broken."""
+        with self._lock:
+            wires = [wire for wire in self._wires if wire.thread in threads]
+        for wire in wires:
+            try:
+                wire.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it is closed, or the other side was quicker

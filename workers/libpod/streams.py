@@ -1,0 +1,280 @@
+"""Exec and attach with all their streams: connections to Podman that the event loop itself reads and writes.
+
+A start of an exec session and an attach are HTTP requests that take their connection over (101, pkg/api/handlers/
+compat exec.go and containers_attach.go): from then on it carries the process's input one way, and its output the
+other; without a terminal in frames of both output streams. Measured on 4.3.1: a half-closed connection ends the input
+of a process without a terminal; its end comes when all output was sent, and the exit code is known then; neither side
+is read ahead of a slow other one. A client that goes does not end the process, but
+`workers.api_server.streams.remote_command` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import struct
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+import msgspec
+
+from ipc.wire.duplex import Duplex
+from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
+from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
+from workers.libpod import decode
+
+API_ROOT: Final = "/v4.0.0/libpod/"
+BASE_URL: Final = f"http://d{API_ROOT}"
+CONNECT_TIMEOUT_S: Final = 5.0
+CALL_TIMEOUT_S: Final = 30.0
+"""For one answer, and for a process to be started, in seconds."""
+MAX_CALLS: Final = 8
+"""Calls of these under way at once, starts of commands among them; more of them wait."""
+MAX_ANSWER_BYTES: Final = 1024 * 1024
+"""Largest answer to one of these calls."""
+MAX_HEAD_BYTES: Final = 16 * 1024
+"""Largest head of an answer to a request for streams."""
+
+_STATUS_LINE: Final = re.compile(r"http/1\.[01] ([0-9]{3})(?![0-9])")
+_LENGTH: Final = re.compile(r"[0-9]{1,18}")
+_FRAME: Final = struct.Struct(">BxxxI")
+_STDERR: Final = 2
+_SWITCHED: Final = frozenset((101, 200))
+"""Without an Upgrade header Podman says 200."""
+
+
+class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
+    """GET exec/{id}/json."""
+
+    running: bool = False
+    exit_code: int = 0
+    pid: int = 0
+    """In this host's numbers."""
+    can_remove: bool = False
+    """It has ended; a command that neither runs nor has ended was not begun, or has begun this moment."""
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A piece of a process's output."""
+
+    channel: Channel
+    """STDOUT or STDERR; with a terminal always STDOUT."""
+    data: bytes
+
+
+class ProcessStreams:
+    """A connection that carries the streams of one process. Whoever has it must close it."""
+
+    def __init__(self, connection: Duplex, *, tty: bool) -> None:
+        self._connection = connection
+        self._tty = tty
+        self._ahead = b""
+        """Read, and not asked for yet: after the head at most what one read gives."""
+
+    async def write(self, data: bytes) -> None:
+        """Its input; waits while it is not read. Raises OSError when nobody will read it any more."""
+        await self._connection.write(data)
+
+    def end_input(self) -> None:
+        """Its input has ended; its output goes on. Raises OSError like ``write``."""
+        self._connection.end()
+
+    async def output(self) -> AsyncIterator[Piece]:
+        """All of it, in pieces of at most CHUNK_BYTES. Raises ConnectionError when it breaks off in a frame.
+
+        Elsewhere that is an end as any other: Podman closes the connection so when an input has come that nobody read.
+        """
+        while (header := await self._header()) is not None:
+            channel, left = header
+            while left:
+                data = await self._read(min(left, CHUNK_BYTES))
+                if not data:
+                    raise ConnectionResetError("the output broke off")
+                left -= len(data)
+                yield Piece(channel, data)
+
+    async def read_head(self) -> str:
+        """The answer that comes before the streams. Raises ConnectionError."""
+        while b"\r\n\r\n" not in self._ahead:
+            data = await self._connection.read()
+            if not data or len(self._ahead) > MAX_HEAD_BYTES:
+                raise ConnectionResetError("no answer to a request for streams")
+            self._ahead += data
+        head, _, self._ahead = self._ahead.partition(b"\r\n\r\n")
+        return head.decode("latin-1").lower()
+
+    async def read_body(self, head: str) -> bytes:
+        """Of an answer that says no."""
+        lengths = (line.partition(":")[2] for line in head.split("\r\n") if line.startswith("content-length:"))
+        length = next(lengths, "0").strip()
+        left = min(int(length), MAX_ANSWER_BYTES) if _LENGTH.fullmatch(length) else MAX_ANSWER_BYTES
+        body = b""
+        while len(body) < left and (data := await self._read(left - len(body))):
+            body += data
+        return body
+
+    async def _header(self) -> tuple[Channel, int] | None:
+        """Stream and length of what comes next; None after the last. Without frames: what is there."""
+        size = 1 if self._tty else _FRAME.size
+        while len(self._ahead) < size:
+            try:
+                data = await self._connection.read()
+            except ConnectionResetError:
+                data = b""
+            if not data and self._ahead:
+                raise ConnectionResetError("the output broke off")
+            if not data:
+                return None
+            self._ahead += data
+        if self._tty:
+            return Channel.STDOUT, len(self._ahead)
+        stream, length = _FRAME.unpack_from(self._ahead)
+        self._ahead = self._ahead[_FRAME.size :]
+        return Channel.STDERR if stream == _STDERR else Channel.STDOUT, length
+
+    async def _read(self, max_bytes: int) -> bytes:
+        if not self._ahead:
+            self._ahead = await self._connection.read()
+        data, self._ahead = self._ahead[:max_bytes], self._ahead[max_bytes:]
+        return data
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class PodmanStreams:
+    """Podman's side of exec and attach. Belongs to the loop in which it was made. Raises RuntimeCallError."""
+
+    def __init__(self, socket_path: str) -> None:
+        self._socket_path = socket_path
+        self._session: aiohttp.ClientSession | None = None
+        self._turns = asyncio.Semaphore(MAX_CALLS)
+
+    async def create_exec(self, id: str, command: Sequence[str], *, stdin: bool, tty: bool) -> str:
+        """A command in a running container, not started yet: its session's id. WRONG_STATE when it does not run."""
+        body = {
+            "Cmd": list(command),
+            "AttachStdin": stdin,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "Tty": tty,
+            # As CRI runtimes do for a terminal.
+            "Env": ["TERM=xterm"] if tty else [],
+            "DetachKeys": "",
+        }
+        return decode.decode_created_id(await self._call("create exec", "POST", f"containers/{id}/exec", body))
+
+    async def start_exec(self, session: str, *, tty: bool, size: TerminalSize | None) -> ProcessStreams:
+        """Start it, in a terminal of that size."""
+        body: dict[str, bool | int] = {"Detach": False, "Tty": tty}
+        if tty and size is not None:
+            body |= {"w": size.width, "h": size.height}
+        return await self._take_over("start exec", f"exec/{session}/start", body, tty=tty)
+
+    async def exec_state(self, session: str) -> ExecState:
+        return msgspec.json.decode(await self._call("inspect exec", "GET", f"exec/{session}/json"), type=ExecState)
+
+    async def resize_exec(self, session: str, size: TerminalSize) -> None:
+        await self._call("resize exec", "POST", f"exec/{session}/resize?{_size_query(size)}")
+
+    async def attach(self, id: str, *, stdin: bool, tty: bool) -> ProcessStreams:
+        """Podman prepares a container that has ended to start again: the caller has seen it running just now."""
+        query = {"stream": "true", "stdin": str(stdin).lower(), "stdout": "true", "stderr": "true", "detachKeys": ""}
+        return await self._take_over("attach", f"containers/{id}/attach?{urlencode(query)}", None, tty=tty)
+
+    async def resize_container(self, id: str, size: TerminalSize) -> None:
+        await self._call("resize container", "POST", f"containers/{id}/resize?{_size_query(size)}")
+
+    async def inspect(self, id: str) -> InspectedContainer:
+        return decode.decode_container(await self._call("inspect container", "GET", f"containers/{id}/json"))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _call(self, call: str, method: str, path: str, body: Any = None) -> bytes:
+        try:
+            # The wait for a turn counts: aiohttp's own deadline begins after it.
+            async with (
+                asyncio.timeout(CALL_TIMEOUT_S),
+                self._turns,
+                self._http.request(method, BASE_URL + path, json=body) as response,
+            ):
+                answer, status = await _content(call, response), response.status
+        except TimeoutError:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, str(error)) from None
+        if status >= 400:
+            raise decode.call_error(call, status, answer)
+        return answer
+
+    @property
+    def _http(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # A connection for each call: one that is kept may belong to a service that has gone since.
+            connector = aiohttp.UnixConnector(self._socket_path, force_close=True, limit=0)
+            timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
+        return self._session
+
+    async def _take_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
+        try:
+            async with self._turns, asyncio.timeout(CALL_TIMEOUT_S):
+                return await self._taken_over(call, path, body, tty=tty)
+        except TimeoutError:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
+        except OSError as error:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, str(error)) from None
+
+    async def _taken_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
+        content = b"" if body is None else msgspec.json.encode(body)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        process = ProcessStreams(Duplex(sock), tty=tty)
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, self._socket_path)
+            await process.write(_request_head(path, len(content)) + content)
+            head = await process.read_head()
+            status = _status(head)
+            if status not in _SWITCHED:
+                raise decode.call_error(call, status, await process.read_body(head))
+        except BaseException:
+            process.close()
+            raise
+        return process
+
+
+async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
+    content = bytearray()
+    async for part in response.content.iter_any():
+        content += part
+        if len(content) > MAX_ANSWER_BYTES:
+            raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of more than {MAX_ANSWER_BYTES} bytes")
+    return bytes(content)
+
+
+def _status(head: str) -> int:
+    """Raises ConnectionError for what is no head of an answer."""
+    found = _STATUS_LINE.match(head)
+    if found is None:
+        raise ConnectionResetError("no HTTP in answer to a request for streams")
+    return int(found[1])
+
+
+def _request_head(path: str, content_bytes: int) -> bytes:
+    lines = (
+        f"POST {API_ROOT}{path} HTTP/1.1",
+        "Host: d",
+        "Connection: Upgrade",
+        "Upgrade: tcp",
+        "Content-Type: application/json",
+        f"Content-Length: {content_bytes}",
+    )
+    return "\r\n".join((*lines, "", "")).encode()
+
+
+def _size_query(size: TerminalSize) -> str:
+    return urlencode({"w": size.width, "h": size.height})

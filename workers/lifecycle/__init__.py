@@ -1,0 +1,1 @@
+"""Runs lifecycle handlers: postStart and preStop hooks by exec, HTTP or sleep."""

@@ -1,0 +1,69 @@
+"""The postStart hook: part of a container's start.
+
+Mirrors the last part of startContainer (pkg/kubelet/kuberuntime/kuberuntime_container.go). The preStop hook is a part
+of `workers.kuberuntime.kill_container`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from workers.compute.grace_period import KillReason
+from workers.compute.kill_spec import kill_of
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kuberuntime.kill_container import kill_container
+from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
+from workers.podhttp.hook_ports import with_port_number
+from workers.sync.context import WARNING, SyncRun
+
+POST_START_HOOK_ERROR: Final = "PostStartHookError"
+"""The reason with which a start fails whose hook has failed."""
+
+
+class PostStartHookFailed(Exception):
+    """The container's postStart hook has failed, and the container is down. The message never has the hook's output."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+async def run_post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> None:
+    """Run the container's postStart hook, if it has one; to be called once the container runs, and waited for.
+
+    When the hook fails, that is told and the container is stopped. Raises PostStartHookFailed then, and SyncEnded: a
+    cancelled sync does not wait for the hook, because it is cancelled for the pod to go down.
+    """
+    hook = container.lifecycle.post_start if container.lifecycle is not None else None
+    if hook is None:
+        return
+    run.step(f"postStart of {container.name}")
+    try:
+        await run.unless_cancelled(run_hook, run, with_port_number(hook, container), HookTarget(id, container.name))
+    except HookFailed as failed:
+        await run.event(WARNING, KillReason.FAILED_POST_START_HOOK, "PostStartHook failed", container.name)
+        await _kill(run, pod, container, id)
+        raise PostStartHookFailed(failed.message) from failed
+
+
+async def _kill(run: SyncRun, pod: Pod, container: Container, id: str) -> None:
+    """Raises SyncEnded."""
+    try:
+        found = await run.read(run.runtime.inspect_container, id)
+    except RuntimeCallError as error:
+        if error.kind is not ErrorKind.NOT_FOUND:
+            raise PostStartHookFailed(f"and the container cannot be looked at: {error.message}") from error
+        return
+    target = RuntimeContainerStatus(
+        id=id,
+        name=container.name,
+        attempt=0,
+        state=ContainerState.RUNNING,
+        pid=found.pid,
+        stop_signal=found.stop_signal,
+    )
+    reason = KillReason.FAILED_POST_START_HOOK
+    await kill_container(run, kill_of(pod, target, container, reason, reason.value))

@@ -1,0 +1,1 @@
+"""A pod's log directory, CRI's line format, garbage, and the messages that containers leave when they end."""

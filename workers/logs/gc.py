@@ -1,0 +1,190 @@
+"""Directories of pods that are gone: logs, and what else belongs to a pod (evictPodLogsDirectories,
+pkg/kubelet/kuberuntime/kuberuntime_gc.go).
+
+A pod that goes while we look takes its directories along (`workers.kuberuntime.sync_terminated`). What is found here is
+of pods that went while nobody looked, or whose directories could not be removed then.
+
+Only what certainly is a pod's goes: a directory of the right name with nothing in it but what we put there, of a pod
+that is neither wanted nor in the runtime, and untouched since the master made its list. So a pod that is being made at
+this moment is safe: the master tells this process of it before any worker makes a directory for it, and what was made
+since is younger than the list. Symbolic links are neither followed nor removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import stat
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.host.tasks import note_failure
+from ipc.kubecontainer.container_gc import CONTAINER_GC_FAILED
+from ipc.messages.base import EventReport
+from ipc.messages.node_worker import CollectLogs
+from workers.logs import layout
+from workers.userns.remove import remove_below
+from workers.userns.unshare import DEFAULT, Unshare
+
+TIMESTAMP_SLACK_S: Final = 1.0
+"""File systems are behind the clock by a tick."""
+MAX_TOLD_FAILURES: Final = 10
+"""Most failures of one round that become events."""
+
+_CONTAINER_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_MONITOR_PID_FILE: Final = re.compile(r"infra_\d+\.pid")
+
+log = logging.getLogger(__name__)
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one look."""
+
+    removed: tuple[str, ...]
+    """Paths."""
+    failures: tuple[str, ...]
+    """One sentence each."""
+
+
+class LogGarbage:
+    """Looks when the master asks for it, in a thread, once at a time; the newest request counts."""
+
+    def __init__(
+        self,
+        pod_logs_dir: str,
+        pods_dirs: Sequence[str],
+        node_name: str,
+        is_tracked: Callable[[str], bool],
+        report: Callable[[EventReport], Awaitable[None]],
+        unshare: Unshare = DEFAULT,
+    ) -> None:
+        self._unshare = unshare
+        self._pod_logs_dir = pod_logs_dir
+        self._pods_dirs = pods_dirs
+        self._node_name = node_name
+        self._is_tracked = is_tracked
+        self._report = report
+        self._request: CollectLogs | None = None
+        self._wake = asyncio.Event()
+        self._told: frozenset[str] = frozenset()
+        """Failures of the last look."""
+
+    def ask(self, request: CollectLogs) -> None:
+        self._request = request
+        self._wake.set()
+
+    async def collect(self) -> None:
+        """For ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            request, self._request = self._request, None
+            if request is not None:
+                await self._tell(await self._look(request))
+
+    async def _look(self, request: CollectLogs) -> Collected:
+        known = frozenset(request.uids)
+
+        def is_kept(uid: str) -> bool:
+            return uid in known or self._is_tracked(uid)
+
+        return await asyncio.to_thread(
+            collect, self._pod_logs_dir, self._pods_dirs, is_kept, request.listed_at, self._unshare
+        )
+
+    async def _tell(self, found: Collected) -> None:
+        """A failure that stays is told once."""
+        for path in found.removed:
+            log.info("removed %s: its pod is gone", path)
+        news = [failure for failure in found.failures if failure not in self._told]
+        self._told = frozenset(found.failures)
+        for failure in news:
+            log.warning("%s", failure)
+        for failure in news[:MAX_TOLD_FAILURES]:
+            await self._report(self._event(failure))
+
+    def _event(self, message: str) -> EventReport:
+        return EventReport(
+            uid="", namespace="", name=self._node_name, type="Warning", reason=CONTAINER_GC_FAILED, message=message
+        )
+
+
+def collect(
+    pod_logs_dir: str,
+    pods_dirs: Sequence[str],
+    is_kept: Callable[[str], bool],
+    listed_at: float,
+    unshare: Unshare = DEFAULT,
+) -> Collected:
+    """Remove what is left of pods that are not kept. Of ``pods_dirs`` (on the disk, in memory) one that is empty stands
+    for none. Blocks: for a thread.
+
+    ``is_kept`` is asked with a pod's UID right before its directory would go; ``listed_at`` in epoch seconds.
+    """
+    places = ((pod_logs_dir, _uid_of_logs), *((pods_dir, _uid_of_directory) for pods_dir in pods_dirs))
+    found = [_collect_in(Path(root), uid_of, is_kept, listed_at, unshare) for root, uid_of in places if root]
+    return Collected(
+        removed=tuple(path for one in found for path in one.removed),
+        failures=tuple(failure for one in found for failure in one.failures),
+    )
+
+
+def _collect_in(
+    root: Path, uid_of: Callable[[Path], str], is_kept: Callable[[str], bool], listed_at: float, unshare: Unshare
+) -> Collected:
+    removed, failures = [], []
+    try:
+        entries = sorted(root.iterdir())
+    except FileNotFoundError:
+        return Collected(removed=(), failures=())
+    except OSError as error:
+        return Collected(removed=(), failures=(f"cannot look for what is left of pods in {root}: {error.strerror}",))
+    for directory in entries:
+        try:
+            uid = uid_of(directory)
+            if uid and not is_kept(uid) and _changed_at(directory) < listed_at - TIMESTAMP_SLACK_S and not is_kept(uid):
+                stuck = remove_below(str(root), directory.name, unshare=unshare)
+                failures += [f"cannot remove {directory}, whose pod is gone: {one}" for one in stuck]
+                removed += [] if stuck else [str(directory)]
+        except FileNotFoundError:
+            continue  # somebody was quicker
+        except OSError as error:
+            failures.append(f"cannot remove {directory}, whose pod is gone: {error.strerror}")
+        except Exception as error:  # of this directory, and of no other
+            note_failure("looking for what is left of pods", error)
+            failures.append(f"cannot remove {directory}, whose pod is gone: unexpected {type(error).__name__}")
+    return Collected(removed=tuple(removed), failures=tuple(failures))
+
+
+def _uid_of_logs(entry: Path) -> str:
+    """Whose log directory that is; empty for what does not look like one in every part. Raises OSError."""
+    uid = layout.uid_of(entry.name)
+    return uid if uid and _is_directory(entry) and all(map(_is_ours, entry.iterdir())) else ""
+
+
+def _uid_of_directory(entry: Path) -> str:
+    """Nobody else puts anything beside our pods' directories, so what is in them does not matter."""
+    return entry.name if _is_directory(entry) else ""
+
+
+def _is_ours(entry: Path) -> bool:
+    """Part of a pod's log directory: a container's, or a file for the monitor of an infra container."""
+    if not _is_directory(entry):
+        return _MONITOR_PID_FILE.fullmatch(entry.name) is not None
+    is_container = _CONTAINER_NAME.fullmatch(entry.name) is not None
+    return is_container and all(layout.attempt_of(file.name) is not None for file in entry.iterdir())
+
+
+def _changed_at(directory: Path) -> float:
+    """When something was last made or removed in it or right below, in epoch seconds. Raises OSError."""
+    below = (entry for entry in directory.iterdir() if _is_directory(entry))
+    return max(entry.lstat().st_ctime for entry in (directory, *below))
+
+
+def _is_directory(path: Path) -> bool:
+    """Itself, not behind a link. Raises OSError."""
+    return stat.S_ISDIR(path.lstat().st_mode)

@@ -1,0 +1,32 @@
+"""Where what belongs to a pod lies beside its logs, and when it goes.
+
+``<pods_dir>/<uid>/containers/<container>``, as pkg/kubelet/kubelet_getters.go has it (getPodDir, getPodContainerDir).
+Nobody but the agent's user may look in: a container sees only what is mounted into it.
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from workers.fs.directories import is_name
+from workers.userns.remove import remove_below
+from workers.userns.unshare import DEFAULT, Unshare
+
+
+def pod_directory(pods_dir: str, uid: str) -> Path:
+    return Path(pods_dir) / uid
+
+
+def container_directory(pods_dir: str, uid: str, container: str) -> Path:
+    return pod_directory(pods_dir, uid) / "containers" / container
+
+
+def remove_pod_directory(root: str, uid: str, unshare: Unshare = DEFAULT) -> None:
+    """Remove everything of a pod that is gone below ``pods_dir`` or ``memory_dir``. Raises OSError; not for what cannot
+    be the name of a directory there: the uid of an orphan is what somebody wrote on a label."""
+    if not root or not is_name(uid):
+        return
+    stuck = remove_below(root, uid, unshare=unshare)
+    if stuck:
+        raise OSError(errno.EBUSY, f"cannot remove {'; '.join(map(str, stuck))}")

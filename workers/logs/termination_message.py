@@ -1,0 +1,143 @@
+"""What a container leaves to be read when it ends: a file for that purpose, or the end of its log.
+
+Mirrors makeMounts, getTerminationMessage and readLastStringFromContainerLogs
+(pkg/kubelet/kuberuntime/kuberuntime_container.go). Different on purpose: the file is named after the attempt instead
+of at random, so that the labels of a container are enough to find it again.
+
+The file belongs to the container: whatever it makes of it, reading neither waits nor leads anywhere else nor fails.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.host.private_directories import make_private
+from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.text.safe_text import clipped, clipped_end
+from workers.fs.regular_file import read_tail, regular_file
+from workers.kubecontainer.labels import read_container
+from workers.kubecontainer.runtime import InspectedContainer
+from workers.logs import layout, pod_dirs
+from workers.logs.cri_format import LogRenderer
+
+FALLBACK_TO_LOGS_ON_ERROR: Final = "FallbackToLogsOnError"
+
+MAX_MESSAGE_BYTES: Final = 4096
+"""Most that is read of the file, from its end (pkg/kubelet/container/runtime.go,
+MaxContainerTerminationMessageLength, as the two below)."""
+MAX_LOG_LINES: Final = 80
+"""Most lines of a log that stand for the file."""
+MAX_LOG_BYTES: Final = 2048
+"""Most that is shown of these lines, in bytes, from their end."""
+MAX_POD_BYTES: Final = 12 * 1024
+"""What the messages of one pod share (MaxPodTerminationMessageLogLength). The status divides it by the containers of
+the manifest; here it is divided by those that were seen, which are no more, so that an observation stays small."""
+FILE_MODE: Final = 0o666
+"""The container may run as any user."""
+
+_LOG_TAIL_BYTES: Final = 32 * 1024
+"""Read of a log, in bytes: MAX_LOG_LINES entries that show less than MAX_LOG_BYTES, and one of conmon's largest."""
+_FILE: Final = re.compile(r"(\d+)\.termination-log")
+
+
+def termination_log(pods_dir: str, uid: str, container: str, attempt: int) -> Path:
+    """The file of one attempt, on the host."""
+    return pod_dirs.container_directory(pods_dir, uid, container) / f"{attempt}.termination-log"
+
+
+def make_termination_log(file: Path, attempt: int) -> None:
+    """Make an empty file for the container to write, and remove those of attempts that no status tells of any more.
+
+    Raises OSError.
+    """
+    make_private(file.parent)
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fchmod(fd, FILE_MODE)
+    finally:
+        os.close(fd)
+    for other in file.parent.iterdir():
+        match = _FILE.fullmatch(other.name)
+        if match and int(match[1]) <= attempt - layout.KEPT_ATTEMPTS:
+            other.unlink(missing_ok=True)
+
+
+def read_termination_message(found: InspectedContainer, pods_dir: str, pod_logs_dir: str) -> str:
+    """What a container that has ended has to say, by its labels; empty when it has nothing to say."""
+    own = read_container(found.labels)
+    message, is_readable = "", True
+    if pods_dir and own.termination_message_path:
+        file = termination_log(pods_dir, own.pod_uid, own.name, own.attempt)
+        message, is_readable = _read_file(Path(pods_dir), file)
+    falls_back = own.termination_message_policy == FALLBACK_TO_LOGS_ON_ERROR and found.exit_code != 0
+    if message or not is_readable or not falls_back:
+        return message
+    return _read_log(Path(pod_logs_dir), Path(found.log_path))
+
+
+def last_words(tail: bytes, is_whole: bool) -> str:
+    """What the last lines of a log show. ``tail`` is its end, and begins in the middle of a line unless it is whole."""
+    lines = tail.split(b"\n")
+    complete = lines if is_whole else lines[1:]
+    shown = LogRenderer(timestamps=False).render([line for line in complete if line][-MAX_LOG_LINES:])
+    return clipped_end(shown, MAX_LOG_BYTES)
+
+
+def with_termination_messages(status: RuntimePodStatus, messages: Mapping[str, str]) -> RuntimePodStatus:
+    """The observation with what was read, by container id. Only the newest two of a name are told of in any status."""
+    if not messages:
+        return status
+    by_name = [list(of) for _, of in itertools.groupby(status.containers, key=lambda container: container.name)]
+    max_bytes = MAX_POD_BYTES // max(1, len(by_name))
+    containers = (
+        _told(container, messages, max_bytes) if rank < layout.KEPT_ATTEMPTS else container
+        for of_a_name in by_name
+        for rank, container in enumerate(of_a_name)
+    )
+    return msgspec.structs.replace(status, containers=tuple(containers))
+
+
+def _told(container: RuntimeContainerStatus, messages: Mapping[str, str], max_bytes: int) -> RuntimeContainerStatus:
+    """Cut at its end, as normalizeStatus does (pkg/kubelet/status/status_manager.go)."""
+    message = messages.get(container.id, "")
+    if not message or container.state is not ContainerState.EXITED:
+        return container
+    told = clipped(message, max_bytes)
+    return msgspec.structs.replace(container, message=told, message_cut=told != message or _fills_its_room(message))
+
+
+def _fills_its_room(message: str) -> bool:
+    """As long as what is read may be, less half a character: more of it was there."""
+    size_bytes = len(message.encode())
+    return any(most - 3 <= size_bytes <= most for most in (MAX_MESSAGE_BYTES, MAX_LOG_BYTES))
+
+
+def _read_file(directory: Path, file: Path) -> tuple[str, bool]:
+    """Its end, and True; or why it cannot be read, and False. One that is not there is empty."""
+    try:
+        with regular_file(directory, file) as fd:
+            return clipped_end(read_tail(fd, MAX_MESSAGE_BYTES)[0], MAX_MESSAGE_BYTES), True
+    except FileNotFoundError:
+        return "", True
+    except (OSError, ValueError) as error:
+        return f"Error on reading termination log {file}: {_words(error)}", False
+
+
+def _read_log(directory: Path, log_file: Path) -> str:
+    try:
+        with regular_file(directory, log_file) as fd:
+            return last_words(*read_tail(fd, _LOG_TAIL_BYTES))
+    except (OSError, ValueError) as error:
+        return f"Error on reading termination message from logs: {_words(error)}"
+
+
+def _words(error: OSError | ValueError) -> str:
+    """ValueError is what a path with a NUL raises."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

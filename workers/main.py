@@ -1,0 +1,218 @@
+"""A forked child's whole life: set up after the fork, open the link, beat, and do what its role says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import functools
+import importlib
+import logging
+import os
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final, NoReturn
+
+import msgspec
+import uvloop
+
+from ipc.host import logs
+from ipc.host.clock import Clock, SystemClock
+from ipc.host.prctl import set_process_name
+from ipc.host.tasks import FAILURES, first_of, note_failure
+from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
+from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
+from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
+from ipc.shm.board import WorkerRowWriter
+from ipc.shm.breaker_state import BreakerState
+from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role
+from ipc.wire.channel import Channel, ChannelClosed, ChannelFull
+from workers.dialer.client import DialerClient
+from workers.dialer.server import run_dialer
+from workers.libpod.health import Listener
+from workers.node_worker import run_node_worker
+from workers.pod_worker import run_pod_worker
+from workers.podman import PodmanRuntime
+from workers.prober.attempt import attempt
+from workers.sync.attribution import attribute_tasks
+
+AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
+"""Environment variable that Podman's command line knows (podman-login(1)): where the user keeps registry logins."""
+
+log = logging.getLogger(__name__)
+
+Life = Callable[[ChildContext, Channel[Any, Any], Clock, WorkerRowWriter], Awaitable[int]]
+"""Its result is the exit code."""
+
+
+class RoleEntry(msgspec.Struct, frozen=True):
+    """What a role speaks and does."""
+
+    sends: Any
+    receives: Any
+    life: Life
+
+
+def main(context: ChildContext) -> int:
+    """`ipc.wire.boot.WorkerMain`: the exit code. 0 when the master said so or is gone."""
+    name = f"{NAMES[context.role]}-{context.slot}"
+    _set_up_signals(context.crash_fd)
+    set_process_name(f"rootlet-{name}")
+    if context.call_slots is not None and context.role is not Role.POD_WORKER:
+        context.call_slots.close()
+    try:
+        logs.set_up(context.settings.log_level, context.settings.log_format, name)
+        row_writer = context.board.worker_writer(context.slot)
+        row_writer.begin(os.getpid(), context.incarnation)
+    except Exception as error:
+        print(f"rootlet-{name}: cannot start: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return EXIT_BOOT_ERROR
+    if context.role is Role.DIALER:
+        return run_dialer(context, SystemClock(), row_writer)
+    return uvloop.run(_live(context, ROLES[context.role], row_writer))
+
+
+def _set_up_signals(crash_fd: int) -> None:
+    """A hung worker gets SIGABRT first: where it hangs goes to the master. Ctrl-C at the terminal is the master's."""
+    faulthandler.enable(file=crash_fd, all_threads=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+async def _live(context: ChildContext, entry: RoleEntry, row_writer: WorkerRowWriter) -> int:
+    clock = SystemClock()
+    try:
+        channel: Channel[Any, Any] = await Channel.open(context.link, entry.sends, entry.receives)
+    except Exception as error:
+        log.critical("cannot start: %s: %s", type(error).__name__, error)
+        return EXIT_BOOT_ERROR
+    # The same way out as when the master is gone: every role ends when its link does.
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, channel.close)
+    loop.set_exception_handler(_on_callback_error)
+    return await first_of(
+        _until_over(entry.life(context, channel, clock, row_writer), channel),
+        _beat(row_writer, clock, context.settings.heartbeat_period_s),
+    )
+
+
+def _on_callback_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Callbacks are nobody's task, and count as one."""
+    error = context.get("exception")
+    if error is None:
+        log.error("event loop: %s", context["message"])
+    else:
+        note_failure(context["message"], error)
+
+
+async def _until_over(life: Awaitable[int], channel: Channel[Any, Any]) -> int:
+    try:
+        return await life
+    finally:
+        channel.close()
+        await channel.wait_closed()
+
+
+async def _beat(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> NoReturn:
+    """Heartbeats from the loop that does the work: when it hangs, they stop."""
+    while True:
+        row_writer.beat(clock.now().mono, FAILURES.value)
+        await asyncio.sleep(period_s)
+
+
+class Teller(Listener):
+    """Puts on the board how this process stands with Podman."""
+
+    def __init__(self, row_writer: WorkerRowWriter) -> None:
+        self._row_writer = row_writer
+
+    def breaker_changed(self, state: BreakerState) -> None:
+        self._row_writer.breaker(state)
+
+
+class NodeTeller(Teller):
+    """Tells the master too: the service may be its child. One process is enough for that."""
+
+    def __init__(self, row_writer: WorkerRowWriter, channel: Channel[Any, Any]) -> None:
+        super().__init__(row_writer)
+        self._channel = channel
+        self.answers = asyncio.Event()
+        """Set when the breaker closes."""
+
+    def breaker_changed(self, state: BreakerState) -> None:
+        super().breaker_changed(state)
+        if state is BreakerState.CLOSED:
+            self.answers.set()
+
+    def silent(self, why: str) -> None:
+        with contextlib.suppress(ChannelClosed, ChannelFull):  # nobody is left to be told, or will be at the next one
+            self._channel.post(ServiceSilent(message=why))
+
+
+async def _pod_worker(
+    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+) -> int:
+    attribute_tasks(asyncio.get_running_loop(), row_writer.current_pod)
+    async with _podman(context, Teller(row_writer)) as runtime:
+        with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
+            carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
+            await run_pod_worker(context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random())
+    return 0
+
+
+async def _node_worker(
+    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+) -> int:
+    teller = NodeTeller(row_writer, channel)
+    async with _podman(context, teller) as runtime:
+        await run_node_worker(context, channel, runtime, clock, row_writer, answers=teller.answers)
+    return 0
+
+
+async def _api_server(
+    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+) -> int:
+    """It alone needs an HTTP server, and goes when nobody looks: so that is imported here, and not before the fork for
+    all. In a thread, because it takes 0.2 s of CPU, which may be long, and hearts beat meanwhile."""
+    server = await asyncio.to_thread(importlib.import_module, "workers.api_server.server")
+    exit_code: int = await server.run_api_server(context, channel, clock, row_writer)
+    return exit_code
+
+
+@contextlib.asynccontextmanager
+async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[PodmanRuntime]:
+    """This process's own client: one made before the fork would share its sockets."""
+    settings = context.settings
+    runtime = PodmanRuntime(
+        settings.podman_socket,
+        settings.instance,
+        max_mutations=settings.max_mutations,
+        max_reads=settings.max_reads,
+        request_timeout_s=settings.runtime_request_timeout_s,
+        pull_timeout_s=settings.image_pull_timeout_s,
+        listener=listener,
+        auth_file=os.environ.get(AUTH_FILE_VARIABLE, ""),
+    )
+    try:
+        yield runtime
+    finally:
+        await runtime.close()
+
+
+ROLES: Final[Mapping[Role, RoleEntry]] = {
+    Role.POD_WORKER: RoleEntry(PodWorkerReport, PodWorkerCommand, _pod_worker),
+    Role.NODE_WORKER: RoleEntry(NodeWorkerReport, NodeWorkerCommand, _node_worker),
+    Role.API_SERVER: RoleEntry(ApiServerRequest, ApiServerFeed, _api_server),
+}
+"""Those with an event loop. ``Role.EXEC`` becomes another program and never comes here."""
+NAMES: Final[Mapping[Role, str]] = {
+    Role.POD_WORKER: "pods",
+    Role.NODE_WORKER: "node",
+    Role.API_SERVER: "api",
+    Role.DIALER: "dial",
+}
+"""Before the slot, in logs and as the process's name."""
+_DECODERS: Final = tuple(msgspec.msgpack.Decoder(entry.receives) for entry in ROLES.values())
+"""Made before any fork: what msgspec finds out about a type it keeps there, and all children share it."""

@@ -1,0 +1,1 @@
+"""Names and addresses that a pod sees: host name, hosts file, resolv.conf, its sandbox's addresses."""

@@ -1,0 +1,126 @@
+"""The files of a pod that its containers see in /etc: hosts and resolv.conf, as ``<pods_dir>/<uid>/etc-hosts``.
+
+Mirrors makeHostsMount and ensureHostsFile (pkg/kubelet/kubelet_pods.go); resolv.conf is what a CRI runtime makes of
+the sandbox's DNS config. Different on purpose: an edit of ``hostAliases`` reaches running containers with the next
+sync, and the file is there also when the pod's address is not known.
+
+Containers may write to both. So they are written in place, for a bind mount keeps the file and not its name; and what
+a container has made of them stays until the next start of one, or until the pod's manifest says something else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.host.private_directories import make_private
+from ipc.podresources.network_settings import NetworkSettings
+from workers.fs.regular_file import regular_file
+from workers.logs.pod_dirs import pod_directory
+from workers.network import dns
+from workers.network.hostnames import pod_names
+from workers.network.hosts_file import managed_hosts_file, node_hosts_file
+
+ETC_HOSTS: Final = "/etc/hosts"
+ETC_RESOLV_CONF: Final = "/etc/resolv.conf"
+HOSTS_NAME: Final = "etc-hosts"
+RESOLV_CONF_NAME: Final = "resolv.conf"
+FILE_MODE: Final = 0o644
+MAX_HOSTS_BYTES: Final = 1 << 20
+"""Most that is read of the host's own hosts file."""
+_LAST_SUFFIX: Final = ".last"
+"""Beside each file: what it said when it was written last, whatever a container has made of it since."""
+
+
+class PodFile(msgspec.Struct, frozen=True):
+    """A file on the host, and where a container sees it."""
+
+    path: Path
+    destination: str
+
+    def bind(self) -> Mapping[str, Any]:
+        """For ``mounts``. ``z`` is for hosts with SELinux: the pod's containers share the file."""
+        return file_mount(self.path, self.destination, "z")
+
+
+def file_mount(source: Path, destination: str, label: str) -> Mapping[str, Any]:
+    """A file of the host that a container may write to, as an OCI mount; ``label`` says who else may, with SELinux."""
+    options = ["rbind", "rprivate", "rw", label]
+    return {"type": "bind", "source": str(source), "destination": destination, "options": options}
+
+
+def hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:
+    """What its hosts file says. Raises OSError, HostnameError."""
+    aliases = pod.spec.host_aliases
+    if pod.spec.host_network:
+        with open(ETC_HOSTS, "rb") as file:
+            return node_hosts_file(file.read(MAX_HOSTS_BYTES).decode(errors="replace"), aliases)
+    return managed_hosts_file(ips, pod_names(pod, settings.cluster_domain), aliases)
+
+
+def resolver_of(path: str) -> dns.Resolver:
+    """What that resolv.conf says; one that is not there, or has no name, says nothing. Raises OSError."""
+    if not path:
+        return dns.Resolver()
+    with open(path, "rb") as file:
+        return dns.parse_resolv_conf(file.read(dns.MAX_RESOLV_CONF_BYTES).decode(errors="replace"))
+
+
+def write_hosts(pods_dir: str, uid: str, text: str) -> PodFile:
+    """Make the pod's hosts file say that. Raises OSError."""
+    return PodFile(_write(pods_dir, uid, HOSTS_NAME, text), ETC_HOSTS)
+
+
+def write_resolv_conf(pods_dir: str, uid: str, resolver: dns.Resolver) -> PodFile:
+    """Make the pod's resolv.conf say that. Raises OSError."""
+    return PodFile(_write(pods_dir, uid, RESOLV_CONF_NAME, dns.render_resolv_conf(resolver)), ETC_RESOLV_CONF)
+
+
+def refresh_hosts(pods_dir: str, uid: str, text: str) -> bool:
+    """Make a hosts file that is there say that, unless that is what it was last told; whether it was not.
+
+    Raises OSError.
+    """
+    directory = pod_directory(pods_dir, uid)
+    try:
+        with regular_file(directory, directory / (HOSTS_NAME + _LAST_SUFFIX)) as fd:
+            last = os.read(fd, os.fstat(fd).st_size + 1)
+    except FileNotFoundError:
+        return False
+    if last == text.encode():
+        return False
+    write_hosts(pods_dir, uid, text)
+    return True
+
+
+def mounted_files(container: Container, files: Iterable[PodFile]) -> tuple[Mapping[str, Any], ...]:
+    """Those that the container sees: where it mounts something itself, it sees that."""
+    own = {os.path.normpath(mount.mount_path) for mount in container.volume_mounts}
+    return tuple(file.bind() for file in files if file.destination not in own)
+
+
+def _write(pods_dir: str, uid: str, name: str, text: str) -> Path:
+    directory = pod_directory(pods_dir, uid)
+    make_private(directory)
+    _overwrite(directory / name, text.encode())
+    _overwrite(directory / (name + _LAST_SUFFIX), text.encode())
+    return directory / name
+
+
+def _overwrite(file: Path, content: bytes) -> None:
+    """In place, and never empty meanwhile: who reads it finds old lines or new ones."""
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
+    try:
+        os.fchmod(fd, FILE_MODE)
+        written = 0
+        while written < len(content):
+            written += os.pwrite(fd, content[written:], written)
+        os.ftruncate(fd, len(content))
+    finally:
+        os.close(fd)

@@ -1,0 +1,44 @@
+"""What a sync knows of its sandbox's network. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.podresources.pod_ips import sort_pod_ips
+from workers.kubecontainer.runtime import InspectedContainer
+
+
+class SandboxNetwork(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the sandbox that the sync starts containers in."""
+
+    infra: str = ""
+    """Id or name of its infra container."""
+    ips: tuple[str, ...] = ()
+    """The pod's, as its status tells them."""
+    resolv_conf: str | None = None
+    """Path of the resolv.conf that Podman has written for it, empty when it has written none; None as long as Podman
+    has not been asked."""
+
+
+def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ip: str) -> SandboxNetwork:
+    """Of a sandbox that was there when the sync began."""
+    for sandbox in status.sandboxes:
+        if sandbox.id == sandbox_id:
+            return SandboxNetwork(infra=sandbox.infra_id, ips=_pod_ips(pod, sandbox.ips, host_ip))
+    return SandboxNetwork()
+
+
+def made_network(pod: Pod, infra: str, found: InspectedContainer | None, host_ip: str) -> SandboxNetwork:
+    """Of a sandbox that was just made; ``found`` is its infra container, None when nobody had to look."""
+    if found is None:
+        return SandboxNetwork(infra=infra, ips=_pod_ips(pod, (), host_ip))
+    return SandboxNetwork(infra=infra, ips=_pod_ips(pod, found.ips, host_ip), resolv_conf=found.resolv_conf)
+
+
+def _pod_ips(pod: Pod, of_sandbox: tuple[str, ...], host_ip: str) -> tuple[str, ...]:
+    """determinePodSandboxIPs and generateAPIPodStatus: a pod in the host's network has the host's."""
+    if pod.spec.host_network:
+        return (host_ip,) if host_ip else ()
+    return sort_pod_ips(of_sandbox, host_ip)

@@ -1,0 +1,69 @@
+"""Restarts that nothing in the runtime tells of any more: somebody has removed the newest container, or all of them.
+
+An agent that was there counts on. The next one would begin at what is left, and a restart count would fall; but logs
+outlive their containers (`workers.logs.layout`), so what they tell when the node worker is born is believed where it is
+more. The kubelet asks them too, but only when it starts the next container (calcRestartCountByLogDir); until then its
+API server remembers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from pathlib import Path
+
+import msgspec
+
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+from workers.logs import layout
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """One pod's log directory as it was found."""
+
+    directory: Path
+    attempts: dict[str, int]
+    """Container -> the newest attempt that has left something."""
+
+
+class LostAttempts:
+    """Read once; what it says is read again only where it matters."""
+
+    def __init__(self, pod_logs_dir: str) -> None:
+        """Reads all of it: two directories for a pod, some 30 µs. Raises OSError."""
+        self._logged = {uid: logged for uid, logged in _read(Path(pod_logs_dir)) if logged.attempts}
+
+    @property
+    def uids(self) -> Set[str]:
+        """Pods that may have some."""
+        return self._logged.keys()
+
+    def of(self, status: RuntimePodStatus) -> dict[str, int]:
+        """Container -> its newest attempt, for those that were removed. Raises OSError."""
+        logged = self._logged.get(status.uid)
+        if logged is None:
+            return {}
+        seen = {c.name: c.attempt for c in reversed(status.containers)}
+        lost: dict[str, int] = {}
+        for name, attempt in tuple(logged.attempts.items()):
+            if attempt > seen.get(name, -1):
+                logged.attempts[name] = newest = layout.newest_attempt(logged.directory, name)
+                if newest > seen.get(name, -1):
+                    lost[name] = newest
+        return lost
+
+
+def _read(root: Path) -> list[tuple[str, Logged]]:
+    try:
+        directories = [entry for entry in root.iterdir() if layout.uid_of(entry.name)]
+    except FileNotFoundError:
+        return []
+    return [(layout.uid_of(directory.name), Logged(directory, _attempts(directory))) for directory in directories]
+
+
+def _attempts(directory: Path) -> dict[str, int]:
+    """Nothing of a directory that goes meanwhile, or that is none of ours."""
+    try:
+        names = [entry.name for entry in directory.iterdir() if entry.is_dir()]
+        return {name: newest for name in names if (newest := layout.newest_attempt(directory, name)) >= 0}
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}

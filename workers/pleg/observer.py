@@ -1,0 +1,409 @@
+"""Looks at the runtime: one pod by its uid, or everything at once. Remembers only what saves calls.
+
+One pod costs the service 2.7 ms for its sandboxes and 1.9 ms for each container that has to be inspected; everything
+costs 0.5 ms per container and as many inspects (measured on 4.3.1 with 200 containers; see also `workers.pleg.relist`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Final
+
+import msgspec
+
+from ipc.host.clock import Clock
+from ipc.host.tasks import FailureLog
+from ipc.kubecontainer.pod_status import UNKNOWN_EXIT_CODE, ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from workers.kubecontainer import labels
+from workers.kubecontainer.convert import container_state, pod_status
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kubecontainer.labels import read_uid
+from workers.kubecontainer.overrides import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
+from workers.kubecontainer.runtime import (
+    ErrorKind,
+    InspectedContainer,
+    ListedContainer,
+    ListedPod,
+    RecordedEnd,
+    Runtime,
+    RuntimeCallError,
+    unexpected,
+)
+from workers.logs.start_error import with_start_errors
+from workers.logs.termination_message import read_termination_message, with_termination_messages
+from workers.pleg.exit_watch import ExitWatch
+from workers.pleg.logged_restarts import LostAttempts
+from workers.pleg.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
+from workers.pleg.strangers import Strangers
+
+PODS_IN_A_TURN: Final = 100
+"""How many pods of a relist are worked on before others in this process get their turn, the heartbeat among them: ten
+thousand in one go were half a second of CPU time, and many of the clock on a host that is busy."""
+
+
+class Relisting(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of ours, as it was after ``started_at`` (monotonic seconds)."""
+
+    started_at: float
+    statuses: Mapping[str, RuntimePodStatus]
+    """By uid; what is neither here nor among the failures does not exist. Nor does what is empty here: there are only
+    logs of it."""
+    failures: Mapping[str, RuntimeCallError]
+    """By uid: pods that exist and could not be looked at."""
+
+
+class Observer:
+    """The eyes of the node worker. Looks at different pods may overlap; a relist excludes every other look."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        *,
+        ownership: Ownership,
+        pod_logs_dir: str,
+        pods_dir: str,
+        on_exit: Callable[[str], None],
+        on_record: Callable[[str], None] | None = None,
+        on_forgotten: Callable[[str], None] = lambda uid: None,
+        stuck_slack_s: float = STUCK_SLACK_S,
+    ) -> None:
+        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` of one of which it was
+        noted how a container has, which `with_records` tells; ``on_forgotten`` of one that has a process which Podman
+        does not know any more."""
+        self._runtime = runtime
+        self._clock = clock
+        self._ownership = ownership
+        self._pod_logs_dir = pod_logs_dir
+        self._pods_dir = pods_dir
+        self._on_forgotten = on_forgotten
+        self._stuck_slack_s = stuck_slack_s
+        self._exits = ExitWatch(runtime, clock, on_exit, on_record=on_record)
+        self._lost: LostAttempts | None = None
+        self._inspected: dict[str, InspectedContainer] = {}
+        self._ours: dict[str, frozenset[str]] = {}
+        """Ids of those that we have made, by uid: members of our pods may be strangers."""
+        self.strangers = Strangers(ownership)
+        self._messages: dict[str, str] = {}
+        """What those that have ended had to say, by id: read once, after each inspect."""
+        self._strays: dict[str, tuple[str, ...]] = {}
+        self._unexplained: dict[str, FailureLog] = {}
+        """Unexpected errors in looking at a container or pod, by its id, until it can be looked at."""
+        self._stopping: dict[str, float] = {}
+        """Since when each container is being stopped, in monotonic seconds, as far as it was seen."""
+
+    @property
+    def has_blind_spots(self) -> bool:
+        """Whether a container runs whose end only a relist finds."""
+        return bool(self._exits.unwatched)
+
+    @property
+    def containers(self) -> int:
+        """How many are known, infra containers included."""
+        return len(self._inspected)
+
+    def knows_end(self, container_id: str) -> bool:
+        """Whether it was seen that the container has ended."""
+        known = self._inspected.get(container_id)
+        if known is None:
+            return False
+        ended = container_state(known.state) is ContainerState.EXITED
+        return ended or self._exits.record_of(container_id, known.pid) is not None
+
+    def with_records(self, status: RuntimePodStatus) -> RuntimePodStatus:
+        """The newest view of a pod, and what the monitors of its containers have noted since. No newer than it was:
+        nobody has looked whether there is anything else.
+
+        Not where the sandbox's end is that of all containers, and shows itself a moment later: there only a look tells.
+        """
+        noted = self._exits.noted & self._inspected.keys()
+        ids = [c.id for c in status.containers if c.id in noted and not c.leaves_processes] if noted else []
+        if not ids:
+            return status
+        records = self._records(self._inspected[id] for id in ids)
+        for id, end in records.items():
+            found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
+            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+        return with_termination_messages(with_recorded_ends(status, records), self._messages)
+
+    async def observe(self, uid: str) -> RuntimePodStatus:
+        """One pod, cheaply. Raises RuntimeCallError. What ended just now is not kept waiting for the list.
+
+        Sees every sandbox that carries the uid, new ones too, with their members. Containers outside of any sandbox
+        are found by a relist first and followed from then on.
+        """
+        started_at = self._clock.now().mono
+        ended = self._exits.doubted & self._ours.get(uid, frozenset())
+        listed, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(sorted(ended)))
+        pods = tuple(filter(self._ownership.owns_pod, listed))
+        members = {id: state for pod in pods for id, state in pod.containers}
+        strays = dict.fromkeys(self._strays.get(uid, ()), "")
+        shown = {**strays, **members}
+        unsettled = [id for id, state in shown.items() if id not in ended and not self._is_settled(id, state)]
+        failures |= await self._inspect(unsettled)
+        if failures:
+            raise next(iter(failures.values()))
+        await self._confirm_gone(self._ours.get(uid, frozenset()) - shown.keys())
+        return self._status(uid, pods, shown, started_at)
+
+    async def relist(self) -> Relisting:
+        """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it, and when Podman goes
+        away meanwhile. What fails of one pod is that pod's failure alone."""
+        if self._lost is None:
+            self._lost = self._read_lost_attempts()
+        listing, failures = await self._list()
+        ids = {container.id for container in listing.containers}
+        await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
+        wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
+        failures |= await self._inspect(dict.fromkeys(wanted))
+        for failure in failures.values():
+            if failure.kind is ErrorKind.UNAVAILABLE:
+                raise failure
+        for container in halfway_removed(listing.containers):
+            if container.id in failures:
+                await self._finish_removal(container, failures)
+        self._watch_again()
+        self._forget(self._inspected.keys() - ids)
+        self._exits.retain(ids)
+        return await self._relisting(listing, failures, self._lost.uids)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._exits.close()
+
+    async def _relisting(
+        self, listing: Listing, failures: Mapping[str, RuntimeCallError], logged: Set[str]
+    ) -> Relisting:
+        """What is known of every pod now. ``failures`` by the ids of containers; ``logged``: uids of which there are
+        logs."""
+        every = members_by_uid(listing)
+        self._strays = _strays(every, listing)
+        statuses: dict[str, RuntimePodStatus] = {}
+        pod_failures: dict[str, RuntimeCallError] = {}
+        for number, (uid, members) in enumerate(every.items()):
+            if number % PODS_IN_A_TURN == 0:
+                await asyncio.sleep(0)
+            failed = failures.keys() & set(members.container_ids)
+            try:
+                if failed:
+                    raise _of_container(listing, min(failed), failures[min(failed)])
+                statuses[uid] = self._status_of(uid, members, listing)
+            except RuntimeCallError as error:
+                pod_failures[uid] = error
+        for uid in sorted(logged - every.keys()):
+            try:
+                status = self._status_of(uid, Members(), listing)
+            except RuntimeCallError as error:
+                pod_failures[uid] = error
+                continue
+            if status.lost_attempts:
+                statuses[uid] = status
+        return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
+
+    def _status_of(self, uid: str, members: Members, listing: Listing) -> RuntimePodStatus:
+        """Raises RuntimeCallError, whatever goes wrong with that pod."""
+        try:
+            status = self._status(uid, members.pods, members.container_ids, listing.started_at)
+        except RuntimeCallError:
+            raise
+        except Exception as error:
+            raise self._unexpected(f"observe pod {uid}", uid, error) from error
+        self._unexplained.pop(uid, None)
+        return status
+
+    async def _confirm_gone(self, missing: Set[str]) -> None:
+        """A list does not show them, which is not believed: they are asked for by their ids. Raises RuntimeCallError.
+
+        A list that is cut off, or of an empty or another storage, must make no pod look absent.
+        """
+        failures = await self._inspect(sorted(missing))
+        for failure in failures.values():
+            raise failure
+        if there := {id for id in missing if self._is_ours(id)}:
+            raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
+
+    async def _list(self) -> tuple[Listing, dict[str, RuntimeCallError]]:
+        """And the errors of pods that only an inspect shows, by the ids of their containers."""
+        started_at = self._clock.now().mono
+        listed, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
+        containers, pods = self.strangers.sorted_out(listed, empty)
+        failures: dict[str, RuntimeCallError] = {}
+        for id in sorted(unlisted_pods(containers, pods)):
+            try:
+                pods += await self._pod(id)
+            except RuntimeCallError as error:
+                failures |= {container.id: error for container in containers if container.pod_id == id}
+        return Listing(started_at=started_at, containers=containers, pods=pods), failures
+
+    async def _pod(self, id: str) -> tuple[ListedPod, ...]:
+        """None when it is gone. Raises RuntimeCallError."""
+        try:
+            found = await self._runtime.inspect_pod(id)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return ()
+        return (msgspec.convert(found, ListedPod, from_attributes=True),) if self._ownership.owns_pod(found) else ()
+
+    def _is_settled(self, id: str, state: str) -> bool:
+        """Whether what is known of a container in that state needs no second inspect."""
+        known = self._inspected.get(id)
+        if known is None or known.state != state:
+            return False
+        if state == "running":
+            return self._exits.is_running(id, known.pid) or self._exits.end_of(id, known.pid) is not None
+        return state == "exited"
+
+    async def _inspect(self, ids: Iterable[str]) -> dict[str, RuntimeCallError]:
+        """Renew what is known of these containers; the errors by id. What is gone is forgotten, which is no error."""
+        wanted = list(ids)
+        errors = await asyncio.gather(*(self._inspect_one(id) for id in wanted))
+        return {id: error for id, error in zip(wanted, errors, strict=True) if error is not None}
+
+    async def _inspect_one(self, id: str) -> RuntimeCallError | None:
+        try:
+            found = await self._runtime.inspect_container(id)
+            self._inspected[id] = found
+            self._inspect_ended(id, found)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                return error
+            self._forget({id})
+        except Exception as error:  # of this container, and of no other
+            self._inspected.pop(id, None)
+            return self._unexpected(f"inspect container {id[:12]}", id, error)
+        self._unexplained.pop(id, None)
+        return None
+
+    def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
+        """What else follows from what was seen of it."""
+        uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
+        if ours:
+            self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
+        elif self._is_ours(id):  # somebody has given it another name
+            self._disown(uid, id)
+        if ours and state is ContainerState.RUNNING:
+            self._exits.watch(found, uid)
+        else:
+            self._exits.forget(id)
+        if found.state == "stopping":
+            self._stopping.setdefault(id, self._clock.now().mono)
+        else:
+            self._stopping.pop(id, None)
+        if self._exits.end_of(id, found.pid) is not None:
+            found = msgspec.structs.replace(found, exit_code=UNKNOWN_EXIT_CODE)
+            state = ContainerState.EXITED
+        if ours and state is ContainerState.EXITED and not found.is_infra:
+            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+
+    def _unexpected(self, call: str, id: str, error: Exception) -> RuntimeCallError:
+        """``id``: of the container or pod; the same error of it several times in a row is logged once."""
+        self._unexplained.setdefault(id, FailureLog(call)).note(error)
+        return unexpected(error, call)
+
+    async def _finish_removal(self, container: ListedContainer, failures: dict[str, RuntimeCallError]) -> None:
+        """Podman died over it, or works on it: it can only be removed any more, and keeps its pod from being seen.
+        An infra container goes with its pod only, also when it was begun."""
+        try:
+            if container.is_infra:
+                await self._runtime.remove_pod(container.pod_id)
+            else:
+                await self._runtime.remove_container(container.id)
+        except RuntimeCallError as error:
+            failures[container.id] = error
+            return
+        except Exception as error:
+            failures[container.id] = self._unexpected(f"remove container {container.id[:12]}", container.id, error)
+            return
+        self._forget({container.id})
+        del failures[container.id]
+
+    def _read_lost_attempts(self) -> LostAttempts:
+        try:
+            return LostAttempts(self._pod_logs_dir)
+        except OSError as error:
+            raise RuntimeCallError(ErrorKind.INTERNAL, "read logged attempts", str(error)) from error
+
+    def _watch_again(self) -> None:
+        """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
+        for id in sorted(self._exits.unwatched & self._inspected.keys()):
+            try:
+                self._exits.watch(self._inspected[id], read_uid(self._inspected[id].labels))
+            except Exception as error:
+                self._unexpected(f"watch container {id[:12]}", id, error)
+
+    def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
+        """Its stop was begun by somebody who has left it at that."""
+        since = self._stopping.get(container.id)
+        patience_s = container.grace_period_s + self._stuck_slack_s
+        return since is not None and self._clock.now().mono - since >= patience_s
+
+    def _forget(self, ids: Set[str]) -> None:
+        for id in ids:
+            known = self._inspected.pop(id, None)
+            uid = read_uid(known.labels) if known is not None else ""
+            if self._exits.is_alive(id):
+                self._on_forgotten(uid)
+            self._disown(uid, id)
+            self._messages.pop(id, None)
+            self._unexplained.pop(id, None)
+            self._stopping.pop(id, None)
+            self._exits.forget(id)
+
+    def _is_ours(self, id: str) -> bool:
+        known = self._inspected.get(id)
+        return known is not None and id in self._ours.get(read_uid(known.labels), frozenset())
+
+    def _disown(self, uid: str, id: str) -> None:
+        if left := self._ours.pop(uid, frozenset()) - {id}:
+            self._ours[uid] = left
+
+    def _exiting_infra(self, ours: Sequence[InspectedContainer]) -> list[InspectedContainer]:
+        """It is the first process of the pod's PID namespace: when it ends, all others end first, and are seen to."""
+        return [
+            container
+            for container in ours
+            if container.is_infra
+            and container_state(container.state) is ContainerState.RUNNING
+            and self._runtime.is_exiting(container)
+        ]
+
+    def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
+        """By id: of those whose end Podman has not told yet."""
+        return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
+
+    def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
+        """What is known of these pods and containers, and what Podman forgets. Raises RuntimeCallError."""
+        members = self._ours.get(uid, frozenset())
+        ours = [self._inspected[id] for id in ids if id in members]
+        ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
+        status = pod_status(uid, pods, ours, started_at)
+        if any(container.leaves_processes for container in status.containers):
+            ends |= {c.id: self._clock.now().wall for c in self._exiting_infra(ours)}
+        status = with_recorded_ends(status, self._records(ours))
+        status = with_unseen_ends(status, ends)
+        status = with_stuck(status, [c.id for c in status.containers if self._is_stuck(c)])
+        status = with_termination_messages(status, self._messages)
+        try:
+            lost = self._lost.of(status) if self._lost is not None else {}
+            return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self._pod_logs_dir)
+        except OSError as error:
+            raise RuntimeCallError(ErrorKind.INTERNAL, "read what the logs tell", str(error)) from error
+
+
+def _of_container(listing: Listing, id: str, error: RuntimeCallError) -> RuntimeCallError:
+    """The same error, with the name that people know the container by."""
+    name = next((c.labels.get(labels.CONTAINER_NAME) or c.name for c in listing.containers if c.id == id), id)
+    return RuntimeCallError(error.kind, f"container {name}: {error.call}", error.message)
+
+
+def _strays(members: Mapping[str, Members], listing: Listing) -> dict[str, tuple[str, ...]]:
+    """Ids of containers outside of every pod that carries their uid, by uid."""
+    pod_ids = {container.id: container.pod_id for container in listing.containers}
+    found: dict[str, tuple[str, ...]] = {}
+    for uid, of_pod in members.items():
+        inside = {pod.id for pod in of_pod.pods}
+        if astray := tuple(id for id in of_pod.container_ids if pod_ids[id] not in inside):
+            found[uid] = astray
+    return found

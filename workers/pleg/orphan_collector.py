@@ -1,0 +1,57 @@
+"""When to look for processes that a dead Podman has left: never for nothing.
+
+At the start of the node worker and after every death of Podman, as soon as a relist succeeds; and again after the next
+one as long as something of the interruption is undecided, because those containers are first known and then replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ipc.host.tasks import note_failure
+from workers.kubecontainer.runtime import Runtime, RuntimeCallError
+
+log = logging.getLogger(__name__)
+
+
+class Garbage:
+    """Of one instance, which is known by its ``pod_logs_dir``."""
+
+    def __init__(self, runtime: Runtime, pod_logs_dir: str) -> None:
+        self._runtime = runtime
+        self._pod_logs_dir = pod_logs_dir
+        self._due = True
+        self._wake = asyncio.Event()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next relist is waited for: something of an interruption may be undecided."""
+        return self._due
+
+    def podman_was_lost(self) -> None:
+        """It may have died over its work."""
+        self._due = True
+
+    def relisted(self) -> None:
+        """It answers."""
+        if self._due:
+            self._wake.set()
+
+    async def collect(self) -> None:
+        """For ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            self._due = False
+            try:
+                found = await self._runtime.end_leftovers(self._pod_logs_dir)
+            except Exception as error:
+                if not isinstance(error, RuntimeCallError | OSError):
+                    note_failure("leftover processes", error)
+                log.warning("cannot look for processes that Podman has lost: %s", error)
+                self._due = True
+                continue
+            self._due |= found.unsettled
+            for name in found.ended:
+                log.info("ended %s, which Podman did not know any more", name)

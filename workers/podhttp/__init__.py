@@ -1,0 +1,1 @@
+"""HTTP to a port of a pod, for probes and hooks: endpoints, requests, redirects, one exchange."""

@@ -1,0 +1,69 @@
+"""Processes that have outlived the container that started them, where no PID namespace of its own ends with it.
+
+With ``shareProcessNamespace`` and ``hostPID`` the end of a container's first process ends no other one. A CRI runtime
+ends them by their cgroup; rootless Podman without systemd gives a container none. So such a container carries a mark,
+as commands in containers do (`workers.exec.tags`): a value of RLIMIT_LOCKS, which all that it starts inherits.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import time
+from collections.abc import Collection
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from workers.proc import procfs
+from workers.proc.pidfd import kill_if
+from workers.proc.rlimit_tag import MARKED, locks_limit
+
+MAX_ROUNDS: Final = 16
+"""Looks at all processes of the host, at the most: one that was forked during a look is found by the next one."""
+ROUND_S: Final = 0.05
+"""Between two looks, in seconds: what was killed takes its time to end."""
+_MAGIC: Final = 0x526F6F75
+
+
+class ContainerMark(msgspec.Struct, frozen=True):
+    """Of one attempt of a container: 94 bits of a hash, in a soft limit that is below the hard one."""
+
+    soft: int
+    hard: int
+
+    def rlimit(self) -> dict[str, Any]:
+        """As Podman wants it in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime specification."""
+        return {"type": MARKED.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
+
+
+def container_mark(uid: str, name: str, attempt: int) -> ContainerMark:
+    digest = hashlib.sha256(f"{uid}/{name}/{attempt}".encode()).digest()
+    low, soft = int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:12], "big") >> 2
+    return ContainerMark(soft, _MAGIC << 32 | low)
+
+
+def end_marked(marks: Collection[ContainerMark]) -> int:
+    """SIGKILL to every process with one of these marks, until none is left; how many there were.
+
+    Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE; EAGAIN when they are started faster than they end.
+    """
+    ended: set[int] = set()
+    for _ in range(MAX_ROUNDS):
+        killed = {pid for pid in procfs.pids() if _mark(pid) in marks and kill_if(pid, partial(_is_alive, pid, marks))}
+        ended |= killed
+        if not killed:
+            return len(ended)
+        time.sleep(ROUND_S)
+    raise OSError(errno.EAGAIN, f"{len(ended)} were ended, and they still start new ones")
+
+
+def _mark(pid: int) -> ContainerMark | None:
+    limit = locks_limit(pid)
+    return ContainerMark(*limit) if limit is not None else None
+
+
+def _is_alive(pid: int, marks: Collection[ContainerMark]) -> bool:
+    """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
+    return _mark(pid) in marks and procfs.is_alive(pid)

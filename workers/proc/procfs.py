@@ -1,0 +1,194 @@
+"""Is this process that container's, and how has it ended? What /proc and the monitor say, without any privilege.
+
+A pid in Podman's state may have passed to a stranger: when its monitor (conmon) is gone, nobody strikes it out, and
+after a reboot with a runtime directory that outlives it all of them are old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
+from workers.proc.pidfd import open_pidfd
+
+PROC: Final = Path("/proc")
+MONITOR: Final = "conmon"
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+MAX_STAT_BYTES: Final = 4096
+"""More than the fifty numbers of /proc/PID/stat can be."""
+START_SLACK_S: Final = 2.0
+"""The time of boot in /proc/stat is in whole seconds."""
+_STATE, _PPID, _SESSION, _FLAGS, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 9 - 3, 22 - 3
+"""Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
+
+_PF_EXITING: Final = 0x4
+"""Of the flags: the kernel is taking the process down (linux/sched.h)."""
+
+
+def open_process(container: InspectedContainer) -> int | None:
+    """A pidfd of the container's first process; None when that has ended, whoever has its pid now.
+
+    Raises OSError, e.g. EMFILE.
+    """
+    pidfd = open_pidfd(container.pid) if container.pid > 0 else None
+    if pidfd is None:
+        return None
+    # Looked at when the pidfd is there: had the process ended in between, the pidfd would say so.
+    if is_process_of(container):
+        return pidfd
+    os.close(pidfd)
+    return None
+
+
+def exists(pid: int) -> bool:
+    """Whether any process has that pid."""
+    return (PROC / str(pid)).exists()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether any process has that pid and has not ended, as a zombie has that nobody has waited for yet."""
+    fields = _stat(pid)
+    return bool(fields) and fields[_STATE] not in ("Z", "X")
+
+
+def session_of(pid: int) -> int:
+    """Of setsid; 0 when there is no such process."""
+    fields = _stat(pid)
+    return int(fields[_SESSION]) if fields else 0
+
+
+def pids() -> list[int]:
+    """Of all processes of this host."""
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
+
+
+def monitor_words(pid: int) -> list[str]:
+    """The command line of a container's monitor; empty when that process is none."""
+    words = _read(pid, "cmdline").split("\0")
+    return words if is_monitor(words) else []
+
+
+def is_monitor(words: Sequence[str]) -> bool:
+    """Whether that is the command line of a conmon."""
+    return bool(words) and os.path.basename(words[0]) == MONITOR
+
+
+def has_our_root(pid: int) -> bool:
+    """Whether a process sees the file system that this one sees, as Podman's monitors do and no container does.
+
+    A command line says what its process wants it to say: one in a container may call itself a monitor, of an OCI
+    runtime of its own making.
+    """
+    try:
+        return (PROC / str(pid) / "root").samefile("/")
+    except OSError:  # gone, or somebody else's
+        return False
+
+
+def monitor_option(words: Sequence[str], name: str) -> str:
+    """The word behind that option on a monitor's command line; empty when it is not there."""
+    return dict(itertools.pairwise(words)).get(name, "")
+
+
+def has_monitor(container: InspectedContainer) -> bool:
+    """Whether conmon still waits for the container's end. Without it Podman never notices that."""
+    return container.id in monitor_words(container.conmon_pid)
+
+
+def is_exiting(container: InspectedContainer) -> bool:
+    """Whether the kernel takes the container's first process down, which has one thread, or has done so.
+
+    The first process of a PID namespace ends after all others in it, which it takes along: until they are gone neither
+    a pidfd nor its state tells of its end (zap_pid_ns_processes in kernel/pid_namespace.c).
+    """
+    fields = _stat(container.pid)
+    return len(fields) <= _FLAGS or bool(int(fields[_FLAGS]) & _PF_EXITING)
+
+
+def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
+    """What the container's monitor, which lives, has noted of its end; None while it has not.
+
+    conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
+    the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
+    None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
+    """
+    words = monitor_words(container.conmon_pid)
+    directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
+    if monitor_option(words, "-c") != container.id or not directory:
+        return None
+    try:
+        with open(Path(directory, container.id)) as file:
+            code, noted_at = int(file.read()), os.fstat(file.fileno()).st_ctime
+        oom_killed = bool(bundle) and Path(bundle, "oom").exists()
+    except (FileNotFoundError, PermissionError, ValueError):
+        return None
+    return RecordedEnd(exit_code=code, finished_at=noted_at, oom_killed=oom_killed)
+
+
+def is_process_of(container: InspectedContainer) -> bool:
+    """Whether the process that has the container's pid is the container's.
+
+    It was started at the tick that was seen when the container was looked at. If it had ended by then: its cgroup
+    carries the id, or its parent is the container's monitor. When neither says so (no cgroups, and the monitor is dead)
+    it must not be younger than the container's start, which Podman notes after the process is there.
+    """
+    if container.start_ticks:
+        return start_ticks(container.pid) == container.start_ticks
+    if container.id in _read(container.pid, "cgroup"):
+        return True
+    fields = _stat(container.pid)
+    if len(fields) <= _START_TIME:
+        return False  # it has just ended
+    if int(fields[_PPID]) == container.conmon_pid and has_monitor(container):
+        return True
+    return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
+
+
+def start_ticks(pid: int) -> int:
+    """When that process was started, in clock ticks since boot; 0 when there is none."""
+    fields = _stat(pid)
+    return int(fields[_START_TIME]) if len(fields) > _START_TIME else 0
+
+
+def start_ticks_of(container: InspectedContainer) -> int:
+    """`start_ticks` of a container's first process; 0 when that has ended, whoever has its pid now."""
+    # Read first: had another process got the pid in between, the second question would say so.
+    ticks = start_ticks(container.pid) if container.pid > 0 else 0
+    return ticks if ticks and is_process_of(container) else 0
+
+
+def boot_time() -> float:
+    """When this host was booted, in epoch seconds of the present clock."""
+    lines = (PROC / "stat").read_text().splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith("btime ")))
+
+
+def _stat(pid: int) -> list[str]:
+    """What follows the command's name, which may have any character in it; nothing when the process is gone."""
+    return read_once(pid, "stat", MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
+
+
+def read_once(pid: int, name: str, max_bytes: int) -> bytes:
+    """A short file /proc/PID/NAME; empty for a process that is not there.
+
+    In one call, because the kernel makes the text anew for each: the dialer reads one for every socket that it makes.
+    """
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        fd = os.open(f"{PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(fd, max_bytes)
+        finally:
+            os.close(fd)
+    return b""
+
+
+def _read(pid: int, name: str) -> str:
+    """A file /proc/PID/NAME of any length; empty for a process that is not there."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return (PROC / str(pid) / name).read_bytes().decode(errors="surrogateescape")
+    return ""

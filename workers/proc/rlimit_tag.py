@@ -1,0 +1,32 @@
+"""RLIMIT_LOCKS: a mark that a process has for itself and all that it starts, and that none of them can take off.
+
+A container's process table does not tell who has started whom: who forks twice and calls setsid has another parent,
+session and group. Nor do cgroups: rootless Podman without systemd gives a container none of its own. What every child
+has from its parent, over fork, exec and setsid, are its resource limits, and this one has had no effect since Linux
+2.4.25 (getrlimit(2)). Nobody can raise its two numbers again without being root on the host. They are read in
+/proc/PID/limits, which is open to everybody.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from workers.proc import procfs
+
+MARKED: Final = "RLIMIT_LOCKS"
+"""The limit's name in the OCI runtime specification."""
+MAX_LIMITS_BYTES: Final = 8192
+"""Of a file /proc/PID/limits."""
+_LIMIT: Final = re.compile(rb"^Max file locks +(\d+) +(\d+) ", re.MULTILINE)
+
+
+def locks_limit(pid: int) -> tuple[int, int] | None:
+    """Soft and hard limit of a process; None without limit, or without such a process."""
+    return parse_locks_limit(procfs.read_once(pid, "limits", MAX_LIMITS_BYTES))
+
+
+def parse_locks_limit(limits: bytes) -> tuple[int, int] | None:
+    """Of a file /proc/PID/limits."""
+    found = _LIMIT.search(limits)
+    return (int(found[1]), int(found[2])) if found is not None else None

@@ -1,0 +1,56 @@
+"""Whom the kernel kills first when memory runs out. Pure.
+
+Mirrors GetContainerOOMScoreAdjust (pkg/kubelet/qos/policy.go). A user can only make processes more likely to be
+killed than its own: `within_reach` says what becomes of a score on this host.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ipc.api.default_resources import aggregate_requests
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.podresources.pod_requests import MEMORY, amount, memory_request
+from ipc.podresources.qos import compute_pod_qos
+
+GUARANTEED: Final = -997
+BEST_EFFORT: Final = 1000
+NODE_CRITICAL: Final = "system-node-critical"
+"""Priority class of a pod without which the node is none."""
+
+
+def oom_score_adj(pod: Pod, container: Container, memory_capacity: int) -> int:
+    """As upstream would have it on a node of so many bytes."""
+    qos_class = compute_pod_qos(pod)
+    if pod.spec.priority_class_name == NODE_CRITICAL or qos_class == "Guaranteed":
+        return GUARANTEED
+    if qos_class == "BestEffort":
+        return BEST_EFFORT
+    spare = _spare_per_container(pod)
+    score = _share_left(memory_request(container) + spare, memory_capacity)
+    if is_restartable_init(container) and container in pod.spec.init_containers:
+        smallest = min(memory_request(regular) for regular in pod.spec.containers)
+        score = min(score, _share_left(smallest + spare, memory_capacity))
+    return min(max(score, BEST_EFFORT + GUARANTEED), BEST_EFFORT - 1)
+
+
+def within_reach(score: int, least: int) -> int:
+    """``least`` is this user's own: what is lower takes a capability that it does not have."""
+    return max(score, least)
+
+
+def _share_left(request: int, capacity: int) -> int:
+    """Truncated as Go divides."""
+    return BEST_EFFORT - int(BEST_EFFORT * request / capacity)
+
+
+def _spare_per_container(pod: Pod) -> int:
+    """Of a request of the whole pod what its containers do not ask for themselves (remainingPodMemReqPerContainer)."""
+    whole = amount(pod.spec.resources.requests, MEMORY) if pod.spec.resources is not None else 0
+    if not whole:
+        return 0
+    found = aggregate_requests(pod.spec).get(MEMORY)
+    asked = amount({MEMORY: str(found)}, MEMORY) if found is not None else 0
+    return (whole - asked) // (len(pod.spec.containers) + len(pod.spec.init_containers))

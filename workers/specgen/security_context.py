@@ -1,0 +1,100 @@
+"""As whom and with what rights a container runs, in libpod's words. Pure.
+
+Mirrors determineEffectiveSecurityContext (pkg/kubelet/kuberuntime/security_context.go). What the sandbox is made with
+Podman hands on to its members, where it counts more than what they say themselves: so nothing of a container's context
+is the sandbox's, which runs under Podman's defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.security import SecurityContext, SELinuxOptions
+from ipc.kubecontainer.user_namespaces import has_own_ids, ids_of_pod
+from ipc.podresources.sysctls import dotted
+from workers.kubecontainer.config_error import ConfigError
+from workers.specgen.capabilities import capability_changes
+from workers.specgen.effective_security import effective_security_context, pod_security_context
+from workers.specgen.seccomp import SeccompSettings, seccomp_profile_path
+
+MASKED_PATHS: Final = ("/proc/asound", "/proc/interrupts", "/sys/devices/virtual/powercap")
+"""What upstream has masked (pkg/securitycontext/util.go, defaultMaskedPaths) and Podman 4.3 has not."""
+
+
+def sandbox_security(pod: Pod) -> dict[str, Any]:
+    """Fields of a PodSpecGenerator. Sysctls by their names with dots, as upstream hands them to its runtime."""
+    sysctls = {dotted(sysctl.name): sysctl.value for sysctl in pod_security_context(pod).sysctls}
+    return {**({"sysctl": sysctls} if sysctls else {}), **_user_namespace(pod)}
+
+
+def container_security(
+    pod: Pod, container: Container, user: str = "", seccomp: SeccompSettings | None = None
+) -> dict[str, Any]:
+    """Fields of a SpecGenerator. ``user`` is what `workers.specgen.container_user` has found; empty leaves it to the
+    image."""
+    context = effective_security_context(pod, container)
+    fields: dict[str, Any] = {
+        "user": user,
+        "groups": [str(group) for group in supplemental_groups(pod)],
+        "seccomp_profile_path": seccomp_profile_path(context, seccomp or SeccompSettings()),
+        "no_new_privileges": context.allow_privilege_escalation is False,
+        # Without the tmpfs on /tmp, /run and /var/tmp that `podman run --read-only` adds: upstream has none.
+        "read_only_filesystem": bool(context.read_only_root_filesystem),
+        **_masks(context),
+        "selinux_opts": _selinux(context.selinux_options),
+        **_rights(context),
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def verify_rights(pod: Pod, container: Container) -> None:
+    """Raises ConfigError for what Podman would leave out without a word."""
+    context = effective_security_context(pod, container)
+    if context.privileged and context.capabilities is not None and context.capabilities.drop:
+        raise ConfigError("capabilities.drop: a privileged container of Podman's has all capabilities")
+
+
+def supplemental_groups(pod: Pod) -> tuple[int, ...]:
+    """fsGroup is one of them, so that the process may use its volumes."""
+    context = pod_security_context(pod)
+    own = () if context.fs_group is None else (context.fs_group,)
+    return tuple(dict.fromkeys((*own, *context.supplemental_groups)))
+
+
+def _user_namespace(pod: Pod) -> dict[str, Any]:
+    """Ids that no other such pod has at the time, chosen by Podman (``--userns=auto``).
+
+    The service takes the mode and the mapping apart from one another: with the mode alone it makes a pod that has no
+    ids, in which no container starts (4.3.1).
+    """
+    if not has_own_ids(pod.spec):
+        return {}
+    size = ids_of_pod(pod.spec)
+    return {
+        "userns": {"nsmode": "auto", "value": f"size={size}"},
+        "idmappings": {"AutoUserNs": True, "AutoUserNsOpts": {"Size": size}},
+    }
+
+
+def _masks(context: SecurityContext) -> dict[str, Any]:
+    """Podman masks nothing of a privileged container by itself, and containerd nothing at all."""
+    if context.privileged:
+        return {}
+    return {"unmask": ["ALL"]} if context.proc_mount == "Unmasked" else {"mask": list(MASKED_PATHS)}
+
+
+def _rights(context: SecurityContext) -> dict[str, Any]:
+    """A privileged container has every capability, whatever is added."""
+    if context.privileged:
+        return {"privileged": True}
+    return capability_changes(context.capabilities) if context.capabilities is not None else {}
+
+
+def _selinux(options: SELinuxOptions | None) -> list[str]:
+    """Without SELinux on the host Podman takes no notice of them, as containerd."""
+    if options is None:
+        return []
+    parts = {"user": options.user, "role": options.role, "type": options.type, "level": options.level}
+    return [f"{name}:{value}" for name, value in parts.items() if value]

@@ -1,0 +1,220 @@
+"""From a v1 pod to what Podman makes: the JSON of its PodSpecGenerator and SpecGenerator. Pure.
+
+What would make Podman act on its own (its restart policy, an image's health check, systemd integration) is switched
+off here for every container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api.v1.container import Container
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.probe import LifecycleHandler
+from ipc.kubecontainer.hashing import hash_in, sandbox_hash
+from ipc.podresources.network_settings import NetworkSettings
+from ipc.podresources.node_resources import NodeResources
+from workers.env.expansion import expand_all
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kubecontainer.labels import DEFAULT_GRACE_PERIOD_S, ContainerLabels, SandboxLabels, write
+from workers.kubecontainer.naming import container_name, infra_name, sandbox_name
+from workers.kubecontainer.signal_names import signal_number
+from workers.network.etc_mounts import PodFile, file_mount, mounted_files
+from workers.podhttp.hook_ports import with_port_number
+from workers.proc.container_tags import container_mark
+from workers.specgen.container_resources import container_resources, pod_resources
+from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
+from workers.specgen.seccomp import SeccompSettings
+from workers.specgen.security_context import container_security, sandbox_security
+from workers.volumemanager.mounts import Mounts
+
+_PODMANS_CHOICE: Final = NetworkSettings()
+_UNKNOWN_NODE: Final = NodeResources()
+
+
+# --- the sandbox -------------------------------------------------------------------------------------------------
+
+
+def pod_spec(
+    pod: Pod,
+    ownership: Ownership,
+    attempt: int,
+    monitor_pid_file: Path,
+    network: NetworkSettings = _PODMANS_CHOICE,
+    node: NodeResources = _UNKNOWN_NODE,
+) -> dict[str, Any]:
+    """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
+
+    Nobody reads the pid file: its path on the monitor's command line says whose it is
+    (`workers.proc.orphaned_monitors`).
+    """
+    name = sandbox_name(pod, attempt)
+    return {
+        "name": name,
+        "infra_name": infra_name(pod, attempt),
+        "infra_conmon_pid_file": str(monitor_pid_file),
+        "labels": ownership.signed_sandbox(name, write(_sandbox_labels(pod, ownership.instance, attempt))),
+        # Podman must not stop the sandbox when its last container ends: that is our decision.
+        "exit_policy": "continue",
+        **sandbox_namespaces(pod, network),
+        **sandbox_security(pod),
+        **pod_resources(pod, node),
+    }
+
+
+def _sandbox_labels(pod: Pod, instance: str, attempt: int) -> SandboxLabels:
+    return SandboxLabels(
+        **_pod_labels(pod, instance),
+        hash=sandbox_hash(pod),
+        attempt=attempt,
+        host_network=pod.spec.host_network,
+    )
+
+
+def _pod_labels(pod: Pod, instance: str) -> dict[str, Any]:
+    grace_period_s = pod.spec.termination_grace_period_seconds
+    return {
+        "instance": instance,
+        "pod_name": pod.metadata.name,
+        "pod_namespace": pod.metadata.namespace,
+        "pod_uid": pod.metadata.uid,
+        "grace_period_s": DEFAULT_GRACE_PERIOD_S if grace_period_s is None else grace_period_s,
+    }
+
+
+# --- containers --------------------------------------------------------------------------------------------------
+
+
+class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container gets beside its definition."""
+
+    ownership: Ownership
+    sandbox_id: str
+    image: str
+    """Complete reference: Podman is not to guess what a short name means."""
+    attempt: int
+    backoff_s: float
+    log_file: Path
+    hostname: str = ""
+    """The sandbox's; empty when that has the host's."""
+    environment: Mapping[str, str] = {}
+    mounts: Mounts = Mounts()
+    files: tuple[PodFile, ...] = ()
+    """What all containers of the pod see in /etc."""
+    node: NodeResources = NodeResources()
+    user: str = ""
+    """As whom it runs (`workers.specgen.container_user`); empty leaves that to the image."""
+    seccomp: SeccompSettings = SeccompSettings()
+    termination_log: Path | None = None
+    """The file on the host in which it leaves its termination message."""
+    target_pid: int = 0
+    """Pid on the host of the process whose PID namespace it shares; 0 gives it one of its own, or the pod's."""
+
+
+def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
+    """Body of POST containers/create.
+
+    The environment of the image lies below that of the place: Podman joins them.
+    """
+    name = container_name(pod, container.name, place.attempt)
+    return {
+        "name": name,
+        "pod": place.sandbox_id,
+        "image": place.image,
+        "labels": place.ownership.signed_container(name, write(_container_labels(pod, container, place))),
+        "env": dict(place.environment),
+        "terminal": container.tty,
+        "stdin": container.stdin,
+        "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},
+        **_given(
+            **_process(container, place),
+            work_dir=container.working_dir,
+            mounts=_binds(container, place),
+            volumes=place.mounts.volumes,
+            image_volumes=place.mounts.image_volumes,
+        ),
+        **_stop_signal(container),
+        **container_namespaces(pod, place.target_pid),
+        **_mark(pod, container, place),
+        **container_security(pod, container, place.user, place.seccomp),
+        **_host_name(place),
+        **container_resources(pod, container, place.node),
+        **_ON_ITS_OWN_NOTHING,
+    }
+
+
+def _process(container: Container, place: ContainerPlace) -> dict[str, list[str]]:
+    """``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
+    and command do the same. But for an entrypoint of one empty word, which Podman takes for none: it would run the
+    first argument."""
+    command = expand_all(container.command, place.environment, "command")
+    args = expand_all(container.args, place.environment, "args")
+    if command == [""]:
+        return {"entrypoint": command + args, "command": []}
+    return {"entrypoint": command, "command": args}
+
+
+def _binds(container: Container, place: ContainerPlace) -> list[Mapping[str, Any]]:
+    """``Z`` is for hosts with SELinux: the file is for no container but this one."""
+    binds = [*place.mounts.binds, *mounted_files(container, place.files)]
+    if place.termination_log is None:
+        return binds
+    return [*binds, file_mount(place.termination_log, container.termination_message_path, "Z")]
+
+
+def _stop_signal(container: Container) -> dict[str, int]:
+    """Without one the image's counts. Podman's JSON wants a number."""
+    name = container.lifecycle.stop_signal if container.lifecycle is not None else None
+    return {"stop_signal": signal_number(name)} if name else {}
+
+
+def _host_name(place: ContainerPlace) -> dict[str, Any]:
+    """In a UTS namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins over
+    the manifest's and the image's, with which many a server says where it listens."""
+    return {"utsns": {"nsmode": "private"}, "hostname": place.hostname} if place.hostname else {}
+
+
+_ON_ITS_OWN_NOTHING: Final = {
+    "restart_policy": "no",
+    "healthconfig": {"Test": ["NONE"]},
+    "sdnotifyMode": "ignore",
+    "systemd": "false",
+    # A VOLUME of the image is a directory in the container's own layer (as CRI-O has it): an anonymous volume would
+    # take one of Podman's 2048 locks and be left behind by a crash.
+    "image_volume_mode": "ignore",
+}
+
+
+def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> ContainerLabels:
+    return ContainerLabels(
+        **_pod_labels(pod, place.ownership.instance),
+        name=container.name,
+        hash=hash_in(pod.spec, container),
+        attempt=place.attempt,
+        backoff_s=place.backoff_s,
+        termination_message_path=container.termination_message_path,
+        termination_message_policy=container.termination_message_policy,
+        pre_stop=_pre_stop(container),
+        leaves_processes=leaves_processes(pod, place.target_pid),
+    )
+
+
+def _mark(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
+    """By which its processes are known when it has ended."""
+    if not leaves_processes(pod, place.target_pid):
+        return {}
+    return {"r_limits": [container_mark(pod.metadata.uid, container.name, place.attempt).rlimit()]}
+
+
+def _pre_stop(container: Container) -> LifecycleHandler | None:
+    hook = container.lifecycle.pre_stop if container.lifecycle is not None else None
+    return with_port_number(hook, container) if hook is not None else None
+
+
+def _given(**fields: Iterable[Any]) -> dict[str, Any]:
+    """Those that are not empty; an absent one is the image's."""
+    return {name: value if isinstance(value, str) else list(value) for name, value in fields.items() if value}

@@ -1,0 +1,177 @@
+"""So many calls at a time, and among those that wait the ones whose sync began first.
+
+With a plain queue three hundred pods would all get their sandbox before the first of them got its container. In this
+order the first are up, observed and reported while the last have not begun, for the same time in total.
+
+How many at a time is the node's matter, not the worker's: `ipc.shm.mutation_slots`. A worker with all the work has all
+the slots; of several that want more than there are each gets the next free one in its turn, because who gives a slot
+back while another worker waits does not take it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import heapq
+import itertools
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from ipc.shm.mutation_slots import POLL_S
+
+
+class Slots(Protocol):
+    """`ipc.shm.mutation_slots.SlotMember`, or what one process has for itself."""
+
+    bell: int
+    """A file descriptor that becomes readable when a slot may be free; -1 when nobody else has slots."""
+
+    def take(self) -> bool: ...
+
+    def give(self) -> None: ...
+
+    def wait(self, waiting: bool) -> None: ...
+
+    def others_wait(self) -> bool: ...
+
+    def ring(self) -> None: ...
+
+    def hear(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class OwnSlots:
+    """Of a process that shares with nobody."""
+
+    bell = -1
+
+    def __init__(self, at_a_time: int) -> None:
+        self._free = at_a_time
+
+    def take(self) -> bool:
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
+    def give(self) -> None:
+        self._free += 1
+
+    def wait(self, waiting: bool) -> None:
+        """Nobody is interested."""
+
+    def others_wait(self) -> bool:
+        return False
+
+    def ring(self) -> None:
+        """There is nobody."""
+
+    def hear(self) -> None:
+        """Nothing was rung."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Turns:
+    """A semaphore with an order. Belongs to one event loop."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._arrivals = itertools.count()
+        self._listening = False
+        self._poll: asyncio.TimerHandle | None = None
+        """While somebody here waits for a slot of the node's."""
+
+    @contextlib.asynccontextmanager
+    async def turn(self, order: int) -> AsyncIterator[None]:
+        """Hold one of the turns; the lowest ``order`` gets the next that is free, of equals the one that came first."""
+        await self._take(order)
+        try:
+            yield
+        finally:
+            self._give()
+
+    def close(self) -> None:
+        """Give everything back and wait for nothing any more."""
+        self._stop_waiting()
+        if self._listening:
+            asyncio.get_running_loop().remove_reader(self._slots.bell)
+            self._listening = False
+        self._slots.close()
+
+    async def _take(self, order: int) -> None:
+        if not self._waiting and not self._slots.others_wait() and self._slots.take():
+            return
+        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (order, next(self._arrivals), given))
+        self._wait()
+        try:
+            await given
+        except asyncio.CancelledError:
+            if not given.cancelled():
+                self._give()  # it was ours already
+            raise
+
+    def _give(self) -> None:
+        """To the next of this worker, unless another worker waits."""
+        waiter = None if self._slots.others_wait() else self._next()
+        if waiter is not None:
+            waiter.set_result(None)
+        else:
+            self._slots.give()
+        if self._poll is not None and not self._has_waiters():
+            self._stop_waiting()
+
+    def _wait(self) -> None:
+        """Somebody here waits. What became free before the others could know that is taken now."""
+        if self._poll is not None or self._slots.bell < 0:
+            return
+        self._slots.wait(True)
+        self._listen()
+        if self._slots.others_wait():
+            self._poll_later()
+        else:
+            self._serve()
+
+    def _serve(self) -> None:
+        """Take what is free for those who wait here; look again while there are any."""
+        while self._has_waiters() and self._slots.take():
+            heapq.heappop(self._waiting)[2].set_result(None)
+        if self._has_waiters():
+            self._poll_later()
+        else:
+            self._stop_waiting()
+
+    def _poll_later(self) -> None:
+        if self._poll is not None:
+            self._poll.cancel()
+        self._poll = asyncio.get_running_loop().call_later(POLL_S, self._serve)
+
+    def _stop_waiting(self) -> None:
+        if self._poll is not None:
+            self._poll.cancel()
+            self._poll = None
+        self._slots.wait(False)
+
+    def _listen(self) -> None:
+        if not self._listening:
+            asyncio.get_running_loop().add_reader(self._slots.bell, self._rung)
+            self._listening = True
+
+    def _rung(self) -> None:
+        self._slots.hear()
+        if self._has_waiters():
+            self._serve()
+        else:
+            self._slots.ring()  # it was meant for somebody who has gone: the next one may want it
+
+    def _has_waiters(self) -> bool:
+        while self._waiting and self._waiting[0][2].done():
+            heapq.heappop(self._waiting)
+        return bool(self._waiting)
+
+    def _next(self) -> asyncio.Future[None] | None:
+        return heapq.heappop(self._waiting)[2] if self._has_waiters() else None

@@ -1,0 +1,1 @@
+"""Steps that run in Podman's user and mount namespace, in a program of their own."""

@@ -1,0 +1,53 @@
+"""What can only be done inside Podman's user and mount namespace: a program of its own, run by `podman unshare`.
+
+There this user is root, over the ids that are mapped: it may give files to a group of a container's, read or remove
+what other users of a container have made, and mount. A mount made there is what containers' mounts are made from, and
+nobody outside sees it; it goes when its mount point is removed, also from outside, and with the namespace.
+
+Reads ``[[step, {argument: value}], ...]`` as JSON from standard input, carries the steps out in order up to the first
+that fails, and writes ``{"done": [result, ...], "error": text}``. The interpreter is started without site packages,
+because it is in the way of a container's start: so all that this needs of Rootlet needs only the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+if __name__ == "__main__":
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from workers.fs.disk_usage import used_bytes
+from workers.userns.steps.group import give_to_group
+from workers.userns.steps.images import bind_image
+from workers.userns.steps.mounts import bind, mount_tmpfs
+from workers.userns.steps.reading import read_file
+from workers.userns.steps.removal import remove
+from workers.userns.steps.syscalls import Refused
+
+STEPS: Final[Mapping[str, Callable[..., Any]]] = {
+    step.__name__: step for step in (mount_tmpfs, bind, bind_image, give_to_group, read_file, remove, used_bytes)
+}
+
+
+def main() -> None:
+    done: list[Any] = []
+    error = ""
+    for name, arguments in json.load(sys.stdin):
+        try:
+            done.append(STEPS[name](**arguments))
+        except OSError as failure:
+            error = f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure.strerror)
+            break
+        except Refused as refusal:
+            error = str(refusal)
+            break
+    # Paths need not be text; what is told of them is.
+    json.dump({"done": done, "error": error.encode(errors="backslashreplace").decode()}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

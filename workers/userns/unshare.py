@@ -1,0 +1,109 @@
+"""Run steps inside Podman's user and mount namespace (`workers.userns.entry`), by `podman unshare`.
+
+That command joins the namespaces in which Podman's service works, whichever process holds them, and makes them when
+there are none: the one public way in. It costs 0.1 s and so is taken only where a step needs it. Measured against
+entering by nsenter(1) through a monitor's /proc entry, see `docs/volumes.md`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+DEADLINE_S: Final = 60.0
+"""For all steps of one run, in seconds: most are a mount or two, but a volume may have many files."""
+KILL_WAIT_S: Final = 2.0
+"""How long one that was killed is waited for, in seconds: where a file system hangs, even SIGKILL has to wait."""
+MAX_WORDS_CHARS: Final = 4096
+"""Longest words kept of why it failed, in characters."""
+
+_PROGRAM: Final = Path(__file__).with_name("entry.py")
+
+Step = tuple[str, Mapping[str, Any]]
+"""A function of `workers.userns.entry`, and its arguments."""
+
+
+class UnshareError(Exception):
+    """A step failed, or could not be tried. What came before it is done."""
+
+    def __init__(self, message: str, done: int = 0) -> None:
+        """``done``: how many steps came before."""
+        super().__init__(message)
+        self.done = done
+
+
+class UnshareTimeout(UnshareError):
+    """The deadline passed: what was under way is not done."""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    done: tuple[Any, ...]
+    error: str = ""
+
+
+class Unshare(msgspec.Struct, frozen=True):
+    """How to get inside."""
+
+    podman: str = "podman"
+    """The command line's program."""
+    deadline_s: float = DEADLINE_S
+
+    def run(self, steps: Sequence[Step]) -> tuple[Any, ...]:
+        """The steps' results. Blocks: for a thread. Raises UnshareError."""
+        # -I -S: nothing of the user's and no site packages, which halves the time to start.
+        argv = (self.podman, "unshare", sys.executable, "-I", "-S", str(_PROGRAM))
+        # json, not msgspec: paths need not be text, and only it passes on what stands for such bytes.
+        out, words, code = _run(argv, json.dumps(list(steps)).encode(), self.deadline_s)
+        try:
+            answer = msgspec.json.decode(out, type=_Answer)
+        except msgspec.DecodeError as error:
+            why = words.strip()[-MAX_WORDS_CHARS:] or f"exit code {code}"
+            raise UnshareError(f"podman unshare: {why}") from error
+        if answer.error:
+            raise UnshareError(answer.error[:MAX_WORDS_CHARS], len(answer.done))
+        return answer.done
+
+
+DEFAULT: Final = Unshare()
+
+
+def _run(argv: Sequence[str], data: bytes, deadline_s: float) -> tuple[bytes, str, int]:
+    """Output, words and exit code. After the deadline all that it has started is killed. Raises UnshareError."""
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            process_group=0,  # podman waits for a child of its own: one signal has to reach both
+        )
+    except OSError as error:
+        raise UnshareError(f"cannot run {argv[0]}: {error.strerror}") from error
+    try:
+        out, words = process.communicate(data, timeout=deadline_s)
+    except subprocess.TimeoutExpired as error:
+        _kill(process)
+        raise UnshareTimeout(f"podman unshare: not done within {deadline_s:g} s") from error
+    return out, words.decode(errors="replace"), process.returncode
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """It and all that it has started. One that does not end even so is left to the kernel, and reaped by a later run
+    (`subprocess` keeps those that were given up)."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(KILL_WAIT_S)

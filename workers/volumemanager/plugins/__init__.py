@@ -1,0 +1,1 @@
+"""The kinds of volumes, and what they share: payloads, atomic writes, ownership, places."""

@@ -1,0 +1,25 @@
+"""image: the content of an OCI image, read-only.
+
+Mirrors getImageVolumes (pkg/kubelet/kuberuntime/kuberuntime_manager.go): the image is pulled by its own policy before a
+container that sees it is made (`workers.kuberuntime.container_images`), so a missing one is that container's reason to
+wait, and here there is nothing to make ready.
+"""
+
+from __future__ import annotations
+
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.volume import Volume
+from workers.kubecontainer.image_reference import parse_image_reference
+from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
+from workers.sync.context import SyncRun
+
+
+async def set_up_image(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+    """Raises VolumeError."""
+    assert volume.image is not None, "an image volume"
+    try:
+        reference = parse_image_reference(volume.image.reference)
+    except ValueError as error:
+        message = f'Failed to apply default image tag "{volume.image.reference}": {error}'
+        raise VolumeError(volume.name, message) from error
+    return MountedVolume(name=volume.name, image=str(reference), read_only=True)

@@ -1,0 +1,125 @@
+"""fsGroup: volumes belong to a group of the pod's, in ids as its containers see them.
+
+Mirrors VolumeOwnership (pkg/volume/volume_linux.go). The group is one of Podman's user namespace, so only a process in
+there can give a file to it: each time costs one, and it is done only where something is new.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.host.private_directories import make_private
+from ipc.host.tasks import with_progress
+from workers.kubecontainer.mounted_volume import VolumeError
+from workers.sync.context import WARNING, SyncRun
+from workers.userns.steps.group import give_to_group
+from workers.userns.unshare import Step, Unshare, UnshareError
+from workers.volumemanager.plugins.places import VolumePlace
+
+ON_ROOT_MISMATCH: Final = "OnRootMismatch"
+DEADLINE_S: Final = 600.0
+"""For all files of a volume, in seconds. What is done by then is done: the next sync has less to do."""
+FIRST_NEWS_S: Final = 30.0
+NEWS_PERIOD_S: Final = 60.0
+"""When it is told that this takes long, in seconds, and how often again."""
+IN_PROGRESS: Final = "VolumePermissionChangeInProgress"
+"""Event reason (pkg/kubelet/events/event.go)."""
+_HELP: Final = (
+    "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/"
+    "#configure-volume-permission-and-ownership-change-policy-for-pods"
+)
+
+
+def fs_group(pod: Pod) -> int | None:
+    return pod.spec.security_context.fs_group if pod.spec.security_context is not None else None
+
+
+async def give_volume_to_group(
+    run: SyncRun, volume: str, path: Path, group: int, *, read_only: bool = False, only_on_root_mismatch: bool = False
+) -> None:
+    """Path and all below it, which takes as long as there are files; events say so. Raises VolumeError, OSError,
+    SyncEnded."""
+    arguments = {
+        "path": await run.unless_cancelled(run.in_files, volume, _real, path),
+        "gid": group,
+        "read_only": read_only,
+        "only_on_root_mismatch": only_on_root_mismatch,
+    }
+    try:
+        await run.unless_cancelled(_give, run, volume, arguments)
+    except UnshareError as error:
+        raise VolumeError(volume, f"applyFSGroup failed for vol {volume}: {error}") from error
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+async def _give(run: SyncRun, volume: str, arguments: Mapping[str, Any]) -> None:
+    """Mirrors VolumeOwnership.monitorProgress; how many files it has been is not told. Raises UnshareError, OSError."""
+    unshare = msgspec.structs.replace(run.context.unshare, deadline_s=DEADLINE_S)
+    steps: list[Step] = [(give_to_group.__name__, arguments)]
+    # Longer than it takes itself: an earlier one, of a sync that was cancelled, may have to end first.
+    work = run.in_files(volume, unshare.run, steps, deadline_s=2 * DEADLINE_S)
+    slow = f"Setting volume ownership for {arguments['path']} is taking longer than expected"
+    words = f"{slow}, consider using {ON_ROOT_MISMATCH} - {_HELP}"
+    pauses_s = itertools.chain([FIRST_NEWS_S], itertools.repeat(NEWS_PERIOD_S))
+    await with_progress(work, lambda: run.event(WARNING, IN_PROGRESS, words), pauses_s)
+
+
+class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
+    """To whom the files of a volume belong that the agent writes again and again; for `write_payload`. Blocks.
+
+    Their modes are the group's already. That they were given to it is told without a process: a file beside the volume
+    says to which group, and what was written since is of the agent's own.
+    """
+
+    place: VolumePlace
+    group: int | None
+    unshare: Unshare
+
+    def is_owned(self, version: str) -> bool:
+        """Raises OSError."""
+        if self.group is None:
+            return True
+        return group_given(self.place.ready_file) == self.group and self._has_group(version)
+
+    def set_owner(self, version: str) -> None:
+        """Of the whole volume, before that version is shown. Raises OSError."""
+        if self.group is None:
+            return
+        arguments = {"path": os.path.realpath(self.place.path), "gid": self.group, "read_only": True}
+        try:
+            self.unshare.run([(give_to_group.__name__, arguments)])
+        except UnshareError as error:
+            raise OSError(errno.EPERM, f"applyFSGroup failed for vol {self.place.name}: {error}") from error
+        note_group(self.place.ready_file, self.group)
+
+    def _has_group(self, version: str) -> bool:
+        """Group 0 is the agent's own (its id in Podman's user namespace)."""
+        top = self.place.path / version
+        below = (Path(root, name) for root, dirs, files in os.walk(top) for name in (*dirs, *files))
+        return self.group == 0 or all(file.lstat().st_gid != os.getegid() for file in (top, *below))
+
+
+def group_given(note: Path) -> int | None:
+    """The group that a note speaks of; None when there is none."""
+    try:
+        text = note.read_text()
+    except OSError:
+        return None
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def note_group(note: Path, group: int | None) -> None:
+    """Raises OSError."""
+    make_private(note.parent)
+    note.write_text("" if group is None else str(group))

@@ -1,0 +1,110 @@
+"""Volumes that show ConfigMaps, Secrets and fields of the pod as files: made ready, and kept as new as these are.
+
+Mirrors SetUpAt of pkg/volume/configmap, secret, downwardapi and projected. Each sync does it again (upstream:
+RequiresRemount), which writes nothing when nothing has changed. As upstream ConfigMaps lie on the disk and the other
+three in memory, which the kind alone decides: an edit never moves what a container has mounted. What has a Secret in
+it is written to no file system but memory; swap is the operator's business, for rootless mounts have no ``noswap``.
+
+Different on purpose: the directory is private to the agent's user down to the volume itself.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Final
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.volume import Volume
+from ipc.host.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
+from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
+from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
+from workers.sync.context import WARNING, SyncContext, SyncRun
+from workers.volumemanager.plugins.atomic_writer import current_version, write_payload
+from workers.volumemanager.plugins.nested_mounts import nested_mountpoints
+from workers.volumemanager.plugins.ownership import WrittenOwner, fs_group
+from workers.volumemanager.plugins.payload import Payload, PayloadError, PayloadSources, holds_secrets, make_payload
+from workers.volumemanager.plugins.places import VolumePlace, volume_directory
+
+
+class _Plugin(msgspec.Struct, frozen=True):
+    """A kind of volume."""
+
+    name: str
+    is_in_memory: bool
+
+
+_PLUGINS: Final = {
+    "config_map": _Plugin("configmap", False),
+    "secret": _Plugin("secret", True),
+    "downward_api": _Plugin("downward-api", True),
+    "projected": _Plugin("projected", True),
+}
+"""By attribute of `Volume`."""
+
+
+async def set_up_object_volume(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+    """One of the four kinds. Raises VolumeError, unless the pod runs with what an earlier sync has written: then it
+    goes on with that, and an event tells why nothing newer is there."""
+    place = _place(run.context, pod, volume)
+    try:
+        payload = make_payload(volume, PayloadSources(pod=pod, objects=run.request.objects, node=run.context.node))
+        owner = WrittenOwner(place=place, group=fs_group(pod), unshare=run.context.unshare)
+        if await run.in_files(volume.name, _write, place, payload, run.context.clock.now().wall, pod, volume, owner):
+            run.did(f"wrote volume {volume.name}")
+    except (PayloadError, OSError) as error:
+        failure = VolumeError(volume.name, why(error) if isinstance(error, OSError) else str(error))
+        if not (_has_mounted(run.view) and await run.in_files(volume.name, _is_written, place)):
+            raise failure from error
+        await run.event(WARNING, FAILED_MOUNT, str(failure))
+    return MountedVolume(name=volume.name, path=place.path, read_only=True)
+
+
+def _place(context: SyncContext, pod: Pod, volume: Volume) -> VolumePlace:
+    """Raises VolumeError."""
+    plugin = next(plugin for attribute, plugin in _PLUGINS.items() if getattr(volume, attribute) is not None)
+    root = context.memory_dir if plugin.is_in_memory else context.pods_dir
+    if not root:
+        raise VolumeError(volume.name, "there is no directory for it")
+    return VolumePlace(root, pod.metadata.uid, plugin.name, volume.name)
+
+
+def _has_mounted(view: RuntimePodStatus) -> bool:
+    """Whether containers have been started with the pod's volumes since the host was: before that, what is there may be
+    of another life of the host."""
+    return any(sandbox.state is SandboxState.READY for sandbox in view.sandboxes)
+
+
+def _write(place: VolumePlace, payload: Payload, wall: float, pod: Pod, volume: Volume, owner: WrittenOwner) -> bool:
+    """Blocks. Raises OSError."""
+    with volume_directory(place) as directory:
+        if holds_secrets(volume):
+            _require_memory(directory, place)
+        return write_payload(
+            directory,
+            payload,
+            wall,
+            mountpoints=nested_mountpoints(pod, volume.name),
+            is_owned=owner.is_owned,
+            set_owner=owner.set_owner,
+        )
+
+
+def _require_memory(directory: int, place: VolumePlace) -> None:
+    found = file_system_type(directory)
+    if found not in MEMORY_FILE_SYSTEMS:
+        raise OSError(
+            errno.ENOTSUP,
+            f"{place.root} is no file system in memory but {found or 'unknown'}: a Secret is not written to it; "
+            "choose another memoryDir",
+        )
+
+
+def _is_written(place: VolumePlace) -> bool:
+    """Blocks."""
+    try:
+        with volume_directory(place) as directory:
+            return current_version(directory) is not None
+    except OSError:
+        return False

@@ -1,0 +1,164 @@
+"""A container's mounts, right before it is made: what has to be held for them, and their places.
+
+Podman takes a mount's source as a path and looks it up a second time, long after anybody has checked it: when the
+container starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a
+symbolic link there in between and would be given any file of the user's. So whatever somebody else can lead elsewhere
+is opened once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent
+can write to, inside Podman's mount namespace (`workers.userns.steps.mounts`): that is what Podman gets. Upstream does
+the same for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
+
+All that one container needs takes one run of `podman unshare`; most containers need none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ipc.api.v1.container import Container, VolumeMount
+from ipc.api.v1.pod import Pod
+from workers.kubecontainer.config_error import ConfigError
+from workers.kubecontainer.mounted_volume import MountedVolume, why
+from workers.kubecontainer.runtime import RuntimeCallError
+from workers.sync.context import SyncRun
+from workers.userns.steps.group import give_to_group
+from workers.userns.steps.images import bind_image
+from workers.userns.steps.mounts import bind, mount_tmpfs
+from workers.userns.unshare import Step, UnshareError
+from workers.volumemanager.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
+from workers.volumemanager.plugins import host_path
+from workers.volumemanager.plugins.claim import find_claim, is_directory
+from workers.volumemanager.plugins.ownership import fs_group
+from workers.volumemanager.plugins.places import held_path
+from workers.volumemanager.sub_path import sub_path_of
+
+
+class _HeldImage(NamedTuple):
+    """A part of an image, bound as `_Held` is."""
+
+    mount: VolumeMount
+    image: str
+    sub_path: str
+    place: Path
+
+    def step(self, podman: str) -> Step:
+        return bind_image.__name__, {
+            "podman": podman,
+            "image": self.image,
+            "sub_path": self.sub_path,
+            "target": str(self.place),
+        }
+
+
+class _Held(NamedTuple):
+    """A mount whose source is bound to a place of ours first."""
+
+    mount: VolumeMount
+    root: Path
+    sub_path: str
+    place: Path
+    file_types: tuple[int, ...] = ()
+
+    def step(self, podman: str) -> Step:
+        return bind.__name__, {
+            "root": os.path.realpath(self.root),
+            "sub_path": self.sub_path,
+            "target": str(self.place),
+            "kinds": self.file_types,
+            "recursive_read_only": is_recursively_read_only(self.mount),
+        }
+
+
+async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
+    """Raises ConfigError, SyncEnded."""
+    try:
+        return await _prepare(run, pod, container, environment)
+    except OSError as error:
+        raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
+
+
+async def _prepare(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
+    """Raises OSError, ConfigError, SyncEnded."""
+    held = [found async for found in _to_be_held(run, pod, container, environment)]
+    mounts = make_mounts(container, run.volumes)  # refuses before anything is done
+    steps = await run.unless_cancelled(run.in_files, _subject(container), _steps, run, pod, container, held)
+    if not steps:
+        return mounts
+    await _run(run, container, steps, held)
+    return make_mounts(container, run.volumes, {one.mount.mount_path: one.place for one in held})
+
+
+def _steps(run: SyncRun, pod: Pod, container: Container, held: Sequence[_Held | _HeldImage]) -> list[Step]:
+    """Those for ``held`` are the last ones. Blocks. Raises ConfigError."""
+    return [*_tmpfs_steps(run, pod, container), *(one.step(run.context.unshare.podman) for one in held)]
+
+
+async def _to_be_held(
+    run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]
+) -> AsyncIterator[_Held | _HeldImage]:
+    """Those that somebody else could lead elsewhere. Raises OSError, ConfigError, SyncEnded."""
+    pods_dir = await run.in_files(_subject(container), _real, run.context.pods_dir)
+    for index, mount in enumerate(container.volume_mounts):
+        volume = volume_of(mount, container, run.volumes)
+        sub_path = sub_path_of(mount, environment)
+        place = held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
+        if volume.image:
+            if sub_path:
+                yield _HeldImage(mount, volume.image, sub_path, place)
+        elif sub_path or volume.is_foreign or is_recursively_read_only(mount):
+            root = volume.path or await _claim_root(run, mount, volume)
+            yield _Held(mount, root, sub_path, place, () if sub_path else _file_types(pod, mount.name))
+
+
+def _subject(container: Container) -> str:
+    return f"mounts of {container.name}"
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def _file_types(pod: Pod, name: str) -> tuple[int, ...]:
+    sources = (volume.host_path for volume in pod.spec.volumes if volume.name == name)
+    return next((host_path.file_types(source) for source in sources if source is not None), ())
+
+
+async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -> Path:
+    """Raises ConfigError, SyncEnded."""
+    try:
+        found = await find_claim(run, volume.claim)
+    except RuntimeCallError as error:
+        raise ConfigError(error.message) from error
+    if found is None or not is_directory(found):
+        what = "is gone" if found is None else "has a driver or options of its own: Podman mounts it as a whole"
+        raise ConfigError(f'volumeMount "{mount.name}": Podman volume {volume.claim} {what}')
+    return Path(found.mount_point)
+
+
+def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]:
+    group = fs_group(pod)
+    for name in dict.fromkeys(mount.name for mount in container.volume_mounts):
+        volume = run.volumes[name]
+        if volume.memory_bytes is None:
+            continue
+        path = os.path.realpath(volume.path or "")
+        yield mount_tmpfs.__name__, {"target": path, "size_bytes": volume.memory_bytes}
+        if group is not None:
+            yield give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
+
+
+async def _run(run: SyncRun, container: Container, steps: list[Step], held: Sequence[_Held | _HeldImage]) -> None:
+    """Raises ConfigError."""
+    try:
+        await asyncio.to_thread(run.context.unshare.run, steps)
+    except UnshareError as error:
+        nth_held = error.done - (len(steps) - len(held))
+        if nth_held < 0:
+            raise ConfigError(f"cannot mount a tmpfs: {error}") from error
+        mount, sub_path = held[nth_held].mount, held[nth_held].sub_path
+        what = "subPath" if sub_path else "mount"
+        failed = f'failed to prepare {what} for volumeMount "{mount.name}" of container "{container.name}"'
+        raise ConfigError(f"{failed}: {error}") from error

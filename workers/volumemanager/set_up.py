@@ -1,0 +1,62 @@
+"""Make ready what a pod's volumes need: a table of kinds, carried out with every sync of the pod.
+
+Mirrors the volume manager's reconciler and each plugin's SetUp (pkg/kubelet/volumemanager, pkg/volume). Different on
+purpose: there is no loop of its own; a sync sets up before it decides, as upstream's SyncPod waits for its volumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from ipc.api.v1.pod import Pod
+from ipc.api.v1.volume import Volume
+from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
+from workers.sync.context import WARNING, SyncEnded, SyncRun
+from workers.volumemanager.plugins.claim import set_up_claim
+from workers.volumemanager.plugins.empty_dir import set_up_empty_dir
+from workers.volumemanager.plugins.host_path import set_up_host_path
+from workers.volumemanager.plugins.image import set_up_image
+from workers.volumemanager.plugins.projected import set_up_object_volume
+
+SetUp = Callable[[SyncRun, Pod, Volume], Awaitable[MountedVolume]]
+"""Raises VolumeError, OSError, SyncEnded."""
+
+
+async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
+    """Every volume of the pod, by name. Raises SyncEnded when one of them is not ready; the others are."""
+    mounted: dict[str, MountedVolume] = {}
+    failures: list[str] = []
+    for volume in pod.spec.volumes:
+        try:
+            mounted[volume.name] = await _set_up(volume)(run, pod, volume)
+        except VolumeError as error:
+            failures.append(str(error))
+        except OSError as error:
+            failures.append(str(VolumeError(volume.name, why(error))))
+    for failure in failures:
+        await run.event(WARNING, FAILED_MOUNT, failure)
+    if failures:
+        raise SyncEnded(FAILED_MOUNT, "; ".join(failures))
+    return mounted
+
+
+def _set_up(volume: Volume) -> SetUp:
+    """By the source that is set. Raises VolumeError for one of a kind that is refused when the manifest is read."""
+    for source, set_up in _BY_SOURCE.items():
+        if getattr(volume, source) is not None:
+            return set_up
+    raise VolumeError(volume.name, "no volume plugin matched")
+
+
+_BY_SOURCE: Final[Mapping[str, SetUp]] = {
+    "empty_dir": set_up_empty_dir,
+    "host_path": set_up_host_path,
+    "image": set_up_image,
+    "persistent_volume_claim": set_up_claim,
+    "config_map": set_up_object_volume,
+    "secret": set_up_object_volume,
+    "downward_api": set_up_object_volume,
+    "projected": set_up_object_volume,
+}
+"""Attribute of `Volume` to what sets it up."""

@@ -1,0 +1,48 @@
+"""Take away what `set_up` has made, after any crash, following nothing that leads elsewhere.
+
+Mirrors the volume manager's unmounting for a pod that has come to its end (pkg/kubelet/volumemanager, WaitForUnmount).
+Different on purpose: it does not read what was set up, but removes all that is there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from workers.fs.directories import is_name
+from workers.fs.tree_removal import Stuck
+from workers.kubecontainer.mounted_volume import why
+from workers.sync.context import WARNING, SyncRun
+from workers.userns.remove import remove_below
+from workers.userns.unshare import DEFAULT, Unshare
+from workers.volumemanager.plugins.places import HELD, PLUGINS, VOLUMES
+
+_PARTS: Final = (HELD, VOLUMES, PLUGINS)
+FAILED_UNMOUNT: Final = "FailedUnMount"
+"""Event reason. Upstream only logs it."""
+
+
+async def tear_down_volumes(run: SyncRun) -> tuple[Stuck, ...]:
+    """Of a pod whose containers are gone. Everything that can go goes; what stays is told by events and returned."""
+    roots = (run.context.memory_dir, run.context.pods_dir)
+    stuck = [one for root in roots for one in await _remove(run, root)]
+    for one in stuck:
+        await run.event(WARNING, FAILED_UNMOUNT, f"UnmountVolume.TearDown failed: cannot remove {one}")
+    return tuple(stuck)
+
+
+async def _remove(run: SyncRun, root: str) -> tuple[Stuck, ...]:
+    try:
+        return await run.in_files(root, remove_volumes, root, run.pod.uid, run.context.unshare)
+    except OSError as error:
+        return (Stuck(run.pod.uid, why(error)),)
+
+
+def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stuck, ...]:
+    """All volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks. Raises OSError.
+
+    The uid of an orphan is what somebody wrote on a label: one that cannot be a name has no volumes.
+    """
+    if not root or not is_name(uid):
+        return ()
+    # First what leads to files of others; last what says that the volumes are complete.
+    return tuple(one for name in _PARTS for one in remove_below(root, uid, name, unshare=unshare))
