@@ -10,9 +10,9 @@ import msgspec
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
-from supervisor.processes.child_manager import Crew
+from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
-from supervisor.sources.manager import Desired
+from supervisor.sources.manager import SourceManager
 
 AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
 
@@ -33,7 +33,7 @@ class Agent(Protocol):
 class AdminRequests:
     """Each is answered once, by the API server's request number."""
 
-    def __init__(self, agent: Agent, desired: Desired, crew: Crew) -> None:
+    def __init__(self, agent: Agent, desired: SourceManager, crew: ChildManager) -> None:
         self._agent = agent
         self._desired = desired
         self._crew = crew

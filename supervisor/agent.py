@@ -15,7 +15,7 @@ from ipc.host.clock import SystemClock
 from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_process_name
 from ipc.shm.board import Board
-from ipc.shm.mutation_slots import CallSlots
+from ipc.shm.mutation_slots import MutationSlots
 from ipc.wire.boot import LoadWorkerMain, Role
 from supervisor.config.settings import Settings
 from supervisor.podworkers.board_rows import SPARE_ROWS
@@ -53,10 +53,10 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     }
     sockets = (settings.admin_socket, settings.dialer_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
-    call_slots = CallSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
+    mutation_slots = MutationSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
-    zygote, zygote_pid = start_zygote(board, load, sockets, call_slots)
-    call_slots.close()
+    zygote, zygote_pid = start_zygote(board, load, sockets, mutation_slots)
+    mutation_slots.close()
     set_process_name("rootlet-master")
     forbid_core_dumps()
     try:

@@ -22,8 +22,8 @@ from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.messages.api_server import AgentChanged
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import LookFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
-from ipc.messages.pod_worker import AbandonPull, ProbeVerdict, ProbingStopped, PullImage, SyncDone
+from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
+from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.shm.board import Board
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
@@ -37,7 +37,7 @@ from supervisor.doctor.host import gather
 from supervisor.podworkers import board_views
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import sd_notify
-from supervisor.processes.child_manager import Crew
+from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
@@ -50,8 +50,10 @@ from supervisor.protocol.loop_protocol import (
     HousekeepingTick,
     Log,
     LoopEvent,
+    Observations,
     PodsStopped,
-    PullWish,
+    ProbeResultsRestored,
+    PullRequest,
     Send,
     SettingsChanged,
     SlotVacated,
@@ -59,8 +61,6 @@ from supervisor.protocol.loop_protocol import (
     StopPods,
     SyncTick,
     UpdateRefused,
-    VerdictsRestored,
-    Views,
     WorkerDown,
     WorkerLeaving,
     WorkersWanted,
@@ -68,9 +68,9 @@ from supervisor.protocol.loop_protocol import (
 )
 from supervisor.protocol.manifests import ManifestError
 from supervisor.record.event_log import EventLog
-from supervisor.record.event_writer import EventKeeper
-from supervisor.sources.manager import Desired
-from supervisor.state.probe_checkpoint import ProbeMemory
+from supervisor.record.event_writer import EventWriter
+from supervisor.sources.manager import SourceManager
+from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.version import own_version
 
@@ -108,9 +108,9 @@ class Master:
         host, node = host_ip(), node_resources(read_machine(settings.state_dir))
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, host, random.Random(), node)
-        self._desired = Desired(settings, self._clock)
-        self._event_keeper = EventKeeper(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
-        self._probe_memory = ProbeMemory(settings.state_dir / PROBES_FILE, self._clock)
+        self._desired = SourceManager(settings, self._clock)
+        self._event_keeper = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
+        self._probe_memory = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
@@ -118,7 +118,7 @@ class Master:
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
         )
-        self._crew = Crew(
+        self._crew = ChildManager(
             pool,
             self,
             board,
@@ -145,7 +145,7 @@ class Master:
         self._crew.start()
         self._feed(EventsRestored(self._event_keeper.restore()))
         self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
-        self._feed(VerdictsRestored(self._probe_memory.restore()))
+        self._feed(ProbeResultsRestored(self._probe_memory.restore()))
         for update in self._desired.restore():
             self._feed(update)
         spawn, every = self._tasks.spawn, self._every
@@ -169,7 +169,7 @@ class Master:
         )
         await self._desired.close()
         await self._event_keeper.close(self._loop.event_history)
-        await self._probe_memory.close(self._loop.probe_verdicts())
+        await self._probe_memory.close(self._loop.probe_results_by_id())
 
     def give_up(self, reason: str) -> None:
         """There is no going on: the agent ends with exit code 1."""
@@ -195,7 +195,7 @@ class Master:
     def _tick(self) -> None:
         self._feed(SyncTick())
         self._event_keeper.keep(self._loop.event_history)
-        self._probe_memory.keep(self._loop.probe_verdicts)
+        self._probe_memory.keep(self._loop.probe_results_by_id)
         self._crew.check_heartbeats()
 
     def _housekeeping(self) -> None:
@@ -255,16 +255,16 @@ class Master:
 
     def on_message(self, slot: int, message: Any) -> None:
         match message:
-            case SyncDone() | EventReport() | LookFailed() | PullProgress() | PullEnded():
+            case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded():
                 self._feed(message)
-            case ProbeVerdict() | ProbingStopped():
+            case ProbeResultChanged() | ProbingStopped():
                 self._feed(message)
             case PullImage() | AbandonPull():
-                self._feed(PullWish(slot, message))
+                self._feed(PullRequest(slot, message))
             case Observed(observations=observations):
-                self._feed(Views(board_views.resolve(self._board, observations)))
+                self._feed(Observations(board_views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
-                self._feed(Views(board_views.resolve(self._board, changed), started_at, unseen))
+                self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
                 self._report_agent()

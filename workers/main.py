@@ -60,8 +60,8 @@ def main(context: ChildContext) -> int:
     name = f"{NAMES[context.role]}-{context.slot}"
     _set_up_signals(context.crash_fd)
     set_process_name(f"rootlet-{name}")
-    if context.call_slots is not None and context.role is not Role.POD_WORKER:
-        context.call_slots.close()
+    if context.mutation_slots is not None and context.role is not Role.POD_WORKER:
+        context.mutation_slots.close()
     try:
         logs.set_up(context.settings.log_level, context.settings.log_format, name)
         row_writer = context.board.worker_writer(context.slot)
@@ -122,7 +122,7 @@ async def _beat(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> N
         await asyncio.sleep(period_s)
 
 
-class Teller(Listener):
+class HealthReporter(Listener):
     """Puts on the board how this process stands with Podman."""
 
     def __init__(self, row_writer: WorkerRowWriter) -> None:
@@ -132,7 +132,7 @@ class Teller(Listener):
         self._row_writer.breaker(state)
 
 
-class NodeTeller(Teller):
+class NodeHealthReporter(HealthReporter):
     """Tells the master too: the service may be its child. One process is enough for that."""
 
     def __init__(self, row_writer: WorkerRowWriter, channel: Channel[Any, Any]) -> None:
@@ -155,7 +155,7 @@ async def _pod_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
     attribute_tasks(asyncio.get_running_loop(), row_writer.current_pod)
-    async with _podman(context, Teller(row_writer)) as runtime:
+    async with _podman(context, HealthReporter(row_writer)) as runtime:
         with contextlib.closing(DialerClient(context.settings.dialer_socket)) as dialer:
             carried_out = functools.partial(attempt, dialer=dialer, runtime=runtime)
             await run_pod_worker(context, channel, runtime, clock, row_writer, dialer, carried_out, random.Random())
@@ -165,7 +165,7 @@ async def _pod_worker(
 async def _node_worker(
     context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
-    teller = NodeTeller(row_writer, channel)
+    teller = NodeHealthReporter(row_writer, channel)
     async with _podman(context, teller) as runtime:
         await run_node_worker(context, channel, runtime, clock, row_writer, answers=teller.answers)
     return 0

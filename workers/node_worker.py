@@ -27,10 +27,10 @@ from ipc.messages.base import EventReport, Ready, Shutdown
 from ipc.messages.node_worker import (
     CancelPull,
     CollectLogs,
-    LookFailed,
     NodeWorkerCommand,
     NodeWorkerReport,
     Observation,
+    ObservationFailed,
     Observe,
     Observed,
     Relist,
@@ -42,18 +42,18 @@ from ipc.messages.node_worker import (
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel, ChannelClosed
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
-from workers.logs.gc import LogGarbage
+from workers.logs.gc import LogGarbageCollector
 from workers.pleg.exit_watch import raise_file_limit
-from workers.pleg.observe_queue import WaitingPods
+from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_IN_A_TURN, Observer, Relisting
-from workers.pleg.orphan_collector import Garbage
-from workers.pleg.publisher import Published, within_one_message
+from workers.pleg.orphan_collector import OrphanCollector
+from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
@@ -119,7 +119,7 @@ async def run_node_worker(
 
 
 class NodeWorker:
-    """Commands, hints, looks, answers. One look at a time; what was seen is in `Published`."""
+    """Commands, hints, looks, answers. One look at a time; what was seen is in `Publisher`."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class NodeWorker:
         self._runtime = runtime
         self._clock = clock
         self._row_writer = row_writer
-        self._published = Published(context.board)
+        self._published = Publisher(context.board)
         self._noted: asyncio.Queue[str] = asyncio.Queue()
         """Pods of which a monitor has noted the end of a container."""
         self._observer = Observer(
@@ -150,9 +150,9 @@ class NodeWorker:
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
         )
-        self._puller = ImagePuller(runtime, clock, ImageRights(context.settings.pulled_images_dir), self._send)
-        self.garbage = Garbage(runtime, settings.pod_logs_dir)
-        self.log_garbage = LogGarbage(
+        self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
+        self.garbage = OrphanCollector(runtime, settings.pod_logs_dir)
+        self.log_garbage = LogGarbageCollector(
             settings.pod_logs_dir,
             (settings.pods_dir, settings.memory_dir),
             settings.node_name,
@@ -160,7 +160,7 @@ class NodeWorker:
             report=self._send,
             unshare=Unshare(podman=settings.podman_path),
         )
-        self._waiting = WaitingPods()
+        self._waiting = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._runtime_state = RuntimeState(settings.runtime_request_timeout_s, clock.now().mono)
         self._is_break_news = False
@@ -459,7 +459,7 @@ class NodeWorker:
     async def _fail_look(self, uid: str, why: str) -> None:
         """An error, not a delay; and of this pod, not of the runtime as a whole."""
         self._retry(uid, why)
-        await self._send(LookFailed(uid=uid, message=why))
+        await self._send(ObservationFailed(uid=uid, message=why))
 
     def _retry(self, uid: str, why: str) -> None:
         """The request stays; it is due again after a delay, unless somebody has asked anew."""

@@ -35,8 +35,8 @@ from ipc.wire.boot import ChildContext
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.images.manager import ImageManager
-from workers.images.pull_records import ImageRights
-from workers.images.pull_requests import PullWishes
+from workers.images.pull_records import PullRecords
+from workers.images.pull_requests import PullRequests
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.pod_row import read_view
 from workers.kubecontainer.runtime import CallCounts, Runtime
@@ -48,7 +48,7 @@ from workers.prober.manager import Attempt, PodProber, ProberReport
 from workers.specgen.seccomp import SeccompSettings
 from workers.sync.attribution import on_behalf_of
 from workers.sync.context import PodName, SyncContext, SyncEnded, SyncRun
-from workers.sync.mutation_limiter import OwnSlots, Slots, Turns
+from workers.sync.mutation_limiter import MutationLimiter, OwnSlots, Slots
 from workers.userns.unshare import Unshare
 
 MAX_PODS_IN_FLIGHT: Final = 5000
@@ -114,11 +114,11 @@ class PodWorker:
         self._tasks = BackgroundTasks()
         self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
-        self._pulls = PullWishes(self._send)
+        self._pulls = PullRequests(self._send)
         self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
         self._context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, clock, ImageRights(context.settings.pulled_images_dir), self._pulls.pull),
+            images=ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull),
             clock=clock,
             limits=crash_loop_limits(context.settings.max_container_restart_period_s),
             ownership=Ownership(instance=context.settings.instance, key=context.settings.label_key),
@@ -134,7 +134,7 @@ class PodWorker:
             seccomp=SeccompSettings(
                 default=context.settings.seccomp_default, profiles_dir=context.settings.seccomp_dir
             ),
-            mutations=Turns(_slots(context)),
+            mutations=MutationLimiter(_slots(context)),
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
@@ -265,9 +265,9 @@ _SYNCS: Final[Mapping[WorkType, Callable[[SyncRun, RuntimePodStatus], Awaitable[
 
 
 def _slots(context: ChildContext) -> Slots:
-    if context.call_slots is None:
+    if context.mutation_slots is None:
         return OwnSlots(context.settings.max_mutations)
-    return context.call_slots.member(context.slot)
+    return context.mutation_slots.member(context.slot)
 
 
 def _pod_name(request: SyncPod, status: RuntimePodStatus | None) -> PodName:

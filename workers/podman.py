@@ -51,7 +51,7 @@ from workers.libpod import decode as libpod
 from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
-from workers.libpod.deadline_socket import Wires
+from workers.libpod.deadline_socket import DeadlineSockets
 from workers.libpod.health import Listener
 from workers.libpod.line_stream import LineStream
 from workers.proc import network_addresses, orphaned_monitors, procfs
@@ -92,11 +92,11 @@ class PodmanRuntime:
         listener is told how the service does.
         """
         connections = max_mutations + max_reads + MAX_STREAMS + MAX_EXECS
-        wires = Wires()
+        sockets = DeadlineSockets()
         self._podman = PodmanClient(base_url=f"unix://{socket_path}", version=API_VERSION, max_pool_size=connections)
         self._client = LibpodClient(
-            _with_wires(self._podman.api, wires),
-            wires,
+            _with_deadline_sockets(self._podman.api, sockets),
+            sockets,
             max_mutations=max_mutations,
             max_reads=max_reads,
             request_timeout_s=request_timeout_s,
@@ -364,14 +364,14 @@ class PodmanRuntime:
             raise RuntimeCallError(ErrorKind.INTERNAL, call, "; ".join(failures))
 
 
-def _with_wires(api: APIClient, wires: Wires) -> APIClient:
+def _with_deadline_sockets(api: APIClient, sockets: DeadlineSockets) -> APIClient:
     """The same client; its connections are wires from now on."""
 
     class Connection(UDSConnection):
         def connect(self) -> None:
             super().connect()
             assert self.sock is not None
-            self.sock = wires.adopt(self.sock, self.timeout)
+            self.sock = sockets.adopt(self.sock, self.timeout)
 
     class ConnectionPool(UDSConnectionPool):
         ConnectionCls = Connection

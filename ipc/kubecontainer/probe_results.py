@@ -27,7 +27,7 @@ class ProbeResult(enum.StrEnum):
     FAILURE = "failure"
 
 
-class ProbeVerdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProbeResults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of one container: what its probes have said when their thresholds were reached."""
 
     startup: ProbeResult = ProbeResult.UNKNOWN
@@ -42,7 +42,7 @@ class ProbeVerdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
             ProbeType.READINESS: self.readiness,
         }[probe]
 
-    def changed(self, probe: ProbeType, result: ProbeResult) -> ProbeVerdicts:
+    def changed(self, probe: ProbeType, result: ProbeResult) -> ProbeResults:
         """The same with another result of one probe."""
         return msgspec.structs.replace(self, **{probe.value: result})
 
@@ -51,7 +51,7 @@ class ProbeVerdicts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return container.startup_probe is None or self.startup is ProbeResult.SUCCESS
 
 
-NO_VERDICTS: Final = ProbeVerdicts()
+NO_PROBE_RESULTS: Final = ProbeResults()
 
 
 def probes_of(container: Container) -> dict[ProbeType, Probe]:

@@ -11,7 +11,7 @@ Which message answers which:
 ``Relist``             ``Relisted``
 ``PullImage``          exactly one ``PullEnded`` for that reference, after any number of ``PullProgress``,
                        unless ``AbandonPull`` or the death of the worker that asked comes first
-``ProbePod``           any number of ``ProbeVerdict`` and ``EventReport``, until ``StopProbing``
+``ProbePod``           any number of ``ProbeResultChanged`` and ``EventReport``, until ``StopProbing``
 ``StopProbing``        exactly one ``ProbingStopped``, after which nothing of that pod is probed there
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first

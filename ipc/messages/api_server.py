@@ -25,7 +25,7 @@ class PodChanged(Message, frozen=True, kw_only=True):
     """When the observation began that is the reason for this message, monotonic seconds; 0.0 for another reason."""
     next_try: dict[str, str] = msgspec.field(default_factory=dict)
     """Container name -> when the next start comes and why (for describe)."""
-    sentence: str = ""
+    summary: str = ""
     slot: int = -1
     """Of the worker that owns the pod; -1 when nobody does."""
     sandbox: SandboxStatus | None = None

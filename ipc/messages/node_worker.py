@@ -64,10 +64,10 @@ class Relisted(Message, frozen=True, kw_only=True):
     changed: tuple[Observation, ...]
     """Pods whose view changed, and every untracked one (orphans) with its status inline."""
     unseen: tuple[str, ...] = ()
-    """Pods that exist and could not be looked at: a ``LookFailed`` says why. They are looked at again."""
+    """Pods that exist and could not be looked at: a ``ObservationFailed`` says why. They are looked at again."""
 
 
-class LookFailed(Message, frozen=True, kw_only=True):
+class ObservationFailed(Message, frozen=True, kw_only=True):
     """That pod could not be observed, although the runtime answers. It is tried again, and said again."""
 
     uid: str
@@ -90,5 +90,13 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
 
 NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
 NodeWorkerReport = (
-    Ready | Observed | Relisted | LookFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
+    Ready
+    | Observed
+    | Relisted
+    | ObservationFailed
+    | RuntimeHealth
+    | ServiceSilent
+    | PullProgress
+    | PullEnded
+    | EventReport
 )

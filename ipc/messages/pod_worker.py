@@ -9,7 +9,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
 
 
@@ -81,7 +81,7 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """What the last sync of this pod reported: it survives its worker here."""
     garbage: tuple[str, ...] = ()
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
-    verdicts: dict[str, ProbeVerdicts] = msgspec.field(default_factory=dict)
+    probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
     """What its probes say, by container id; one that is not in it has not been probed."""
     evicted: str = ""
     """TERMINATED: why it was, if it was: its containers go too, and this is kept."""
@@ -104,7 +104,7 @@ class SyncDone(Message, frozen=True, kw_only=True):
     incarnation: int
     kind: WorkType
     results: tuple[SyncResult, ...] = ()
-    sentence: str = ""
+    summary: str = ""
     """Found, did, back when: for the log and `describe`."""
     error: str = ""
     """Set when the sync as a whole failed ('' otherwise): a kind such as Timeout, Unavailable, StaleView, Internal."""
@@ -142,7 +142,7 @@ class ProbePod(Message, frozen=True, kw_only=True):
     """Instead of the row; with every change of it the message is sent again."""
     terminating: bool = False
     """Only readiness is still probed."""
-    verdicts: dict[str, ProbeVerdicts] = msgspec.field(default_factory=dict)
+    probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
     """What is known of its containers, by id, from whoever probed it before. What this worker found out itself counts
     more."""
 
@@ -151,7 +151,7 @@ class ContainersChanged(Message, frozen=True, kw_only=True):
     """Other containers of that pod run than before: look at its row now, and say again what is not known yet."""
 
     uid: str
-    verdicts: dict[str, ProbeVerdicts] = msgspec.field(default_factory=dict)
+    probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
     """What is known, by container id. A verdict that came before the view that shows its container may be lost."""
 
 
@@ -161,7 +161,7 @@ class StopProbing(Message, frozen=True, kw_only=True):
     uid: str
 
 
-class ProbeVerdict(Message, frozen=True, kw_only=True):
+class ProbeResultChanged(Message, frozen=True, kw_only=True):
     """A probe of a container says something else than before, often enough in a row."""
 
     uid: str
@@ -179,4 +179,4 @@ class ProbingStopped(Message, frozen=True, kw_only=True):
 PodWorkerCommand = (
     SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing | Shutdown
 )
-PodWorkerReport = Ready | SyncDone | EventReport | PullImage | AbandonPull | ProbeVerdict | ProbingStopped
+PodWorkerReport = Ready | SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped

@@ -27,11 +27,11 @@ _WAITING_FROM: Final = MAX_SLOTS
 """Where the second range begins: one byte per member."""
 
 
-class CallSlots:
+class MutationSlots:
     """What the processes share. To be made before they are forked."""
 
     @classmethod
-    def create(cls, *, slots: int, members: int) -> CallSlots:
+    def create(cls, *, slots: int, members: int) -> MutationSlots:
         """Raises ValueError beyond the maxima of this module, OSError when there are no file descriptors left."""
         if not (1 <= slots <= MAX_SLOTS and 1 <= members <= MAX_MEMBERS):
             raise ValueError(f"{slots} slots for {members} members: not within 1..{MAX_SLOTS} and 1..{MAX_MEMBERS}")

@@ -13,7 +13,7 @@ from ipc.kubecontainer.label_key import LabelKey
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
-from ipc.shm.mutation_slots import CallSlots
+from ipc.shm.mutation_slots import MutationSlots
 
 
 class Role(enum.StrEnum):
@@ -85,7 +85,7 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
     listen: socket.socket | None
     """What it serves, already listening: the API server's admin socket, or the dialer's."""
     board: Board
-    call_slots: CallSlots | None = None
+    mutation_slots: MutationSlots | None = None
     """Of the node, for the calls that change something; None when this process shares them with nobody."""
     crash_fd: int = 2
     """Where it writes its stack when it is aborted or crashes."""

@@ -22,7 +22,7 @@ CONTAINER_GC_PERIOD_S: Final = 60.0
 _REMOVED: Final = {SyncAction.REMOVE_CONTAINER: "dead container", SyncAction.REMOVE_SANDBOX: "dead sandbox"}
 
 
-class NodeGarbage:
+class ContainerGarbage:
     """When the whole node is looked over again."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from ipc.messages.pod_worker import AbandonPull, PullImage
 from supervisor.config.settings import Settings
 from supervisor.managers.token_bucket import TokenBucket
 from supervisor.processes.worker_pool import NODE_SLOT
-from supervisor.protocol.loop_protocol import PullWish, Send, SyncTick, WorkerDown, WorkerUp
+from supervisor.protocol.loop_protocol import PullRequest, Send, SyncTick, WorkerDown, WorkerUp
 
 MAX_PARALLEL: Final = 100
 """Pulls under way at a time when maxParallelImagePulls says 0, which is no limit."""
@@ -37,7 +37,7 @@ PULL_FAILED: Final = "Pull"
 QPS_EXCEEDED: Final = "pull QPS exceeded"
 QUEUE_FULL: Final = f"more than {MAX_PULLS} images wait to be pulled"
 
-PullEvent = PullWish | PullProgress | PullEnded | WorkerUp | WorkerDown | SyncTick
+PullEvent = PullRequest | PullProgress | PullEnded | WorkerUp | WorkerDown | SyncTick
 Waiter = tuple[int, str]
 """Slot of a pod worker, uid of the pod."""
 
@@ -93,10 +93,10 @@ class ImagePulls:
     def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
         """Whatever of the sync loop's events concerns pulls."""
         match event:
-            case PullWish(slot, wish):
-                if isinstance(wish, PullImage):
-                    return self.wanted(slot, wish, now_mono)
-                return self.abandoned(slot, wish, now_mono)
+            case PullRequest(slot, request):
+                if isinstance(request, PullImage):
+                    return self.wanted(slot, request, now_mono)
+                return self.abandoned(slot, request, now_mono)
             case PullProgress():
                 return self.progressed(event)
             case PullEnded():
@@ -111,9 +111,9 @@ class ImagePulls:
 
     # --- the pod workers ---
 
-    def wanted(self, slot: int, wish: PullImage, now_mono: float) -> list[Send]:
+    def wanted(self, slot: int, request: PullImage, now_mono: float) -> list[Send]:
         """A pod needs an image. Answered by one PullEnded, now or later."""
-        what = wish.pull
+        what = request.pull
         pull = self._pulls.get(what)
         if pull is None and len(self._pulls) >= MAX_PULLS:
             return [Send(slot, _refused(what, QUEUE_FULL))]
@@ -122,16 +122,16 @@ class ImagePulls:
             return [Send(slot, pull.result)]
         if pull is None:
             pull = self._pulls[what] = _Pull()
-        pull.waiters.add((slot, wish.uid))
+        pull.waiters.add((slot, request.uid))
         return [*self._start_due(now_mono), *self._told_to_wait(slot, what)]
 
-    def abandoned(self, slot: int, wish: AbandonPull, now_mono: float) -> list[Send]:
+    def abandoned(self, slot: int, request: AbandonPull, now_mono: float) -> list[Send]:
         """A pod no longer waits."""
-        pull = self._pulls.get(wish.pull)
-        if pull is None or (slot, wish.uid) not in pull.waiters:
+        pull = self._pulls.get(request.pull)
+        if pull is None or (slot, request.uid) not in pull.waiters:
             return []
-        pull.waiters.discard((slot, wish.uid))
-        return [] if pull.waiters else [*self._break_off(wish.pull, pull), *self._start_due(now_mono)]
+        pull.waiters.discard((slot, request.uid))
+        return [] if pull.waiters else [*self._break_off(request.pull, pull), *self._start_due(now_mono)]
 
     def worker_down(self, slot: int, now_mono: float) -> list[Send]:
         """A pod worker was reaped, and who waited in it with it."""

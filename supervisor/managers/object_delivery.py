@@ -12,7 +12,7 @@ from typing import Final
 
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import WorkType
-from supervisor.managers.object_store import ConfigObjectStore, PodObjects
+from supervisor.managers.object_store import ObjectStore, PodObjects
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 
 MAX_WORKER_BYTES: Final = 16 << 20
@@ -27,7 +27,7 @@ NOTHING: Final = PodObjects()
 class ObjectDelivery:
     """What is under way, by pod, and who waits."""
 
-    def __init__(self, store: ConfigObjectStore) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._loads: dict[str, tuple[int, int]] = {}
         """UID -> slot and bytes of the sync in flight."""
@@ -40,19 +40,19 @@ class ObjectDelivery:
         self._patient_until: float | None = None
         """Monotonic time; None before the first pod has asked."""
 
-    def load(self, life: PodLifecycle, now: Instant) -> PodObjects | None:
+    def load(self, lifecycle: PodLifecycle, now: Instant) -> PodObjects | None:
         """What goes along with the sync that goes out now; None when that has to wait."""
-        if life.pod is None or life.phase is not WorkType.SYNC or not life.references:
+        if lifecycle.pod is None or lifecycle.phase is not WorkType.SYNC or not lifecycle.references:
             return NOTHING
-        found = self._store.of_pod(life.pod.metadata.namespace, life.references)
+        found = self._store.of_pod(lifecycle.pod.metadata.namespace, lifecycle.references)
         if found.unread and self._is_patient(now):
-            self._early.add(life.uid)
+            self._early.add(lifecycle.uid)
             return None
-        if not self._has_room(life.slot, found.size_bytes):
-            self._waiting.setdefault(life.slot, set()).add(life.uid)
+        if not self._has_room(lifecycle.slot, found.size_bytes):
+            self._waiting.setdefault(lifecycle.slot, set()).add(lifecycle.uid)
             return None
-        self._loads[life.uid] = life.slot, found.size_bytes
-        self._loaded[life.slot] = self._loaded.get(life.slot, 0) + found.size_bytes
+        self._loads[lifecycle.uid] = lifecycle.slot, found.size_bytes
+        self._loaded[lifecycle.slot] = self._loaded.get(lifecycle.slot, 0) + found.size_bytes
         return found
 
     def unload(self, uid: str) -> Collection[str]:

@@ -43,7 +43,7 @@ class _Stored(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-class ConfigObjectStore:
+class ObjectStore:
     """Objects by key, with what they weigh."""
 
     def __init__(self) -> None:

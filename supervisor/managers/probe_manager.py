@@ -15,8 +15,8 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.kubecontainer.probe_results import NO_VERDICTS, ProbeResult, ProbeType, ProbeVerdicts, probes_of
-from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeVerdict, StopProbing, WorkType
+from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
+from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
 from supervisor.podworkers.pod_cache import CacheEntry
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.protocol.loop_protocol import Send
@@ -36,19 +36,19 @@ class _Prober:
         """The slot that was told to stop and has not said that it has."""
 
 
-class Probing:
+class ProbeManager:
     """The probers of all pods that have probes."""
 
     def __init__(self) -> None:
         self._probers: dict[str, _Prober] = {}
-        self._restored: dict[str, ProbeVerdicts] = {}
+        self._restored: dict[str, ProbeResults] = {}
         """What an earlier life of the agent knew, by container id, until its containers are found."""
 
-    def restore(self, verdicts: Mapping[str, ProbeVerdicts]) -> None:
-        self._restored = dict(verdicts)
+    def restore(self, probe_results: Mapping[str, ProbeResults]) -> None:
+        self._restored = dict(probe_results)
 
     @property
-    def unclaimed(self) -> Mapping[str, ProbeVerdicts]:
+    def unclaimed(self) -> Mapping[str, ProbeResults]:
         """What was restored and belongs to no pod yet: while Podman does not answer it is all that is known."""
         return self._restored
 
@@ -58,15 +58,15 @@ class Probing:
             there = {container.id for view in views for container in view.containers}
             self._restored = {id: said for id, said in self._restored.items() if id in there}
 
-    def recall(self, life: PodLifecycle, view: RuntimePodStatus) -> None:
+    def recall(self, lifecycle: PodLifecycle, view: RuntimePodStatus) -> None:
         """Note what is known of the pod's containers, and forget those that are gone."""
         there = {container.id for container in view.containers}
         known = {id: self._restored.pop(id) for id in there & self._restored.keys()} if self._restored else {}
-        life.verdicts = retain_verdicts({**known, **life.verdicts}, life.pod, view)
+        lifecycle.probe_results = retain_probe_results({**known, **lifecycle.probe_results}, lifecycle.pod, view)
 
     def tell(
         self,
-        life: PodLifecycle,
+        lifecycle: PodLifecycle,
         entry: CacheEntry | None,
         is_up: Callable[[int], bool],
         *,
@@ -74,16 +74,16 @@ class Probing:
     ) -> tuple[Send, ...]:
         """What has to be said so that the pod is probed as it is now; nothing for most. ``entry``: its newest view.
         One that is left alone is not probed for now; what its probes have said goes on to count."""
-        wanted = None if is_left_alone else _wanted(life, entry)
-        prober = self._probers.get(life.uid)
+        wanted = None if is_left_alone else _wanted(lifecycle, entry)
+        prober = self._probers.get(lifecycle.uid)
         if prober is None:
             if wanted is None:
                 return ()
-            prober = self._probers[life.uid] = _Prober()
-        stop = _leave(life.uid, prober) if wanted is None or prober.slot not in (None, life.slot) else ()
-        if wanted is None or prober.leaving is not None or not is_up(life.slot):
+            prober = self._probers[lifecycle.uid] = _Prober()
+        stop = _leave(lifecycle.uid, prober) if wanted is None or prober.slot not in (None, lifecycle.slot) else ()
+        if wanted is None or prober.leaving is not None or not is_up(lifecycle.slot):
             return stop
-        return _go_on(life, prober, wanted, _running(entry))
+        return _go_on(lifecycle, prober, wanted, _running(entry))
 
     def stopped(self, uid: str) -> None:
         """Its old worker probes it no more."""
@@ -107,17 +107,20 @@ class Probing:
         return _leave(uid, prober) if prober is not None else ()
 
 
-def take_verdict(life: PodLifecycle, verdict: ProbeVerdict) -> bool:
+def take_probe_result(lifecycle: PodLifecycle, verdict: ProbeResultChanged) -> bool:
     """Note it; whether it is news. One of a probe that the manifest has no more is none."""
-    found = find_container(life.pod.spec, verdict.name) if life.pod is not None else None
-    known = life.verdicts.get(verdict.container_id, NO_VERDICTS)
+    found = find_container(lifecycle.pod.spec, verdict.name) if lifecycle.pod is not None else None
+    known = lifecycle.probe_results.get(verdict.container_id, NO_PROBE_RESULTS)
     if found is None or verdict.probe not in probes_of(found.container) or known.of(verdict.probe) is verdict.result:
         return False
-    life.verdicts = {**life.verdicts, verdict.container_id: known.changed(verdict.probe, verdict.result)}
+    lifecycle.probe_results = {
+        **lifecycle.probe_results,
+        verdict.container_id: known.changed(verdict.probe, verdict.result),
+    }
     return True
 
 
-def needs_sync(verdict: ProbeVerdict) -> bool:
+def needs_sync(verdict: ProbeResultChanged) -> bool:
     """Whether a worker has something to do because of it: a container to kill, or the next one to start.
 
     Upstream syncs a pod whose readiness has changed too, for the sake of its status (kubelet.go, handleProbeSync).
@@ -127,41 +130,41 @@ def needs_sync(verdict: ProbeVerdict) -> bool:
     return verdict.probe is ProbeType.LIVENESS and verdict.result is ProbeResult.FAILURE
 
 
-def retain_verdicts(
-    verdicts: Mapping[str, ProbeVerdicts], pod: Pod | None, view: RuntimePodStatus
-) -> Mapping[str, ProbeVerdicts]:
+def retain_probe_results(
+    probe_results: Mapping[str, ProbeResults], pod: Pod | None, view: RuntimePodStatus
+) -> Mapping[str, ProbeResults]:
     """Those of containers that are there, by probes that the manifest has."""
     kept = {}
-    for container in view.containers if pod is not None and verdicts else ():
+    for container in view.containers if pod is not None and probe_results else ():
         found = find_container(pod.spec, container.name) if pod is not None else None
-        if found is not None and container.id in verdicts:
-            kept[container.id] = _of_probes(verdicts[container.id], probes_of(found.container))
-    return verdicts if kept == verdicts else kept
+        if found is not None and container.id in probe_results:
+            kept[container.id] = _of_probes(probe_results[container.id], probes_of(found.container))
+    return probe_results if kept == probe_results else kept
 
 
-def _of_probes(verdicts: ProbeVerdicts, probes: Iterable[ProbeType]) -> ProbeVerdicts:
-    return ProbeVerdicts(**{probe.value: verdicts.of(probe) for probe in probes})
+def _of_probes(probe_results: ProbeResults, probes: Iterable[ProbeType]) -> ProbeResults:
+    return ProbeResults(**{probe.value: probe_results.of(probe) for probe in probes})
 
 
 def _has_probes(pod: Pod) -> bool:
     return any(probes_of(container) for container in (*pod.spec.containers, *pod.spec.init_containers))
 
 
-def _wanted(life: PodLifecycle, entry: CacheEntry | None) -> ProbePod | None:
+def _wanted(lifecycle: PodLifecycle, entry: CacheEntry | None) -> ProbePod | None:
     """What its worker should be told; None when nothing of it is to be probed."""
-    pod, ended = life.pod, life.phase is WorkType.TERMINATED or life.rejection is not None
+    pod, ended = lifecycle.pod, lifecycle.phase is WorkType.TERMINATED or lifecycle.rejection is not None
     if ended or pod is None or not _has_probes(pod):
         return None
-    if life.status is not None and life.status.phase in TERMINAL_PHASES:
+    if lifecycle.status is not None and lifecycle.status.phase in TERMINAL_PHASES:
         return None
     inline = entry is not None and entry.row < 0
     status = msgspec.structs.replace(entry.status, observed_at=0.0) if entry is not None and inline else None
     return ProbePod(
-        uid=life.uid,
+        uid=lifecycle.uid,
         pod=pod,
-        row=-1 if inline else life.row,
+        row=-1 if inline else lifecycle.row,
         status=status,
-        terminating=life.phase is not WorkType.SYNC,
+        terminating=lifecycle.phase is not WorkType.SYNC,
     )
 
 
@@ -170,14 +173,14 @@ def _running(entry: CacheEntry | None) -> tuple[str, ...]:
     return tuple(container.id for container in containers if container.state is ContainerState.RUNNING)
 
 
-def _go_on(life: PodLifecycle, prober: _Prober, wanted: ProbePod, running: tuple[str, ...]) -> tuple[Send, ...]:
+def _go_on(lifecycle: PodLifecycle, prober: _Prober, wanted: ProbePod, running: tuple[str, ...]) -> tuple[Send, ...]:
     before, prober.running = prober.running, running
-    verdicts = dict(life.verdicts)
+    probe_results = dict(lifecycle.probe_results)
     if prober.told != wanted:
-        prober.slot, prober.told = life.slot, wanted
-        return (Send(life.slot, msgspec.structs.replace(wanted, verdicts=verdicts)),)
+        prober.slot, prober.told = lifecycle.slot, wanted
+        return (Send(lifecycle.slot, msgspec.structs.replace(wanted, probe_results=probe_results)),)
     if running != before:
-        return (Send(life.slot, ContainersChanged(uid=life.uid, verdicts=verdicts)),)
+        return (Send(lifecycle.slot, ContainersChanged(uid=lifecycle.uid, probe_results=probe_results)),)
     return ()
 
 

@@ -14,7 +14,7 @@ from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_cache import CacheEntry, PodCache
 
 
-class Looks:
+class ObservationRequests:
     """Owns the pod cache and the questions to the node worker."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ObjectRef, referenced_objects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult, WorkType
 from ipc.text.redaction import Blocks
 from supervisor.status.active_deadline import past_active_deadline
@@ -120,14 +120,14 @@ class PodLifecycle:
         """What it was observed to be, as it may be told (`supervisor.record.pod_texts`)."""
         self.looked_at = False
         """Its status was generated from an observation once."""
-        self.sentence = ""
+        self.summary = ""
         self.failed: tuple[SyncResult, ...] = ()
         """What its last sync could not do."""
         self.error = ""
         """Why its last sync failed as a whole."""
         self.pull_failures: tuple[PullFailure, ...] = ()
         """Back-off of its images, as its last sync has left it."""
-        self.verdicts: Mapping[str, ProbeVerdicts] = {}
+        self.probe_results: Mapping[str, ProbeResults] = {}
         """What the probes of its containers say, by container id."""
         self._generation = 0
         self._clock_offset_s: float | None = None
@@ -261,7 +261,7 @@ class PodLifecycle:
         if flight.kind is not WorkType.SYNC or _may_have_touched(done):
             self._touched_at = now_mono
         if done.changed or done.error or self.failed:
-            self.sentence = done.sentence or done.message
+            self.summary = done.summary or done.message
         if done.error or done.cancelled or flight.kind is not self.phase:
             return
         self.cleaned = flight.kind is WorkType.TERMINATED and flight.remove == self.removed

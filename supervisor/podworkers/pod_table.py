@@ -12,30 +12,30 @@ from supervisor.podworkers.sharding import MAX_MOVES, Shards, WorkerLimits
 from supervisor.processes.worker_pool import QUARANTINE_SLOT
 
 
-class Lives:
+class PodTable:
     """Lives by UID. Iterates over them, so that what is iterated may not add or forget any."""
 
     def __init__(self, limits: WorkerLimits, rows: int) -> None:
-        self._lives: dict[str, PodLifecycle] = {}
+        self._pod_table: dict[str, PodLifecycle] = {}
         self._shards = Shards(limits)
         self._rows = RowAllocator(rows)
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
 
     def __iter__(self) -> Iterator[PodLifecycle]:
-        return iter(self._lives.values())
+        return iter(self._pod_table.values())
 
     def __contains__(self, uid: object) -> bool:
-        return uid in self._lives
+        return uid in self._pod_table
 
     def __len__(self) -> int:
-        return len(self._lives)
+        return len(self._pod_table)
 
     def get(self, uid: str) -> PodLifecycle | None:
-        return self._lives.get(uid)
+        return self._pod_table.get(uid)
 
     def uids(self) -> Collection[str]:
-        return self._lives.keys()
+        return self._pod_table.keys()
 
     @property
     def pods_per_slot(self) -> Mapping[int, int]:
@@ -52,14 +52,16 @@ class Lives:
 
     def begin(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
         """A pod that was not known. Without a ``pod`` it is an orphan."""
-        life = self._lives[uid] = PodLifecycle(uid, pod, source, self._shards.assign(), self._rows.take(), acted_at)
-        return life
+        lifecycle = self._pod_table[uid] = PodLifecycle(
+            uid, pod, source, self._shards.assign(), self._rows.take(), acted_at
+        )
+        return lifecycle
 
-    def end(self, life: PodLifecycle) -> None:
+    def end(self, lifecycle: PodLifecycle) -> None:
         """Nothing of it is left."""
-        del self._lives[life.uid]
-        self._rows.give_back(life.row)
-        self._shards.release(life.slot)
+        del self._pod_table[lifecycle.uid]
+        self._rows.give_back(lifecycle.row)
+        self._shards.release(lifecycle.slot)
 
     @property
     def workers(self) -> int:
@@ -88,23 +90,27 @@ class Lives:
         if not convicts and not self._shards.uneven(is_up):
             return []
         moved: list[PodLifecycle] = []
-        for life in self:
-            if len(moved) < MAX_MOVES and life.can_move and self._move(life, self._place(life, is_up, convicts)):
-                moved.append(life)
+        for lifecycle in self:
+            if (
+                len(moved) < MAX_MOVES
+                and lifecycle.can_move
+                and self._move(lifecycle, self._place(lifecycle, is_up, convicts))
+            ):
+                moved.append(lifecycle)
         return moved
 
-    def confine(self, life: PodLifecycle) -> None:
+    def confine(self, lifecycle: PodLifecycle) -> None:
         """To quarantine, whatever it is in: its worker has just died, and nothing of it is left there."""
-        self._move(life, QUARANTINE_SLOT)
+        self._move(lifecycle, QUARANTINE_SLOT)
 
-    def _place(self, life: PodLifecycle, is_up: Callable[[int], bool], convicts: Collection[str]) -> int:
-        return QUARANTINE_SLOT if life.uid in convicts else self._shards.better_slot(life.slot, is_up)
+    def _place(self, lifecycle: PodLifecycle, is_up: Callable[[int], bool], convicts: Collection[str]) -> int:
+        return QUARANTINE_SLOT if lifecycle.uid in convicts else self._shards.better_slot(lifecycle.slot, is_up)
 
-    def _move(self, life: PodLifecycle, slot: int) -> bool:
-        if slot == life.slot:
+    def _move(self, lifecycle: PodLifecycle, slot: int) -> bool:
+        if slot == lifecycle.slot:
             return False
-        self._shards.move(life.slot, slot)
-        life.slot = slot
+        self._shards.move(lifecycle.slot, slot)
+        lifecycle.slot = slot
         return True
 
     def vacated(self) -> Iterator[int]:
@@ -113,11 +119,11 @@ class Lives:
 
     def inactive(self) -> set[str]:
         """UIDs of those that do not count when another one asks for admission."""
-        return {life.uid for life in self if not life.active}
+        return {lifecycle.uid for lifecycle in self if not lifecycle.active}
 
     def named(self, namespace: str, name: str) -> list[PodLifecycle]:
         """More than one while an older pod of that name goes down."""
-        return [life for life in self if life.name == f"{namespace}/{name}"]
+        return [lifecycle for lifecycle in self if lifecycle.name == f"{namespace}/{name}"]
 
     def referring_to(self, keys: Collection[ObjectKey]) -> list[PodLifecycle]:
         """Those that refer to one of these ConfigMaps and Secrets."""
@@ -125,15 +131,16 @@ class Lives:
         for key in keys:
             by_namespace.setdefault(key.namespace, set()).add(ObjectRef(key.kind, key.name))
         return [
-            life
-            for life in self
-            if life.pod is not None and life.references & by_namespace.get(life.pod.metadata.namespace, set())
+            lifecycle
+            for lifecycle in self
+            if lifecycle.pod is not None
+            and lifecycle.references & by_namespace.get(lifecycle.pod.metadata.namespace, set())
         ]
 
     def wanted(self) -> set[str]:
         """UIDs of the pods that are not on their way out."""
-        return {life.uid for life in self if not life.removed}
+        return {lifecycle.uid for lifecycle in self if not lifecycle.removed}
 
     def without_row(self) -> list[str]:
         """UIDs of the pods for which the board had no room."""
-        return [life.uid for life in self if life.row == NO_ROW]
+        return [lifecycle.uid for lifecycle in self if lifecycle.row == NO_ROW]

@@ -57,7 +57,7 @@ class _Record(msgspec.Struct, frozen=True):
     """When this is forgotten."""
 
 
-class Suspects:
+class PoisonPods:
     """Owns what is remembered of deaths, by pod, and who is on trial, by slot."""
 
     def __init__(self, trial_s: float) -> None:
@@ -86,8 +86,8 @@ class Suspects:
             record = self._records.get(uid)
             if record is not None and not (record.suspect or record.caught or record.convict):
                 del self._records[uid]
-        suspects = [uid for uid in in_flight if self._implicate(uid, now).suspect]
-        return self._convict(suspects[0], shard, now) if len(suspects) == 1 else None
+        poison_pods = [uid for uid in in_flight if self._implicate(uid, now).suspect]
+        return self._convict(poison_pods[0], shard, now) if len(poison_pods) == 1 else None
 
     def dispatched(self, slot: int, uid: str, now: float) -> None:
         """A sync of it goes out, of a suspect as its trial."""
@@ -122,7 +122,7 @@ class Suspects:
         """How many workers it has killed since it was found guilty, or somebody gave it another try."""
         return self._of(uid).strikes
 
-    def suspects(self) -> frozenset[str]:
+    def poison_pods(self) -> frozenset[str]:
         """Those that may wait for a trial: another's to end, or for their own."""
         return frozenset(uid for uid, record in self._records.items() if record.suspect)
 

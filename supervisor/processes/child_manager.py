@@ -15,7 +15,7 @@ from ipc.messages.base import Ready, Shutdown
 from ipc.messages.zygote import Exited, NotBorn, Spawned, ZygoteReport
 from ipc.shm.board import Board
 from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, Role, WorkerSettings
-from supervisor.processes.links import Children
+from supervisor.processes.links import Links
 from supervisor.processes.worker_pool import (
     AwaitDemand,
     ChildSpec,
@@ -57,7 +57,7 @@ class Owner(Protocol):
         """There is no going on."""
 
 
-class Crew:
+class ChildManager:
     """Owns the pool and the links. A message is for, or from, the newest incarnation of a slot."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Crew:
         self._owner = owner
         self._board = board
         self._clock = clock
-        self._children = Children(zygote, listening, self, settings)
+        self._children = Links(zygote, listening, self, settings)
         self._all_gone = asyncio.Event()
 
     # --- what the master asks for --------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class Crew:
         for command in commands:
             match command:
                 case SpawnChild():
-                    self._bear(command)
+                    self._spawn_child(command)
                 case RespawnLater(slot, after_s):
                     log.info("slot %d begins anew in %.1f s", slot, after_s)
                     asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
@@ -173,7 +173,7 @@ class Crew:
                 case GiveUp(reason):
                     self._owner.give_up(reason)
 
-    def _bear(self, command: SpawnChild) -> None:
+    def _spawn_child(self, command: SpawnChild) -> None:
         try:
             self._children.spawn(command)
         except OSError as error:
@@ -196,7 +196,7 @@ class Crew:
                 self._on_exited(report)
 
     def _on_not_born(self, report: NotBorn) -> None:
-        self._children.last_words(report.slot, report.incarnation)
+        self._children.crash_trace(report.slot, report.incarnation)
         log.warning("slot %d incarnation %d cannot be made: %s", report.slot, report.incarnation, report.message)
         self._carry_out(self._pool.not_born(report.slot, report.incarnation))
         self._all_gone.set()
@@ -204,7 +204,7 @@ class Crew:
     def _on_exited(self, report: Exited) -> None:
         is_ending = self._owner.is_ending
         orderly = is_ending or self._pool.is_leaving(report.slot)
-        stack = self._children.last_words(report.slot, report.incarnation)
+        stack = self._children.crash_trace(report.slot, report.incarnation)
         if not is_ending:
             what = f"slot {report.slot} incarnation {report.incarnation} (pid {report.pid})"
             is_no_news = report.exit_code in LEAVES or (orderly and report.exit_code == 0)

@@ -56,7 +56,7 @@ class Listener(Protocol):
     def on_internal_error(self, error: BaseException) -> None: ...
 
 
-class Children:
+class Links:
     """Spawns, signals, sends; reports what comes back to its listener."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Children:
         fd = self._listening[role].fileno()
         asyncio.get_running_loop().add_reader(fd, self._demanded, fd, slot)
 
-    def last_words(self, slot: int, incarnation: int) -> str:
+    def crash_trace(self, slot: int, incarnation: int) -> str:
         """The stack that an incarnation has left when it crashed or was aborted, once; empty when it left none."""
         fd = self._crashes.pop((slot, incarnation), None)
         if fd is None:
@@ -148,7 +148,7 @@ class Children:
         await asyncio.gather(*(channel.wait_closed() for channel in channels))
         self._zygote.close()
         for slot, incarnation in tuple(self._crashes):
-            self.last_words(slot, incarnation)
+            self.crash_trace(slot, incarnation)
 
     async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:
         send_type, receive_type = _LINKS[role]
@@ -198,7 +198,7 @@ def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
         generation=asked.generation,
         incarnation=asked.incarnation,
         kind=asked.kind,
-        sentence="not sent to its worker",
+        summary="not sent to its worker",
         error=TOO_LARGE if isinstance(refusal, FrameTooLarge) else UNENCODABLE,
         message=str(refusal),
     )

@@ -27,7 +27,7 @@ from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_parent_death_signal, set_process_name
 from ipc.messages.zygote import Exited, NotBorn, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.shm.board import Board
-from ipc.shm.mutation_slots import CallSlots
+from ipc.shm.mutation_slots import MutationSlots
 from ipc.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
 from ipc.wire.packets import DescriptorsLost, PacketLink
 
@@ -57,7 +57,7 @@ class Child(msgspec.Struct, frozen=True):
 
 
 def start_zygote(
-    board: Board, load: LoadWorkerMain, sockets: Sequence[Path], call_slots: CallSlots | None = None
+    board: Board, load: LoadWorkerMain, sockets: Sequence[Path], mutation_slots: MutationSlots | None = None
 ) -> tuple[socket.socket, int]:
     """Fork the zygote; returns the master's end of its link (SOCK_SEQPACKET) and its pid.
 
@@ -72,7 +72,7 @@ def start_zygote(
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _leave(lambda: _Zygote(theirs, board, load, sockets, call_slots).run())
+        _leave(lambda: _Zygote(theirs, board, load, sockets, mutation_slots).run())
     theirs.close()
     return ours, pid
 
@@ -93,11 +93,11 @@ class _Zygote:
         board: Board,
         load: LoadWorkerMain,
         sockets: Sequence[Path],
-        call_slots: CallSlots | None,
+        mutation_slots: MutationSlots | None,
     ) -> None:
         self._link: Link = PacketLink(sock, ZygoteCommand)
         self._board = board
-        self._call_slots = call_slots
+        self._call_slots = mutation_slots
         self._load = load
         self._worker_main: WorkerMain
         self._sockets = sockets
@@ -209,7 +209,7 @@ class _Zygote:
             link=socket.socket(fileno=link_fd),
             listen=socket.socket(fileno=listen_fds[0]) if listen_fds else None,
             board=self._board,
-            call_slots=self._call_slots,
+            mutation_slots=self._call_slots,
             crash_fd=crash_fd,
         )
         return self._worker_main(context)
@@ -260,11 +260,11 @@ def _exec(spawn: Spawn) -> int:
     os.execvpe(spawn.argv[0], spawn.argv, {**os.environ, **spawn.env})
 
 
-def _leave(life: Callable[[], int]) -> NoReturn:
+def _leave(lifecycle: Callable[[], int]) -> NoReturn:
     """Run a forked process's life and end it there: nothing of the parent's stack may run on."""
     code = 1
     try:
-        code = life()
+        code = lifecycle()
     except SystemExit as exit_:
         code = exit_.code if isinstance(exit_.code, int) else 1
     except BaseException:

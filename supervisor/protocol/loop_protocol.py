@@ -6,7 +6,7 @@ import msgspec
 
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
-from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import (
     AgentChanged,
     EventChanged,
@@ -21,8 +21,8 @@ from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.node_worker import (
     CancelPull,
     CollectLogs,
-    LookFailed,
     Observation,
+    ObservationFailed,
     Observe,
     Relist,
     StartPull,
@@ -34,7 +34,7 @@ from ipc.messages.pod_worker import (
     CancelSync,
     ContainersChanged,
     ProbePod,
-    ProbeVerdict,
+    ProbeResultChanged,
     ProbingStopped,
     PullImage,
     StopProbing,
@@ -49,7 +49,7 @@ class SourcesReady(msgspec.Struct, frozen=True):
     """Every configured source was read completely once."""
 
 
-class Views(msgspec.Struct, frozen=True):
+class Observations(msgspec.Struct, frozen=True):
     """Observations with their content put on (`supervisor.podworkers.board_views`)."""
 
     observations: tuple[Observation, ...]
@@ -82,11 +82,11 @@ class WorkerDown(msgspec.Struct, frozen=True):
     """`ipc.shm.board.pod_digest` of the pod in whose step it died or hung; 0 when it was in nobody's."""
 
 
-class PullWish(msgspec.Struct, frozen=True):
+class PullRequest(msgspec.Struct, frozen=True):
     """What a pod worker asks for, and which one it is."""
 
     slot: int
-    wish: PullImage | AbandonPull
+    request: PullImage | AbandonPull
 
 
 class SyncTick(msgspec.Struct, frozen=True):
@@ -103,10 +103,10 @@ class EventsRestored(msgspec.Struct, frozen=True):
     events: tuple[Event, ...]
 
 
-class VerdictsRestored(msgspec.Struct, frozen=True):
+class ProbeResultsRestored(msgspec.Struct, frozen=True):
     """What probes have said to an earlier life of the agent."""
 
-    verdicts: dict[str, ProbeVerdicts]
+    probe_results: dict[str, ProbeResults]
     """By container id."""
 
 
@@ -205,14 +205,14 @@ LoopEvent = (
     | ObjectUpdate
     | ObjectsExpected
     | SourcesReady
-    | Views
+    | Observations
     | SyncDone
     | EventReport
-    | LookFailed
-    | PullWish
+    | ObservationFailed
+    | PullRequest
     | PullProgress
     | PullEnded
-    | ProbeVerdict
+    | ProbeResultChanged
     | ProbingStopped
     | WorkerUp
     | WorkerLeaving
@@ -220,7 +220,7 @@ LoopEvent = (
     | SyncTick
     | HousekeepingTick
     | EventsRestored
-    | VerdictsRestored
+    | ProbeResultsRestored
     | EvictionsRestored
     | SettingsChanged
     | StopPods

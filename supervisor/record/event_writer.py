@@ -26,7 +26,7 @@ LAST_WRITE_S: Final = 2.0
 log = logging.getLogger("rootlet.events")
 
 
-class EventKeeper:
+class EventWriter:
     """Owns the file. The history stays its recorder's."""
 
     def __init__(self, log_file: EventLog, clock: Clock) -> None:

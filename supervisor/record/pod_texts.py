@@ -16,13 +16,13 @@ import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.base import EventReport
-from ipc.messages.node_worker import LookFailed
+from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult
 from ipc.text.redaction import Blocks, redacted
 from ipc.text.safe_text import safe_text
-from supervisor.managers.object_store import ConfigObjectStore
+from supervisor.managers.object_store import ObjectStore
 from supervisor.podworkers.pod_lifecycle import PodLifecycle, Readable
-from supervisor.podworkers.pod_table import Lives
+from supervisor.podworkers.pod_table import PodTable
 from supervisor.protocol.loop_protocol import LoopEvent
 
 MAX_TEXT_CHARS: Final = 2048
@@ -34,8 +34,8 @@ Known = tuple[Blocks, ...] | None
 class PodTexts:
     """Looks up what the pod's Secrets are known by."""
 
-    def __init__(self, lives: Lives, objects: ConfigObjectStore) -> None:
-        self._lives = lives
+    def __init__(self, pod_table: PodTable, objects: ObjectStore) -> None:
+        self._pod_table = pod_table
         self._objects = objects
 
     def made_fit(self, event: LoopEvent) -> LoopEvent:
@@ -44,36 +44,40 @@ class PodTexts:
             case EventReport(uid=uid) if uid:
                 known = self._known(uid)
                 return event if known is None and event.type == "Normal" else _with_message(event, known)
-            case LookFailed(uid=uid):
+            case ObservationFailed(uid=uid):
                 return _with_message(event, self._known(uid))
             case SyncDone(uid=uid):
                 return _answer(event, self._known(uid))
             case _:
                 return event
 
-    def observed(self, life: PodLifecycle, view: RuntimePodStatus) -> RuntimePodStatus:
+    def observed(self, lifecycle: PodLifecycle, view: RuntimePodStatus) -> RuntimePodStatus:
         """What containers have left to be read."""
         if not any(container.message or container.error for container in view.containers):
             return view
-        known = self._known(life.uid)
-        if life.readable is None or life.readable.view is not view or life.readable.known != known:
+        known = self._known(lifecycle.uid)
+        if lifecycle.readable is None or lifecycle.readable.view is not view or lifecycle.readable.known != known:
             told = tuple(_container(container, known) for container in view.containers)
-            life.readable = Readable(view, known, msgspec.structs.replace(view, containers=told))
-        return life.readable.made
+            lifecycle.readable = Readable(view, known, msgspec.structs.replace(view, containers=told))
+        return lifecycle.readable.made
 
     def _known(self, uid: str) -> Known:
-        life = self._lives.get(uid)
-        if life is None:
+        lifecycle = self._pod_table.get(uid)
+        if lifecycle is None:
             return None
         # An orphan's manifest is gone, and with it which Secrets it had; nothing of it is probed, started or told.
-        return self._objects.values_known(life.pod.metadata.namespace, life.all_references) if life.pod else ()
+        return (
+            self._objects.values_known(lifecycle.pod.metadata.namespace, lifecycle.all_references)
+            if lifecycle.pod
+            else ()
+        )
 
 
 def _text(text: str, known: Known) -> str:
     return safe_text(redacted(text[:MAX_TEXT_CHARS], known, cut_end=len(text) > MAX_TEXT_CHARS))
 
 
-def _with_message(report: EventReport | LookFailed, known: Known) -> EventReport | LookFailed:
+def _with_message(report: EventReport | ObservationFailed, known: Known) -> EventReport | ObservationFailed:
     return msgspec.structs.replace(report, message=_text(report.message, known))
 
 

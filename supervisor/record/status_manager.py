@@ -27,7 +27,7 @@ from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
 
 
-class Reporter:
+class StatusManager:
     """Owns the reason cache, the event history and the feed."""
 
     def __init__(self, settings: Settings, host_ip: str, texts: PodTexts) -> None:
@@ -55,10 +55,10 @@ class Reporter:
     def expire_events(self, now: Instant) -> list[FeedMessage]:
         return self._feed.events_gone(self._events.expire(now.wall))
 
-    def sync_results(self, life: PodLifecycle, done: SyncDone) -> None:
-        self._reasons.update(life.uid, done.results)
-        if life.pod is not None:
-            self._reasons.retain(life.uid, {found.container.name for found in every_container(life.pod.spec)})
+    def sync_results(self, lifecycle: PodLifecycle, done: SyncDone) -> None:
+        self._reasons.update(lifecycle.uid, done.results)
+        if lifecycle.pod is not None:
+            self._reasons.retain(lifecycle.uid, {found.container.name for found in every_container(lifecycle.pod.spec)})
 
     def objects(self, update: ObjectUpdate) -> list[FeedMessage]:
         """ConfigMaps and Secrets, without their values."""
@@ -69,65 +69,69 @@ class Reporter:
         return self._feed.event(*self._events.record(report, now.wall))
 
     def pod(
-        self, life: PodLifecycle, observed: RuntimePodStatus, now: Instant, observed_at: float = 0.0
+        self, lifecycle: PodLifecycle, observed: RuntimePodStatus, now: Instant, observed_at: float = 0.0
     ) -> list[FeedMessage]:
         """Generates ``life.status``; an unchanged one is not told again (STAT-01)."""
-        assert life.pod is not None
-        before, looked_at_before = life.status, life.looked_at
-        self._generate(life, observed, now)
-        messages = self._feed.pod(self._pod_changed(life, life.pod, observed, observed_at))
+        assert lifecycle.pod is not None
+        before, looked_at_before = lifecycle.status, lifecycle.looked_at
+        self._generate(lifecycle, observed, now)
+        messages = self._feed.pod(self._pod_changed(lifecycle, lifecycle.pod, observed, observed_at))
         # One that was found ended, after a restart of the agent, was told of in time.
         was_there = looked_at_before or observed.is_running()
-        if was_there and _has_exceeded_deadline(life.status) and not _has_exceeded_deadline(before):
-            messages += self.event(pod_event(life.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
+        if was_there and _has_exceeded_deadline(lifecycle.status) and not _has_exceeded_deadline(before):
+            messages += self.event(
+                pod_event(lifecycle.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now
+            )
         return messages
 
-    def _generate(self, life: PodLifecycle, observed: RuntimePodStatus, now: Instant) -> None:
-        assert life.pod is not None
-        replaced = replaced_containers(life.pod, observed, looked_at_before=life.looked_at)
+    def _generate(self, lifecycle: PodLifecycle, observed: RuntimePodStatus, now: Instant) -> None:
+        assert lifecycle.pod is not None
+        replaced = replaced_containers(lifecycle.pod, observed, looked_at_before=lifecycle.looked_at)
         given = StatusInput(
-            pod=life.pod,
-            observed=self._texts.observed(life, observed),
-            reasons=self._reasons.of_pod(life.uid),
-            previous=life.status,
+            pod=lifecycle.pod,
+            observed=self._texts.observed(lifecycle, observed),
+            reasons=self._reasons.of_pod(lifecycle.uid),
+            previous=lifecycle.status,
             host_ip=self._host_ip,
-            verdicts=life.verdicts,
-            replaced=replaced if life.phase is WorkType.SYNC else frozenset(),
-            looked_at_before=life.looked_at,
-            terminating=life.phase is not WorkType.SYNC,
-            terminated=life.phase is WorkType.TERMINATED,
-            rejection=life.rejection,
-            eviction=life.eviction,
-            steady_wall=life.steady_wall(now),
+            probe_results=lifecycle.probe_results,
+            replaced=replaced if lifecycle.phase is WorkType.SYNC else frozenset(),
+            looked_at_before=lifecycle.looked_at,
+            terminating=lifecycle.phase is not WorkType.SYNC,
+            terminated=lifecycle.phase is WorkType.TERMINATED,
+            rejection=lifecycle.rejection,
+            eviction=lifecycle.eviction,
+            steady_wall=lifecycle.steady_wall(now),
         )
-        could_run = life.phase is not WorkType.TERMINATED
+        could_run = lifecycle.phase is not WorkType.TERMINATED
         status = generate_pod_status(given, now)
-        told = merge_pod_status(life.told, status, could_have_running_containers=could_run)
+        told = merge_pod_status(lifecycle.told, status, could_have_running_containers=could_run)
         # Together, when nothing can go wrong any more.
-        life.status, life.told = status, told
-        life.looked_at = life.looked_at or given.looked_at
+        lifecycle.status, lifecycle.told = status, told
+        lifecycle.looked_at = lifecycle.looked_at or given.looked_at
 
-    def _pod_changed(self, life: PodLifecycle, pod: Pod, observed: RuntimePodStatus, observed_at: float) -> PodChanged:
-        assert life.told is not None
+    def _pod_changed(
+        self, lifecycle: PodLifecycle, pod: Pod, observed: RuntimePodStatus, observed_at: float
+    ) -> PodChanged:
+        assert lifecycle.told is not None
         return PodChanged(
             resource_version=0,
             pod=pod,
-            status=life.told,
-            source=life.source,
-            deletion_timestamp=rfc3339(life.deletion_wall) if life.deletion_wall else "",
+            status=lifecycle.told,
+            source=lifecycle.source,
+            deletion_timestamp=rfc3339(lifecycle.deletion_wall) if lifecycle.deletion_wall else "",
             observed_at=observed_at,
-            next_try=self._next_tries(life),
-            sentence=life.sentence,
-            slot=life.slot,
+            next_try=self._next_tries(lifecycle),
+            summary=lifecycle.summary,
+            slot=lifecycle.slot,
             sandbox=next(iter(observed.sandboxes), None),
         )
 
-    def _next_tries(self, life: PodLifecycle) -> dict[str, str]:
+    def _next_tries(self, lifecycle: PodLifecycle) -> dict[str, str]:
         """By container. A pod on its way down tries nothing again."""
         return {
             name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
-            for name, result in self._reasons.of_pod(life.uid).items()
-            if result.retry_at and life.phase is WorkType.SYNC
+            for name, result in self._reasons.of_pod(lifecycle.uid).items()
+            if result.retry_at and lifecycle.phase is WorkType.SYNC
         }
 
     def gone(self, uid: str) -> list[FeedMessage]:

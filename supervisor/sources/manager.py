@@ -57,7 +57,7 @@ class Change(msgspec.Struct, frozen=True):
     kill: KillPod | None = None
 
 
-class Desired:
+class SourceManager:
     """Owns the sources and the merged set."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:

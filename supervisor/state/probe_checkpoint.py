@@ -23,7 +23,7 @@ from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
 from ipc.host.tasks import BackgroundTasks
-from ipc.kubecontainer.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
 
 VERSION: Final = 1
 """Of the format. Another version is not trusted, whatever it says."""
@@ -39,29 +39,29 @@ log = logging.getLogger("rootlet.probes")
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    verdicts: dict[str, ProbeVerdicts]
+    probe_results: dict[str, ProbeResults]
 
 
-def worth_keeping(verdicts: Mapping[str, ProbeVerdicts]) -> dict[str, ProbeVerdicts]:
+def worth_keeping(probe_results: Mapping[str, ProbeResults]) -> dict[str, ProbeResults]:
     """The successes of startup and readiness, by container id."""
     kept = {
-        id: ProbeVerdicts(startup=_success(said.startup), readiness=_success(said.readiness))
-        for id, said in verdicts.items()
+        id: ProbeResults(startup=_success(said.startup), readiness=_success(said.readiness))
+        for id, said in probe_results.items()
     }
-    return {id: said for id, said in kept.items() if said != NO_VERDICTS}
+    return {id: said for id, said in kept.items() if said != NO_PROBE_RESULTS}
 
 
 def _success(result: ProbeResult) -> ProbeResult:
     return result if result is ProbeResult.SUCCESS else ProbeResult.UNKNOWN
 
 
-def save(path: Path, verdicts: Mapping[str, ProbeVerdicts]) -> None:
+def save(path: Path, probe_results: Mapping[str, ProbeResults]) -> None:
     """Raises OSError; what was there before is whole then."""
     make_private(path.parent)
-    write_atomically(path, msgspec.json.encode(_File(VERSION, dict(verdicts))))
+    write_atomically(path, msgspec.json.encode(_File(VERSION, dict(probe_results))))
 
 
-def load(path: Path) -> dict[str, ProbeVerdicts]:
+def load(path: Path) -> dict[str, ProbeResults]:
     """What was saved; nothing when there is no such file, or none that can be used: that is logged."""
     try:
         file = msgspec.json.decode(read_bounded(path, MAX_FILE_BYTES), type=_File)
@@ -75,45 +75,45 @@ def load(path: Path) -> dict[str, ProbeVerdicts]:
     except (UntrustedFile, msgspec.MsgspecError) as error:
         log.error("results of probes %s cannot be used: %s%s", path, error, move_aside(path))
         return {}
-    return worth_keeping(file.verdicts)
+    return worth_keeping(file.probe_results)
 
 
-class ProbeMemory:
+class ProbeCheckpoint:
     """When the file is written: after changes, not too often, in a thread. A disk that takes nothing is said once."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._saved: dict[str, ProbeVerdicts] = {}
+        self._saved: dict[str, ProbeResults] = {}
         self._tasks = BackgroundTasks()
         self._writing: asyncio.Task[None] | None = None
         self._next_at = 0.0
         self._is_failing = False
 
-    def restore(self) -> dict[str, ProbeVerdicts]:
+    def restore(self) -> dict[str, ProbeResults]:
         """What an earlier life of the agent has left."""
         self._saved = load(self._path)
         return self._saved
 
-    def keep(self, verdicts: Callable[[], Mapping[str, ProbeVerdicts]]) -> None:
+    def keep(self, probe_results: Callable[[], Mapping[str, ProbeResults]]) -> None:
         """To be called every second; ``verdicts`` tells all that is known."""
         now = self._clock.now().mono
         if self._writing is not None or now < self._next_at:
             return
         self._next_at = now + WRITE_PERIOD_S
-        if (kept := worth_keeping(verdicts())) != self._saved:
+        if (kept := worth_keeping(probe_results())) != self._saved:
             self._writing = self._tasks.spawn(self._write(kept), name="writing the results of probes")
 
-    async def close(self, verdicts: Mapping[str, ProbeVerdicts]) -> None:
+    async def close(self, probe_results: Mapping[str, ProbeResults]) -> None:
         """Write what is new, if the disk takes it in time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WRITE_S):
                 if self._writing is not None:
                     await self._writing
-                if (kept := worth_keeping(verdicts)) != self._saved:
+                if (kept := worth_keeping(probe_results)) != self._saved:
                     await self._write(kept)
 
-    async def _write(self, kept: dict[str, ProbeVerdicts]) -> None:
+    async def _write(self, kept: dict[str, ProbeResults]) -> None:
         try:
             await asyncio.to_thread(save, self._path, kept)
         except OSError as error:

@@ -18,7 +18,7 @@ from ipc.kubecontainer.initialized import has_any_active_regular_container_start
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import ContainerState as Observed
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
-from ipc.kubecontainer.probe_results import NO_VERDICTS, ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
 from ipc.kubecontainer.restart_policy import is_restartable_init, should_container_be_restarted
 from ipc.messages.pod_worker import SyncResult
 from supervisor.status import container_states as states
@@ -32,7 +32,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     observed: RuntimePodStatus
     reasons: Mapping[str, SyncResult] = {}
     """Container name -> why its last start failed."""
-    verdicts: Mapping[str, ProbeVerdicts] = {}
+    probe_results: Mapping[str, ProbeResults] = {}
     """By container id; one without an entry has not been probed."""
     replaced: frozenset[str] = frozenset()
     """Names of containers that start again whatever their policy says."""
@@ -224,21 +224,21 @@ def _with_probes(
 
     A regular init container is ready when it is done, and an ephemeral one never is.
     """
-    verdicts = given.verdicts.get(newest.id, NO_VERDICTS) if newest is not None else NO_VERDICTS
-    started = status.state.running is not None and _is_started(container, verdicts, status, old)
+    probe_results = given.probe_results.get(newest.id, NO_PROBE_RESULTS) if newest is not None else NO_PROBE_RESULTS
+    started = status.state.running is not None and _is_started(container, probe_results, status, old)
     if kind is ContainerKind.INIT and not is_restartable_init(container):
         ended = status.state.terminated
         return msgspec.structs.replace(status, started=started, ready=ended is not None and ended.exit_code == 0)
     if kind is ContainerKind.EPHEMERAL:
         return msgspec.structs.replace(status, started=None, ready=False)
-    ready = started and (container.readiness_probe is None or verdicts.readiness is ProbeResult.SUCCESS)
+    ready = started and (container.readiness_probe is None or probe_results.readiness is ProbeResult.SUCCESS)
     return msgspec.structs.replace(status, started=started, ready=ready)
 
 
 def _is_started(
-    container: Container, verdicts: ProbeVerdicts, status: ContainerStatus, old: ContainerStatus | None
+    container: Container, probe_results: ProbeResults, status: ContainerStatus, old: ContainerStatus | None
 ) -> bool:
     """Of a running container. One that had started stays so while its probe has nothing new to say."""
-    if container.startup_probe is not None and verdicts.startup is ProbeResult.UNKNOWN:
+    if container.startup_probe is not None and probe_results.startup is ProbeResult.UNKNOWN:
         return old is not None and old.container_id == status.container_id and bool(old.started)
-    return verdicts.has_started(container)
+    return probe_results.has_started(container)

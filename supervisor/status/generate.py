@@ -13,7 +13,7 @@ from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.restart_policy import all_containers_could_restart, should_all_containers_restart
 from ipc.messages.pod_worker import SyncResult
 from ipc.podresources.pod_ips import sort_pod_ips
@@ -43,7 +43,7 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """Container name -> why its last start failed."""
     previous: PodStatus | None
     host_ip: str = ""
-    verdicts: Mapping[str, ProbeVerdicts] = {}
+    probe_results: Mapping[str, ProbeResults] = {}
     """Container id -> what its probes said."""
     replaced: frozenset[str] = frozenset()
     """Names of containers that start again whatever their policy says: their definition changed."""
@@ -106,7 +106,7 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         pod=given.pod,
         observed=observed,
         reasons=given.reasons,
-        verdicts=given.verdicts,
+        probe_results=given.probe_results,
         replaced=given.replaced,
         terminating=given.terminating,
         restarting_all=should_all_containers_restart(spec, observed, before),

@@ -12,8 +12,8 @@ from ipc.text.safe_text import safe_line
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.protocol.loop_protocol import Log
-from supervisor.record.status_manager import Reporter, pod_event
-from supervisor.syncloop.command_buffer import Outbox
+from supervisor.record.status_manager import StatusManager, pod_event
+from supervisor.syncloop.command_buffer import CommandBuffer
 
 UNAVAILABLE = "Unavailable"
 """A sync's error: Podman does not answer."""
@@ -34,28 +34,28 @@ class _Untold:
 class Announcer:
     """Puts it into the outbox."""
 
-    def __init__(self, reporter: Reporter, cache: PodCache, out: Outbox) -> None:
+    def __init__(self, reporter: StatusManager, cache: PodCache, out: CommandBuffer) -> None:
         self._untold: dict[str, _Untold] = {}
         self._reporter = reporter
         self._cache = cache
         self._out = out
 
-    def report(self, life: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
+    def report(self, lifecycle: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
         """Generate the status, tell it if it changed; its phase. The date is of the observation that is the reason.
 
         A status that cannot be generated stays as it was, and is tried again (`untold`): nothing was changed by then.
         """
-        if life.pod is None:
+        if lifecycle.pod is None:
             return ""
         try:
-            self._out.to_api(self._reporter.pod(life, self._cache.get(life.uid), now, observed_at))
+            self._out.to_api(self._reporter.pod(lifecycle, self._cache.get(lifecycle.uid), now, observed_at))
         except Exception as error:
-            untold = self._untold.setdefault(life.uid, _Untold(f"status of pod {life.name}"))
+            untold = self._untold.setdefault(lifecycle.uid, _Untold(f"status of pod {lifecycle.name}"))
             untold.retry_at = now.mono + RETRY_S
-            self._fault(life, untold.failures, "error determining status", error, now)
+            self._fault(lifecycle, untold.failures, "error determining status", error, now)
         else:
-            self._untold.pop(life.uid, None)
-        return life.status.phase if life.status is not None else ""
+            self._untold.pop(lifecycle.uid, None)
+        return lifecycle.status.phase if lifecycle.status is not None else ""
 
     def untold(self, now: Instant) -> list[str]:
         """UIDs of the pods whose status could not be generated, when it is time to try again; each is named once."""
@@ -68,30 +68,30 @@ class Announcer:
         """Nothing of that pod is left."""
         self._untold.pop(uid, None)
 
-    def fault(self, life: PodLifecycle, what: str, error: Exception, now: Instant) -> None:
+    def fault(self, lifecycle: PodLifecycle, what: str, error: Exception, now: Instant) -> None:
         """An unexpected error in the master's own work on that pod, which no other pod notices."""
-        self._fault(life, FailureLog(f"{what} of pod {life.name}"), what, error, now)
+        self._fault(lifecycle, FailureLog(f"{what} of pod {lifecycle.name}"), what, error, now)
 
-    def _fault(self, life: PodLifecycle, failures: FailureLog, what: str, error: Exception, now: Instant) -> None:
+    def _fault(self, lifecycle: PodLifecycle, failures: FailureLog, what: str, error: Exception, now: Instant) -> None:
         if failures.note(error):
-            self.pod_event(life, "Warning", FAILED_SYNC, f"{what}: unexpected {type(error).__name__}", now)
+            self.pod_event(lifecycle, "Warning", FAILED_SYNC, f"{what}: unexpected {type(error).__name__}", now)
 
     def event(self, report: EventReport, now: Instant) -> None:
         """For `get events` alone."""
         self._out.to_api(self._reporter.event(report, now))
 
-    def pod_event(self, life: PodLifecycle, type_: str, reason: str, message: str, now: Instant) -> None:
+    def pod_event(self, lifecycle: PodLifecycle, type_: str, reason: str, message: str, now: Instant) -> None:
         """About a pod that is no orphan; in the log too."""
-        assert life.pod is not None
-        self.event(pod_event(life.pod, type_, reason, message), now)
-        self.log("warning" if type_ == "Warning" else "info", f"{life.name}: {reason}: {message}")
+        assert lifecycle.pod is not None
+        self.event(pod_event(lifecycle.pod, type_, reason, message), now)
+        self.log("warning" if type_ == "Warning" else "info", f"{lifecycle.name}: {reason}: {message}")
 
-    def sync_ended(self, life: PodLifecycle, done: SyncDone) -> None:
+    def sync_ended(self, lifecycle: PodLifecycle, done: SyncDone) -> None:
         """That Podman is away was said once: that it is for every pod is for who wants to know everything."""
         failed = f" [{done.error}: {done.message}]" if done.error else ""
         is_only_away = done.error == UNAVAILABLE and not done.changed
         level = "debug" if is_only_away else "warning" if done.error else "info"
-        self.log(level, f"{life.name}: {done.sentence}{failed}")
+        self.log(level, f"{lifecycle.name}: {done.summary}{failed}")
 
     def log(self, level: str, text: str) -> None:
         self._out.add(Log(level, safe_line(text)))

@@ -13,7 +13,7 @@ from supervisor.protocol.loop_protocol import LoopCommand, Send
 from supervisor.record.feed import FeedMessage
 
 
-class Outbox:
+class CommandBuffer:
     """Commands in their order. Nothing is kept for a child that is away: it is told what it needs when it comes."""
 
     def __init__(self) -> None:
@@ -49,15 +49,15 @@ class Outbox:
         for command in commands:
             self.send(command.slot, command.message)
 
-    def cancel_sync(self, life: PodLifecycle) -> None:
+    def cancel_sync(self, lifecycle: PodLifecycle) -> None:
         """The one in flight, if there is one, ends at its next step."""
-        if flight := life.in_flight:
-            self.send(flight.slot, CancelSync(uid=life.uid, generation=flight.generation))
+        if flight := lifecycle.in_flight:
+            self.send(flight.slot, CancelSync(uid=lifecycle.uid, generation=flight.generation))
 
-    def track(self, life: PodLifecycle) -> None:
+    def track(self, lifecycle: PodLifecycle) -> None:
         """Its observations go to its row, if it has one."""
-        if life.row != NO_ROW:
-            self.to_node(Track(uid=life.uid, row=life.row))
+        if lifecycle.row != NO_ROW:
+            self.to_node(Track(uid=lifecycle.uid, row=lifecycle.row))
 
     def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
         self.send(NODE_SLOT, message)

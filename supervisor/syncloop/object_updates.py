@@ -19,7 +19,7 @@ class ObjectUpdates:
     """Handlers without a state of their own."""
 
     def __init__(self, parts: LoopParts) -> None:
-        self._lives = parts.lives
+        self._pod_table = parts.pod_table
         self._objects = parts.objects
         self._out = parts.out
         self._reporter = parts.reporter
@@ -28,30 +28,31 @@ class ObjectUpdates:
     def on_object_update(self, update: ObjectUpdate, now: Instant) -> None:
         changed = self._objects.take(update)
         self._out.to_api(self._reporter.objects(update))
-        self._sync(self._lives.referring_to(changed), now)
+        self._sync(self._pod_table.referring_to(changed), now)
 
     def on_objects_expected(self, expected: ObjectsExpected, now: Instant) -> None:
         """Those that are expected no more and have not come are absent now."""
         answered, self._objects.expected = self._objects.expected - expected.keys, expected.keys
-        self._sync(self._lives.referring_to([key for key in answered if key not in self._objects]), now)
+        self._sync(self._pod_table.referring_to([key for key in answered if key not in self._objects]), now)
 
     def on_sources_ready(self, now: Instant) -> None:
         """What is missing now does not exist: who could do without it goes on."""
         self._objects.complete = True
         self._sync(
             (
-                life
-                for life in self._lives
-                if life.pod is not None and self._objects.misses_any(life.pod.metadata.namespace, life.references)
+                lifecycle
+                for lifecycle in self._pod_table
+                if lifecycle.pod is not None
+                and self._objects.misses_any(lifecycle.pod.metadata.namespace, lifecycle.references)
             ),
             now,
         )
 
-    def _sync(self, lives: Iterable[PodLifecycle], now: Instant) -> None:
+    def _sync(self, pod_table: Iterable[PodLifecycle], now: Instant) -> None:
         """What containers have left to be read may be told now, also of those that have come to their end."""
-        for life in lives:
-            if life.status is not None:
-                self._announcer.report(life, now)
-            if life.phase is WorkType.SYNC:
-                life.resync()
-                self._lives.touch((life.uid,))
+        for lifecycle in pod_table:
+            if lifecycle.status is not None:
+                self._announcer.report(lifecycle, now)
+            if lifecycle.phase is WorkType.SYNC:
+                lifecycle.resync()
+                self._pod_table.touch((lifecycle.uid,))

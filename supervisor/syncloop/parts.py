@@ -6,18 +6,18 @@ from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
 from supervisor.managers.image_pulls import ImagePulls, pull_limits
-from supervisor.managers.object_store import ConfigObjectStore
-from supervisor.managers.probe_manager import Probing
-from supervisor.podworkers.observation_requests import Looks
-from supervisor.podworkers.pod_table import Lives
-from supervisor.podworkers.poison_pods import Suspects
+from supervisor.managers.object_store import ObjectStore
+from supervisor.managers.probe_manager import ProbeManager
+from supervisor.podworkers.observation_requests import ObservationRequests
+from supervisor.podworkers.pod_table import PodTable
+from supervisor.podworkers.poison_pods import PoisonPods
 from supervisor.podworkers.sharding import worker_limits
 from supervisor.podworkers.work_queue import WorkQueue
 from supervisor.processes.worker_pool import longest_hang_s
 from supervisor.record.pod_texts import PodTexts
-from supervisor.record.status_manager import Reporter
+from supervisor.record.status_manager import StatusManager
 from supervisor.syncloop.announcer import Announcer
-from supervisor.syncloop.command_buffer import Outbox
+from supervisor.syncloop.command_buffer import CommandBuffer
 
 
 class LoopParts:
@@ -27,17 +27,17 @@ class LoopParts:
         self.settings = settings
         self.node = node
         self.usage = NodeUsage()
-        self.lives = Lives(worker_limits(settings), pod_rows)
-        self.suspects = Suspects(longest_hang_s(settings.workers.heartbeat_timeout_s))
-        self.looks = Looks()
-        self.cache = self.looks.cache
+        self.pod_table = PodTable(worker_limits(settings), pod_rows)
+        self.poison_pods = PoisonPods(longest_hang_s(settings.workers.heartbeat_timeout_s))
+        self.observation_requests = ObservationRequests()
+        self.cache = self.observation_requests.cache
         self.queue = WorkQueue()
         self.evicted: dict[str, str] = {}
         """UID -> message, of pods that were evicted before this agent started and that no source has stated yet."""
-        self.objects = ConfigObjectStore()
+        self.objects = ObjectStore()
         self.pulls = ImagePulls(pull_limits(settings))
-        self.probing = Probing()
-        self.out = Outbox()
-        self.texts = PodTexts(self.lives, self.objects)
-        self.reporter = Reporter(settings, host_ip, self.texts)
+        self.probing = ProbeManager()
+        self.out = CommandBuffer()
+        self.texts = PodTexts(self.pod_table, self.objects)
+        self.reporter = StatusManager(settings, host_ip, self.texts)
         self.announcer = Announcer(self.reporter, self.cache, self.out)

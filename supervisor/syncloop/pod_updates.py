@@ -41,7 +41,7 @@ class PodUpdates:
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
-        self._lives = parts.lives
+        self._pod_table = parts.pod_table
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
@@ -68,8 +68,8 @@ class PodUpdates:
 
     def going_down(self, namespace: str, name: str) -> list[PodLifecycle]:
         """Those that were removed, and those that will be as soon as every source was read."""
-        named = self._lives.named(namespace, name)
-        return [life for life in named if life.removed or life.uid in self._removals]
+        named = self._pod_table.named(namespace, name)
+        return [lifecycle for lifecycle in named if lifecycle.removed or lifecycle.uid in self._removals]
 
     # --- the sources ---------------------------------------------------------------------------------------------
 
@@ -84,59 +84,59 @@ class PodUpdates:
         """HandlePodAdditions: admission, then a life cycle; a pod that is still going down waits for its end."""
         uid = pod.metadata.uid
         self._removals.withdraw(uid)
-        life = self._lives.get(uid)
-        if life is not None and not life.removed:
+        lifecycle = self._pod_table.get(uid)
+        if lifecycle is not None and not lifecycle.removed:
             self._update(pod, source, now)
-        elif life is not None:
-            life.successor, life.source = pod, source
+        elif lifecycle is not None:
+            lifecycle.successor, lifecycle.source = pod, source
         else:
             self._begin(pod, source, now)
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
         verdict = self._admit(pod)
-        life = self._track(pod.metadata.uid, pod, source, 0.0)
-        if life.uid in self._parts.evicted:
-            life.evict(self._parts.evicted.pop(life.uid))
+        lifecycle = self._track(pod.metadata.uid, pod, source, 0.0)
+        if lifecycle.uid in self._parts.evicted:
+            lifecycle.evict(self._parts.evicted.pop(lifecycle.uid))
         if isinstance(verdict, Rejected):
-            life.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
-            life.terminate()
-            self._announcer.pod_event(life, "Warning", verdict.reason, verdict.message, now)
+            lifecycle.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
+            lifecycle.terminate()
+            self._announcer.pod_event(lifecycle, "Warning", verdict.reason, verdict.message, now)
         else:
             self._parts.usage.put(pod)
-            self._warn(life, verdict.warnings, now)
-        self._announcer.report(life, now)
+            self._warn(lifecycle, verdict.warnings, now)
+        self._announcer.report(lifecycle, now)
 
     def _update(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodUpdates. A pod that was rejected gets another chance with its new spec."""
-        life = self._lives.get(pod.metadata.uid)
-        if life is None or life.removed:
+        lifecycle = self._pod_table.get(pod.metadata.uid)
+        if lifecycle is None or lifecycle.removed:
             self.add(pod, source, now)
             return
         verdict = self._admit(pod)
         if isinstance(verdict, Rejected):
-            self._announcer.pod_event(life, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
-            if life.pod is not None and life.rejection is None:
-                self._out.add(UpdateRefused(life.pod))
+            self._announcer.pod_event(lifecycle, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
+            if lifecycle.pod is not None and lifecycle.rejection is None:
+                self._out.add(UpdateRefused(lifecycle.pod))
             return
-        self._warn(life, verdict.warnings, now)
-        if life.rejection is not None:
-            life.successor = pod
-            life.remove(None, now.wall)
+        self._warn(lifecycle, verdict.warnings, now)
+        if lifecycle.rejection is not None:
+            lifecycle.successor = pod
+            lifecycle.remove(None, now.wall)
         else:
-            life.update(pod)
+            lifecycle.update(pod)
             self._parts.usage.put(pod)
-            self._parts.probing.recall(life, self._parts.cache.get(life.uid))
-        self._parts.suspects.absolve(life.uid, now.mono)
-        self._lives.touch((life.uid,))
-        self._announcer.report(life, now)
+            self._parts.probing.recall(lifecycle, self._parts.cache.get(lifecycle.uid))
+        self._parts.poison_pods.absolve(lifecycle.uid, now.mono)
+        self._pod_table.touch((lifecycle.uid,))
+        self._announcer.report(lifecycle, now)
 
     def _remove(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodRemoves. Waits until every source was read once and one full relist has succeeded."""
-        life = self._lives.get(pod.metadata.uid)
-        if life is None:
+        lifecycle = self._pod_table.get(pod.metadata.uid)
+        if lifecycle is None:
             return
-        life.successor = None
-        self._removals.add(life.uid, pod.metadata.deletion_grace_period_seconds)
+        lifecycle.successor = None
+        self._removals.add(lifecycle.uid, pod.metadata.deletion_grace_period_seconds)
         self.carry_out_removals(now)
 
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
@@ -151,76 +151,76 @@ class PodUpdates:
             verdict = admit(pod, parts.usage.without(own), parts.settings, parts.node)
             if isinstance(verdict, Admitted):
                 return verdict
-            return admit(pod, parts.usage.without(own | self._lives.inactive()), parts.settings, parts.node)
+            return admit(pod, parts.usage.without(own | self._pod_table.inactive()), parts.settings, parts.node)
         except Exception as error:
             note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
             return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
 
-    def _warn(self, life: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
+    def _warn(self, lifecycle: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:
-            self._announcer.pod_event(life, "Warning", UNSUPPORTED_FIELD, warning, now)
+            self._announcer.pod_event(lifecycle, "Warning", UNSUPPORTED_FIELD, warning, now)
 
     # --- removals ------------------------------------------------------------------------------------------------
 
     def carry_out_removals(self, now: Instant) -> None:
         """Those for which enough is known by now."""
         for uid, grace_s in self._removals.take_due(self._parts.cache.relisted_at).items():
-            life = self._lives.get(uid)
-            if life is not None:
-                self._kill(life, grace_s, now)
+            lifecycle = self._pod_table.get(uid)
+            if lifecycle is not None:
+                self._kill(lifecycle, grace_s, now)
 
     def on_kill_pod(self, kill: KillPod, now: Instant) -> None:
-        for life in self.going_down(kill.namespace, kill.name):
-            if life.uid in self._removals:
-                self._removals.add(life.uid, kill.grace_period_s)
+        for lifecycle in self.going_down(kill.namespace, kill.name):
+            if lifecycle.uid in self._removals:
+                self._removals.add(lifecycle.uid, kill.grace_period_s)
             else:
-                self._kill(life, kill.grace_period_s, now)
+                self._kill(lifecycle, kill.grace_period_s, now)
 
     def on_stop_pods(self, _: StopPods, now: Instant) -> None:
         """Everything of ours goes, whatever the sources say later."""
         self._stop_asked_at = now.mono
-        for life in list(self._lives):
-            life.successor = None
-            self._kill(life, None, now)
+        for lifecycle in list(self._pod_table):
+            lifecycle.successor = None
+            self._kill(lifecycle, None, now)
         self._out.to_node(Relist())
 
     def answer_stop(self) -> None:
         """Once, by a relist that began after the question and has found nothing of ours."""
         asked_at, cache = self._stop_asked_at, self._parts.cache
-        if asked_at is None or self._lives or cache.relisted_at <= asked_at:
+        if asked_at is None or self._pod_table or cache.relisted_at <= asked_at:
             return
         if cache.unseen or cache.orphans(()):
             return
         self._stop_asked_at = math.inf
         self._out.add(PodsStopped())
 
-    def _kill(self, life: PodLifecycle, grace_s: int | None, now: Instant) -> None:
-        if not life.removed:
-            self._parts.suspects.absolve(life.uid, now.mono)
-        if life.remove(grace_s, now.wall):
-            self._out.cancel_sync(life)
-        self._lives.touch((life.uid,))
-        self._announcer.report(life, now)
+    def _kill(self, lifecycle: PodLifecycle, grace_s: int | None, now: Instant) -> None:
+        if not lifecycle.removed:
+            self._parts.poison_pods.absolve(lifecycle.uid, now.mono)
+        if lifecycle.remove(grace_s, now.wall):
+            self._out.cancel_sync(lifecycle)
+        self._pod_table.touch((lifecycle.uid,))
+        self._announcer.report(lifecycle, now)
 
     # --- orphans -------------------------------------------------------------------------------------------------
 
     def on_housekeeping(self, _: HousekeepingTick, now: Instant) -> None:
         """HandlePodCleanups: what runs with our label and nobody wants is stopped and removed."""
         if self._parts.cache.relisted_at and (self.sources_ready or self.is_stopping):
-            for uid in self._parts.cache.orphans(self._lives):
+            for uid in self._parts.cache.orphans(self._pod_table):
                 self._adopt_orphan(uid, now)
 
     def _adopt_orphan(self, uid: str, now: Instant) -> None:
         """It goes down like any pod, by its labels; only a view from now on counts."""
         status = self._parts.cache.get(uid)
-        life = self._track(uid, None, "runtime", now.mono)
-        life.name = f"{status.namespace}/{status.name}"
-        life.remove(None, now.wall)
+        lifecycle = self._track(uid, None, "runtime", now.mono)
+        lifecycle.name = f"{status.namespace}/{status.name}"
+        lifecycle.remove(None, now.wall)
         self._announcer.log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it")
 
     def _track(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
-        life = self._lives.begin(uid, pod, source, acted_at)
-        self._parts.probing.recall(life, self._parts.cache.get(uid))
-        self._lives.touch((life.uid,))
-        self._out.track(life)
-        return life
+        lifecycle = self._pod_table.begin(uid, pod, source, acted_at)
+        self._parts.probing.recall(lifecycle, self._parts.cache.get(uid))
+        self._pod_table.touch((lifecycle.uid,))
+        self._out.track(lifecycle)
+        return lifecycle

@@ -14,22 +14,22 @@ import random
 from collections.abc import Callable, Mapping
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import LookFailed, Observation, Observe
-from ipc.messages.pod_worker import ProbeVerdict, ProbingStopped, SyncDone, WorkType
+from ipc.messages.node_worker import Observation, ObservationFailed, Observe
+from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
 from supervisor.managers.container_gc import (
-    NodeGarbage,
+    ContainerGarbage,
     collect_logs,
     collection_failures,
     dead_of_each,
     removal_failures,
 )
 from supervisor.managers.image_pulls import PullEvent
-from supervisor.managers.probe_manager import needs_sync, take_verdict
+from supervisor.managers.probe_manager import needs_sync, take_probe_result
 from supervisor.podworkers.pod_lifecycle import EVICTED
 from supervisor.podworkers.sharding import worker_limits
 from supervisor.protocol.loop_protocol import (
@@ -39,13 +39,13 @@ from supervisor.protocol.loop_protocol import (
     KillPod,
     LoopCommand,
     LoopEvent,
-    PullWish,
+    Observations,
+    ProbeResultsRestored,
+    PullRequest,
     SettingsChanged,
     SourcesReady,
     StopPods,
     SyncTick,
-    VerdictsRestored,
-    Views,
     WorkerDown,
     WorkerLeaving,
     WorkerUp,
@@ -59,7 +59,7 @@ from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_updates import PodUpdates
-from supervisor.syncloop.worker_updates import WorkerChanges
+from supervisor.syncloop.worker_updates import WorkerUpdates
 
 
 class SyncLoop:
@@ -75,13 +75,18 @@ class SyncLoop:
     ) -> None:
         self._rng = rng
         self._parts = parts = LoopParts(settings, pod_rows, host_ip, node)
-        self._lives, self._looks, self._cache, self._out = parts.lives, parts.looks, parts.cache, parts.out
+        self._pod_table, self._observation_requests, self._cache, self._out = (
+            parts.pod_table,
+            parts.observation_requests,
+            parts.cache,
+            parts.out,
+        )
         self._announcer = parts.announcer
         self._updates = PodUpdates(parts)
         self._objects = ObjectUpdates(parts)
-        self._workers = WorkerChanges(parts)
+        self._workers = WorkerUpdates(parts)
         self._dispatcher = Dispatcher(parts, self._updates)
-        self._garbage = NodeGarbage()
+        self._garbage = ContainerGarbage()
         self._handlers: dict[type, Callable[..., None]] = {
             PodUpdate: self._updates.on_pod_update,
             ObjectUpdate: self._objects.on_object_update,
@@ -93,18 +98,18 @@ class SyncLoop:
             WorkerUp: self._workers.on_worker_up,
             WorkerLeaving: self._workers.on_worker_leaving,
             WorkerDown: self._workers.on_worker_down,
-            Views: self._on_views,
-            LookFailed: self._on_look_failed,
+            Observations: self._on_views,
+            ObservationFailed: self._on_observation_failed,
             SyncDone: self._on_sync_done,
             EventReport: self._announcer.event,
-            PullWish: self._pull,
+            PullRequest: self._pull,
             PullProgress: self._pull,
             PullEnded: self._pull,
-            ProbeVerdict: self._on_probe_verdict,
+            ProbeResultChanged: self._on_probe_result,
             ProbingStopped: self._on_probing_stopped,
             SyncTick: self._on_sync_tick,
             EventsRestored: self._on_events_restored,
-            VerdictsRestored: self._on_verdicts_restored,
+            ProbeResultsRestored: self._on_probe_results_restored,
             EvictionsRestored: self._on_evictions_restored,
             SettingsChanged: self._on_settings_changed,
         }
@@ -112,30 +117,30 @@ class SyncLoop:
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
         self._handlers[type(event)](self._parts.texts.made_fit(event), now)
-        self._workers.hire()
+        self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
-        if questions := self._looks.questions():
+        if questions := self._observation_requests.questions():
             self._out.to_node(Observe(uids=questions))
         return self._out.take()
 
     @property
     def workers(self) -> int:
         """How many pod workers there are to be; who changes that says so (`WorkersWanted`)."""
-        return self._lives.workers
+        return self._pod_table.workers
 
     def pods_per_slot(self) -> Mapping[int, int]:
         """For `get workers`."""
-        return self._lives.pods_per_slot
+        return self._pod_table.pods_per_slot
 
     @property
     def event_history(self) -> EventRecorder:
         """For whoever keeps it on disk."""
         return self._parts.reporter.event_history
 
-    def probe_verdicts(self) -> dict[str, ProbeVerdicts]:
+    def probe_results_by_id(self) -> dict[str, ProbeResults]:
         """What the probes of all containers say, by container id, also of those that nobody could look at yet."""
-        found = {id: said for life in self._lives for id, said in life.verdicts.items()}
+        found = {id: said for lifecycle in self._pod_table for id, said in lifecycle.probe_results.items()}
         return {**self._parts.probing.unclaimed, **found}
 
     def is_going_down(self, namespace: str, name: str) -> bool:
@@ -149,99 +154,99 @@ class SyncLoop:
 
     # --- what was observed ---------------------------------------------------------------------------------------
 
-    def _on_views(self, views: Views, now: Instant) -> None:
+    def _on_views(self, views: Observations, now: Instant) -> None:
         """PLEG: a changed pod is synced (HandlePodSyncs); an unknown one is an orphan, if the sources are known."""
         for observation in (*views.observations, *self._absent(views)):
             self._take_view(observation, now)
         if views.relisted_at:
-            acted_at = {life.uid: life.acted_at for life in self._lives}
-            self._lives.touch(self._looks.relisted(views.relisted_at, views.unseen, acted_at.get))
+            acted_at = {lifecycle.uid: lifecycle.acted_at for lifecycle in self._pod_table}
+            self._pod_table.touch(self._observation_requests.relisted(views.relisted_at, views.unseen, acted_at.get))
             if not views.unseen:
                 self._parts.probing.relisted(self._cache.statuses().values())
             self._updates.carry_out_removals(now)
 
-    def _absent(self, views: Views) -> list[Observation]:
+    def _absent(self, views: Observations) -> list[Observation]:
         """The node worker speaks of a pod without a row, and of an unknown one, only while something of it exists."""
         if not views.relisted_at:
             return []
-        untracked = {*self._lives.without_row(), *self._cache.unknown(self._lives)} - set(views.unseen)
-        return self._looks.absent(views.relisted_at, views.observations, sorted(untracked))
+        untracked = {*self._pod_table.without_row(), *self._cache.unknown(self._pod_table)} - set(views.unseen)
+        return self._observation_requests.absent(views.relisted_at, views.observations, sorted(untracked))
 
     def _take_view(self, observation: Observation, now: Instant) -> None:
-        life = self._lives.get(observation.uid)
-        changed = self._looks.take(observation, wanted=life is not None)
-        if life is None:
+        lifecycle = self._pod_table.get(observation.uid)
+        changed = self._observation_requests.take(observation, wanted=lifecycle is not None)
+        if lifecycle is None:
             return
-        self._lives.touch((life.uid,))
+        self._pod_table.touch((lifecycle.uid,))
         if changed is not None:
-            life.observed(running=changed.is_running())
-            self._parts.probing.recall(life, changed)
-            self._announcer.report(life, now, observed_at=changed.observed_at)
+            lifecycle.observed(running=changed.is_running())
+            self._parts.probing.recall(lifecycle, changed)
+            self._announcer.report(lifecycle, now, observed_at=changed.observed_at)
 
-    def _on_look_failed(self, failed: LookFailed, now: Instant) -> None:
+    def _on_observation_failed(self, failed: ObservationFailed, now: Instant) -> None:
         """Its status cannot be told: no work until it can (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
-        life = self._lives.get(failed.uid)
-        if life is not None and life.pod is not None:
+        lifecycle = self._pod_table.get(failed.uid)
+        if lifecycle is not None and lifecycle.pod is not None:
             message = f"error determining status: {failed.message}"
-            self._announcer.event(pod_event(life.pod, "Warning", FAILED_SYNC, message), now)
+            self._announcer.event(pod_event(lifecycle.pod, "Warning", FAILED_SYNC, message), now)
 
     # --- what the workers did ------------------------------------------------------------------------------------
 
     def _on_sync_done(self, done: SyncDone, now: Instant) -> None:
-        life = self._lives.get(done.uid)
-        if life is None or not life.answered_by(done):
+        lifecycle = self._pod_table.get(done.uid)
+        if lifecycle is None or not lifecycle.answered_by(done):
             return
-        if life.is_news(done):
-            self._announcer.sync_ended(life, done)
-        life.done(done, now.mono)
+        if lifecycle.is_news(done):
+            self._announcer.sync_ended(lifecycle, done)
+        lifecycle.done(done, now.mono)
         if not done.cancelled and done.error != requeue.STALE_VIEW:
-            self._parts.suspects.survived(life.slot, life.uid)
-        self._lives.touch((life.uid, *self._parts.suspects.suspects()))
-        self._parts.reporter.sync_results(life, done)
-        for report in removal_failures(self._parts.settings.node_name, life.name, done):
+            self._parts.poison_pods.survived(lifecycle.slot, lifecycle.uid)
+        self._pod_table.touch((lifecycle.uid, *self._parts.poison_pods.poison_pods()))
+        self._parts.reporter.sync_results(lifecycle, done)
+        for report in removal_failures(self._parts.settings.node_name, lifecycle.name, done):
             self._announcer.event(report, now)
         if done.changed:
-            self._looks.ask(life.uid)
-        if done.evicted and life.phase is WorkType.SYNC:
-            life.evict(done.evicted)
-            self._announcer.pod_event(life, "Warning", EVICTED, done.evicted, now)
-        due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._lives))
+            self._observation_requests.ask(lifecycle.uid)
+        if done.evicted and lifecycle.phase is WorkType.SYNC:
+            lifecycle.evict(done.evicted)
+            self._announcer.pod_event(lifecycle, "Warning", EVICTED, done.evicted, now)
+        due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._pod_table))
         if due > 0.0:
-            self._parts.queue.enqueue(life.uid, now.mono + due)
+            self._parts.queue.enqueue(lifecycle.uid, now.mono + due)
         else:
-            life.pending = True
-        self._announcer.report(life, now)
+            lifecycle.pending = True
+        self._announcer.report(lifecycle, now)
 
     def _pull(self, event: PullEvent, now: Instant) -> None:
         self._out.send_all(self._parts.pulls.handle(event, now.mono))
 
-    def _on_probe_verdict(self, verdict: ProbeVerdict, now: Instant) -> None:
+    def _on_probe_result(self, verdict: ProbeResultChanged, now: Instant) -> None:
         """handleProbeSync, and the status manager's SetContainerReadiness and SetContainerStartup."""
-        life = self._lives.get(verdict.uid)
-        if life is None or not take_verdict(life, verdict):
+        lifecycle = self._pod_table.get(verdict.uid)
+        if lifecycle is None or not take_probe_result(lifecycle, verdict):
             return
         if needs_sync(verdict):
-            life.pending = life.pending or life.phase is WorkType.SYNC
-        self._lives.touch((life.uid,))
-        self._announcer.report(life, now)
+            lifecycle.pending = lifecycle.pending or lifecycle.phase is WorkType.SYNC
+        self._pod_table.touch((lifecycle.uid,))
+        self._announcer.report(lifecycle, now)
 
     def _on_probing_stopped(self, stopped: ProbingStopped, now: Instant) -> None:
         self._parts.probing.stopped(stopped.uid)
-        self._lives.touch((stopped.uid,))
+        self._pod_table.touch((stopped.uid,))
 
     # --- what an earlier life has left, and the settings ---------------------------------------------------------
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
         self._out.to_api(self._parts.reporter.restore_events(restored.events, now))
 
-    def _on_verdicts_restored(self, restored: VerdictsRestored, now: Instant) -> None:
-        self._parts.probing.restore(restored.verdicts)
+    def _on_probe_results_restored(self, restored: ProbeResultsRestored, now: Instant) -> None:
+        self._parts.probing.restore(restored.probe_results)
 
     def _on_evictions_restored(self, restored: EvictionsRestored, now: Instant) -> None:
         self._parts.evicted = dict(restored.messages)
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
-        self._lives.limit_workers(worker_limits(change.settings))
+        self._pod_table.limit_workers(worker_limits(change.settings))
         self._parts.settings = change.settings
         self._parts.reporter.settings_changed(change.settings)
 
@@ -249,25 +254,25 @@ class SyncLoop:
 
     def _on_sync_tick(self, tick: SyncTick, now: Instant) -> None:
         self._pull(tick, now)
-        self._parts.suspects.tick(now.mono)
+        self._parts.poison_pods.tick(now.mono)
         self._workers.move_pods(now)
-        self._lives.touch(self._parts.suspects.suspects())
+        self._pod_table.touch(self._parts.poison_pods.poison_pods())
         self._dispatcher.look_again_at_sources()
         self._out.to_api(self._parts.reporter.expire_events(now))
         for uid in self._parts.queue.pop_due(now.mono):
-            life = self._lives.get(uid)
-            if life is not None and not life.finished:
-                life.resync()
-                self._lives.touch((uid,))
+            lifecycle = self._pod_table.get(uid)
+            if lifecycle is not None and not lifecycle.finished:
+                lifecycle.resync()
+                self._pod_table.touch((uid,))
         for uid in self._announcer.untold(now):
-            life = self._lives.get(uid)
-            if life is not None:
-                self._announcer.report(life, now)
-                self._lives.touch((uid,))
-        for life in self._lives:
-            if life.is_past_deadline(now):
-                self._dispatcher.terminate_if_terminal(life, now)
-                self._lives.touch((life.uid,))
+            lifecycle = self._pod_table.get(uid)
+            if lifecycle is not None:
+                self._announcer.report(lifecycle, now)
+                self._pod_table.touch((uid,))
+        for lifecycle in self._pod_table:
+            if lifecycle.is_past_deadline(now):
+                self._dispatcher.terminate_if_terminal(lifecycle, now)
+                self._pod_table.touch((lifecycle.uid,))
         self._collect_garbage(now)
 
     def _collect_garbage(self, now: Instant) -> None:
@@ -277,11 +282,11 @@ class SyncLoop:
             return
         views = self._cache.statuses()
         policy = self._parts.settings.container_garbage_collection.policy
-        dead, faults = dead_of_each(views, self._lives.wanted(), policy, now.wall)
+        dead, faults = dead_of_each(views, self._pod_table.wanted(), policy, now.wall)
         for report in collection_failures(self._parts.settings.node_name, faults):
             self._announcer.event(report, now)
-        for life in self._lives:
-            if life.uid in dead:
-                life.collect(dead[life.uid])
-                self._lives.touch((life.uid,))
-        self._out.to_node(collect_logs({*self._lives.uids(), *self._cache.unseen}, views, now.wall))
+        for lifecycle in self._pod_table:
+            if lifecycle.uid in dead:
+                lifecycle.collect(dead[lifecycle.uid])
+                self._pod_table.touch((lifecycle.uid,))
+        self._out.to_node(collect_logs({*self._pod_table.uids(), *self._cache.unseen}, views, now.wall))

@@ -12,12 +12,12 @@ import uvloop
 
 
 @contextlib.contextmanager
-def apart(life: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[int]:
+def apart(lifecycle: Callable[[], Coroutine[Any, Any, None]]) -> Iterator[int]:
     """The pid of a process that lives that life until the block ends: its CPU time is its own."""
     pid = os.fork()
     if pid == 0:
         try:
-            uvloop.run(life())
+            uvloop.run(lifecycle())
         finally:
             os._exit(0)
     try:

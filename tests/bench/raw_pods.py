@@ -19,7 +19,7 @@ from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import monotonic
 from tests.fakes.ownership import ownership
 from workers.kubecontainer.naming import infra_name
-from workers.specgen.spec import ContainerPlace, container_spec, pod_spec
+from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
 CALL_DEADLINE_S = 120.0
 
@@ -115,9 +115,9 @@ def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
     return job
 
 
-def first_place(container: Container, instance: str, sandbox_id: str, logs: Path) -> ContainerPlace:
+def first_place(container: Container, instance: str, sandbox_id: str, logs: Path) -> ContainerConfig:
     """Of a container that has not been made before, in a pod that has just been made."""
-    return ContainerPlace(
+    return ContainerConfig(
         ownership=ownership(instance),
         sandbox_id=sandbox_id,
         attempt=0,

@@ -29,7 +29,7 @@ READY_DEADLINE_S: Final = 300.0
 SERVICE: Final = "podman"
 
 
-class Mark(NamedTuple):
+class ProcessTag(NamedTuple):
     """Seconds since the start."""
 
     wall_s: float
@@ -43,9 +43,9 @@ def test_start_after_kill(agent: Agent, capsys: pytest.CaptureFixture[str]) -> N
     agent.write(*wanted.values())
     agent.start()
     agent.until_ready(wanted, READY_DEADLINE_S)
-    lives, before = agent.eye.lives(), load()
-    assert len(lives) == 2 * PODS
-    marks: dict[str, list[Mark]] = {}
+    pod_table, before = agent.eye.pod_table(), load()
+    assert len(pod_table) == 2 * PODS
+    marks: dict[str, list[ProcessTag]] = {}
     for _ in range(ROUNDS):
         for process in agent.marked_processes():
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -53,7 +53,7 @@ def test_start_after_kill(agent: Agent, capsys: pytest.CaptureFixture[str]) -> N
         assert agent.wait_end() == -signal.SIGKILL
         for what, mark in _start(agent).items():
             marks.setdefault(what, []).append(mark)
-        assert agent.eye.lives() == lives, "a container was restarted"
+        assert agent.eye.pod_table() == pod_table, "a container was restarted"
     with capsys.disabled():
         print(f"\n{PODS} pods, {ROUNDS} starts; {before} before, {load()} after; seconds, median (and worst)")
         print(f"  {'until':22} {'time':>14} {'CPU of Rootlet':>16} {'and of Podman':>16}")
@@ -62,7 +62,7 @@ def test_start_after_kill(agent: Agent, capsys: pytest.CaptureFixture[str]) -> N
             print(f"  {what:22} {columns}")
 
 
-def _start(agent: Agent) -> dict[str, Mark]:
+def _start(agent: Agent) -> dict[str, ProcessTag]:
     began = monotonic()
     agent.respawn()
     conditions: dict[str, Callable[[], bool]] = {
@@ -86,7 +86,7 @@ def _pods_shown(agent: Agent) -> list[bool]:
     return [is_ready(pod) for pod in shown.values()] if len(shown) == PODS else []
 
 
-def _mark(agent: Agent, began: float) -> Mark:
+def _mark(agent: Agent, began: float) -> ProcessTag:
     """Children that have ended count as well, with whoever has waited for them."""
     wall_s = monotonic() - began
     used = {True: 0.0, False: 0.0}
@@ -94,4 +94,4 @@ def _mark(agent: Agent, began: float) -> Mark:
     for process in (master, *master.children(recursive=True)):
         cpu = process.cpu_times()
         used[process.name() == SERVICE] += sum(cpu[:4])
-    return Mark(wall_s, used[False], used[True])
+    return ProcessTag(wall_s, used[False], used[True])

@@ -1,6 +1,6 @@
 """Sixty pods on one of two workers beside the same sixty spread evenly, and beside a worker with half of the slots.
 
-Bare libpod calls behind `Turns`, in two forked processes, in turns on one Podman service; the ratios count.
+Bare libpod calls behind `MutationLimiter`, in two forked processes, in turns on one Podman service; the ratios count.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pytest
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import monotonic
-from ipc.shm.mutation_slots import CallSlots
+from ipc.shm.mutation_slots import MutationSlots
 from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod
 from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
 from workers.kubecontainer.naming import infra_name
 from workers.podman import PodmanRuntime
 from workers.specgen.spec import container_spec, pod_spec
-from workers.sync.mutation_limiter import Turns
+from workers.sync.mutation_limiter import MutationLimiter
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(3600)]
 
@@ -68,7 +68,7 @@ class Work:
 
     def take_s(self, slots: int, shares: Sequence[Sequence[Pod]]) -> float:
         """How long it takes until all of them run, in seconds."""
-        shared = CallSlots.create(slots=slots, members=len(shares))
+        shared = MutationSlots.create(slots=slots, members=len(shares))
         began = monotonic()
         children = [self._fork(shared, number, pods) for number, pods in enumerate(shares)]
         for pid, reader in children:
@@ -79,7 +79,7 @@ class Work:
         shared.close()
         return monotonic() - began
 
-    def _fork(self, shared: CallSlots, number: int, pods: Sequence[Pod]) -> tuple[int, int]:
+    def _fork(self, shared: MutationSlots, number: int, pods: Sequence[Pod]) -> tuple[int, int]:
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -91,13 +91,13 @@ class Work:
         os.close(writer)
         return pid, reader
 
-    async def _start(self, shared: CallSlots, number: int, pods: Sequence[Pod]) -> None:
-        turns = Turns(shared.member(number))
+    async def _start(self, shared: MutationSlots, number: int, pods: Sequence[Pod]) -> None:
+        turns = MutationLimiter(shared.member(number))
         runtime = PodmanRuntime(self._socket, self._instance, max_mutations=SLOTS)
         await asyncio.gather(*(self._start_pod(runtime, turns, order, pod) for order, pod in enumerate(pods)))
         await runtime.close()
 
-    async def _start_pod(self, runtime: PodmanRuntime, turns: Turns, order: int, pod: Pod) -> None:
+    async def _start_pod(self, runtime: PodmanRuntime, turns: MutationLimiter, order: int, pod: Pod) -> None:
         async with turns.turn(order):
             made = await runtime.create_pod(
                 pod_spec(pod, ownership(self._instance), 0, self._logs / f"{pod.metadata.name}.pid")

@@ -22,7 +22,7 @@ from ipc.host.clock import monotonic
 from tests.contract.target import DEADLINE_S, PodmanTarget, running
 from tests.podman_service import SOCKET, PodmanService, spawn_service, wait_until
 from workers.exec import direct as oci_exec
-from workers.exec.tags import Mark
+from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.podman import PodmanRuntime
 
@@ -110,7 +110,7 @@ async def measure(way: Way, container: InspectedContainer, cgroup: Path) -> dict
 
 def bare(target: oci_exec.Target, process: Path) -> Way:
     """What the direct way runs, and nothing around it."""
-    process.write_bytes(target.process_json(["true"], Mark(os.getpid(), 0, 0)))
+    process.write_bytes(target.process_json(["true"], ProcessTag(os.getpid(), 0, 0)))
 
     def run() -> None:
         pid = os.posix_spawn(target.program, target.arguments(str(process), os.devnull), target.env)

@@ -64,12 +64,12 @@ def _measure(agent: Agent) -> dict[str, Idle]:
     """Fails when anything but idling happened."""
     workers = list(agent.workers().values())
     sleep(SETTLE_S)
-    lives, began = agent.eye.lives(), monotonic()
+    pod_table, began = agent.eye.pod_table(), monotonic()
     before = _snapshot(agent, workers)
     sleep(IDLE_S)
     after = _snapshot(agent, workers)
     took_s = monotonic() - began
-    assert agent.eye.lives() == lives
+    assert agent.eye.pod_table() == pod_table
     assert [u.pid for u in (*before.agent, *before.service)] == [u.pid for u in (*after.agent, *after.service)]
     used = [*used_between(before.agent, after.agent), *used_between(before.service, after.service)]
     return {usage.name: _idle(usage, took_s) for usage in used}

@@ -30,7 +30,7 @@ from tests.e2e.agent import Agent, container_status, restart_count
 from tests.fakes.ownership import ownership
 from tests.podman_service import PodmanService
 from workers.kubecontainer.naming import container_name, sandbox_name
-from workers.specgen.spec import ContainerPlace, container_spec
+from workers.specgen.spec import ContainerConfig, container_spec
 
 pytestmark = [pytest.mark.bench, pytest.mark.podman, pytest.mark.timeout(3600)]
 
@@ -162,7 +162,7 @@ class RawPods:
     def _start(self, number: int, attempt: int, begun: float) -> Sample:
         pod = self._pods[number]
         (container,) = pod.spec.containers
-        place = ContainerPlace(
+        place = ContainerConfig(
             ownership=ownership(self._instance),
             sandbox_id=sandbox_name(pod, 0),
             attempt=attempt,

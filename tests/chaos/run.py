@@ -76,7 +76,7 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
         wanted.add(*pods)
         agent.until_ready(pods, START_S + PER_POD_S * len(pods))
         say(f"{len(pods)} pods are Ready")
-        sizes, lives = checks.sizes(agent), agent.eye.lives()
+        sizes, pod_table = checks.sizes(agent), agent.eye.pod_table()
         storm = Storm(plan, agent, wanted, keeper, state, say)
         watch = Watch(agent, plan.calm)
         poison = Poison(agent)
@@ -91,9 +91,11 @@ def run(plan: Plan, instance: str, say: Say) -> Outcome:
             took_s = monotonic() - over
             say("looking at what is left")
             clean = _settle(keeper, _clean(agent, wanted), SETTLING_S, say)
-        now = agent.eye.lives()
+        now = agent.eye.pod_table()
         restarted = [
-            f"{key[0]}/{key[1]} was restarted" for key in lives if key[0] in plan.calm and lives[key] != now.get(key)
+            f"{key[0]}/{key[1]} was restarted"
+            for key in pod_table
+            if key[0] in plan.calm and pod_table[key] != now.get(key)
         ]
         broken = {
             **whole,

@@ -24,7 +24,7 @@ class Watch:
     def __init__(self, agent: Agent, calm: tuple[str, ...]) -> None:
         self._agent = agent
         self._calm = frozenset((pod, part) for pod in calm for part in parts_of(pod))
-        self._calm_lives = self._lives()
+        self._calm_lives = self._pod_table()
         self._restarts: dict[tuple[str, str], int] = {}
         """The last count that was told, by whichever agent."""
         self.twins: list[str] = []
@@ -48,14 +48,14 @@ class Watch:
         found = procs.running(self._agent.instance)
         for one, other in procs.twins(found):
             _add(self.twins, f"{one.pod}/{one.part} runs twice: pids {one.pid} and {other.pid}")
-        now = self._lives(found)
+        now = self._pod_table(found)
         for key in self._calm_lives.keys() - now.keys():
             _add(self.disturbed, f"{'/'.join(key)} does not run")
-        for key, life in now.items():
-            if key in self._calm_lives and life != self._calm_lives[key]:
+        for key, lifecycle in now.items():
+            if key in self._calm_lives and lifecycle != self._calm_lives[key]:
                 _add(self.disturbed, f"{'/'.join(key)} is another process")
 
-    def _lives(self, found: list[procs.Running] | None = None) -> dict[tuple[str, str], tuple[int, float]]:
+    def _pod_table(self, found: list[procs.Running] | None = None) -> dict[tuple[str, str], tuple[int, float]]:
         seen = procs.running(self._agent.instance) if found is None else found
         return {(r.pod, r.part): (r.pid, r.started_at) for r in seen if (r.pod, r.part) in self._calm}
 
@@ -75,7 +75,7 @@ class Watch:
                 _add(self.falls, f"{'/'.join(key)}: restart count {before}, then {count}: {status}")
 
 
-def _add(findings: list[str], sentence: str) -> None:
+def _add(findings: list[str], summary: str) -> None:
     """Once each, and not for ever."""
-    if sentence not in findings and len(findings) < MAX_FINDINGS:
-        findings.append(sentence)
+    if summary not in findings and len(findings) < MAX_FINDINGS:
+        findings.append(summary)

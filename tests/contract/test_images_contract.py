@@ -9,7 +9,7 @@ from tests.contract.target import Target
 from tests.fakes.pulls import LocalPulls
 from workers.images.manager import ImageError, ImageManager, ImageReason
 from workers.images.pull_backoff import PullBackoff
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 
 
 async def ignore(type: str, reason: str, message: str) -> None:
@@ -18,7 +18,7 @@ async def ignore(type: str, reason: str, message: str) -> None:
 
 def manager(target: Target) -> ImageManager:
     clock = SystemClock()
-    return ImageManager(target.runtime, clock, ImageRights(""), LocalPulls(target.runtime, clock).pull)
+    return ImageManager(target.runtime, clock, PullRecords(""), LocalPulls(target.runtime, clock).pull)
 
 
 async def test_a_local_image_is_used_as_it_is_whatever_the_policy(target: Target) -> None:

@@ -39,7 +39,7 @@ class Seen(NamedTuple):
     labels: Mapping[str, str]
 
     @property
-    def life(self) -> tuple[str, int, int]:
+    def lifecycle(self) -> tuple[str, int, int]:
         """Changes whenever the container is started once more, or replaced."""
         return self.id, self.pid, self.started_at
 
@@ -62,9 +62,9 @@ class Eye:
         """By pod and container, infra containers among them. Fails when one of them runs twice."""
         return by_name(c for c in self.containers(pod, infra=True) if c.state == "running")
 
-    def lives(self, pod: str = "") -> dict[tuple[str, str], tuple[str, int, int]]:
+    def pod_table(self, pod: str = "") -> dict[tuple[str, str], tuple[str, int, int]]:
         """Identities of what runs: equal before and after means that nothing was restarted."""
-        return {key: container.life for key, container in self.running(pod).items()}
+        return {key: container.lifecycle for key, container in self.running(pod).items()}
 
     def container(self, pod: str, name: str) -> Seen:
         """The one that runs."""

@@ -81,10 +81,10 @@ def test_the_deadline_counts_from_the_start_also_for_the_next_agent(agent: Agent
 
 def test_a_deadline_can_be_moved_while_the_pod_runs(agent: Agent) -> None:
     agent.run(pod("moved", activeDeadlineSeconds=600))
-    before = agent.eye.lives("moved")
+    before = agent.eye.pod_table("moved")
     agent.write(pod("moved", activeDeadlineSeconds=700))
     agent.until(lambda: agent.pods()["moved"]["spec"]["activeDeadlineSeconds"] == 700, "it is raised")
-    assert agent.eye.lives("moved") == before, "that touches no container"
+    assert agent.eye.pod_table("moved") == before, "that touches no container"
     agent.write(pod("moved", activeDeadlineSeconds=1))
     until_exceeded(agent, "moved")
     agent.remove("moved")

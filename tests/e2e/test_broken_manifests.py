@@ -94,7 +94,7 @@ BROKEN: dict[str, tuple[str, Callable[[Path], None], str]] = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_it_is_told_and_changes_nothing(busy: Agent, kind: str) -> None:
     name, make, words = BROKEN[kind]
-    before, pods_before = busy.eye.lives(), busy.pods().keys()
+    before, pods_before = busy.eye.pod_table(), busy.pods().keys()
     path = busy.manifests / name
     make(path)
     until_told(busy, f"{name}{words}")
@@ -104,8 +104,8 @@ def test_it_is_told_and_changes_nothing(busy: Agent, kind: str) -> None:
     busy.until_gone(["beside"])
     extra = {"value"} if kind == "wrong value" else set()
     assert busy.pods().keys() - pods_before == extra
-    now = busy.eye.lives()
-    assert {key: life for key, life in now.items() if key[0] not in extra} == before
+    now = busy.eye.pod_table()
+    assert {key: lifecycle for key, lifecycle in now.items() if key[0] not in extra} == before
     path.rmdir() if kind == "directory" else path.unlink()
     busy.until_gone(extra)
     assert {event["involvedObject"]["name"] for event in busy.events() if event["reason"] == "FailedValidation"} == {
@@ -116,7 +116,7 @@ def test_it_is_told_and_changes_nothing(busy: Agent, kind: str) -> None:
 def test_the_first_of_two_files_keeps_the_name(busy: Agent) -> None:
     busy.write_file("first.yaml", json.dumps(pod("claimed", container(script=f"echo first; {STAY}"))))
     busy.until_ready(["claimed"])
-    before = busy.eye.lives()
+    before = busy.eye.pod_table()
     # Not by its name: it comes before the other one in the directory.
     busy.write_file("a-second.yaml", json.dumps(pod("claimed", container(script=f"echo second; {STAY}"))))
     until_told(
@@ -124,13 +124,13 @@ def test_the_first_of_two_files_keeps_the_name(busy: Agent) -> None:
     )
     busy.restart()
     busy.until_ready(["claimed", *BYSTANDERS])
-    assert busy.eye.lives() == before
+    assert busy.eye.pod_table() == before
     (busy.manifests / "first.yaml").unlink()
     busy.until(lambda: busy.cli("logs", "claimed").out == "second\n", "the second file takes over")
     busy.until_ready(["claimed"])
     (busy.manifests / "a-second.yaml").unlink()
     busy.until_gone(["claimed"])
-    assert busy.eye.lives() == {key: life for key, life in before.items() if key[0] != "claimed"}
+    assert busy.eye.pod_table() == {key: lifecycle for key, lifecycle in before.items() if key[0] != "claimed"}
 
 
 def test_a_good_document_beside_a_bad_one_runs(busy: Agent) -> None:
@@ -139,17 +139,17 @@ def test_a_good_document_beside_a_bad_one_runs(busy: Agent) -> None:
     until_told(busy, "both.yaml: document 1: spec.containers[0].imagee: unknown field")
     busy.until_ready(["good"])
     assert "mended" not in busy.pods()
-    before = busy.eye.lives()
+    before = busy.eye.pod_table()
     busy.write_file("both.yaml", f"{json.dumps(pod('mended'))}\n---\n{good}\n")
     busy.until_ready(["good", "mended"])
-    assert before.items() <= busy.eye.lives().items()
+    assert before.items() <= busy.eye.pod_table().items()
     # Once accepted, a pod stays as it is while its document is bad, or not there as long as the file is bad.
-    both = busy.eye.lives()
+    both = busy.eye.pod_table()
     busy.write_file("both.yaml", f"{bad}\n---\n{{}}\n")
     until_told(busy, "both.yaml: document 2: ")
     busy.run(pod("beside"))
     busy.remove("beside")
     busy.until_gone(["beside"])
-    assert busy.eye.lives() == both
+    assert busy.eye.pod_table() == both
     (busy.manifests / "both.yaml").unlink()
     busy.until_gone(["good", "mended"])

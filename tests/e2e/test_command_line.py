@@ -36,7 +36,7 @@ def test_apply_wait_get_and_delete(agent: Agent) -> None:
     assert agent.cli("apply", "-f", "-", stdin=manifest) == (0, "pod/applied unchanged\n", "")
     waited = agent.cli("wait", "--for=condition=Ready", "pod/applied", "--timeout=60s")
     assert waited == (0, "pod/applied condition met\n", "")
-    before = agent.eye.lives("applied")
+    before = agent.eye.pod_table("applied")
     assert len(before) == 2
     listed = json.loads(agent.cli("get", "pods", "-l", "app=a", "-o", "json").out)
     assert (listed["apiVersion"], listed["kind"]) in {("v1", "List"), ("v1", "PodList")}
@@ -50,7 +50,7 @@ def test_apply_wait_get_and_delete(agent: Agent) -> None:
     # What was applied is there after a restart of the agent, and the same containers run.
     agent.restart()
     agent.until_ready(["applied"])
-    assert agent.eye.lives("applied") == before
+    assert agent.eye.pod_table("applied") == before
     assert agent.cli("delete", "pod", "applied") == (0, 'pod "applied" deleted\n', "")
     assert agent.eye.containers("applied", infra=True) == []
     assert agent.cli("wait", "--for=delete", "pod/applied").code == 0
@@ -133,15 +133,15 @@ def test_stop_leaves_the_pods_and_stop_pods_takes_them(new_agent: NewAgent) -> N
     agent = new_agent()
     agent.start()
     agent.run(pod("stays"))
-    before = agent.eye.lives()
+    before = agent.eye.pod_table()
     assert agent.cli("stop") == (0, "agent stopped\n", "")
     assert agent.wait_end() == 0
     assert agent.marked_processes() == []
     assert agent.house().files <= {"agent.lock"}
-    assert agent.eye.lives() == before
+    assert agent.eye.pod_table() == before
     agent.start()
     agent.until_ready(["stays"])
-    assert agent.eye.lives() == before
+    assert agent.eye.pod_table() == before
     agent.stop_pods()
     assert agent.eye.containers(infra=True) == []
     assert agent.eye.podman_pods() == []
@@ -151,8 +151,8 @@ def test_sigterm_leaves_the_pods(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()
     agent.run(pod("stays"))
-    before = agent.eye.lives()
+    before = agent.eye.pod_table()
     agent.process.send_signal(signal.SIGTERM)
     assert agent.wait_end() == 0
     assert agent.marked_processes() == []
-    assert agent.eye.lives() == before
+    assert agent.eye.pod_table() == before

@@ -61,7 +61,7 @@ def test_the_back_off_survives_its_worker_and_the_agent(agent: Agent) -> None:
     until_backing_off(agent, "survives", 1)
     agent.until(lambda: len(agent.eye.running("survives")) == 2, "the other container runs")
     first, told = the_dead_one(agent, "survives"), agent.next_try("survives")
-    untouched = agent.eye.lives("survives")
+    untouched = agent.eye.pod_table("survives")
     assert untouched.keys() == {("survives", "stays"), ("survives", INFRA)}
     # One of the two is its own.
     agent.kill_and_recover("pods-0")
@@ -75,7 +75,7 @@ def test_the_back_off_survives_its_worker_and_the_agent(agent: Agent) -> None:
     # An agent takes its time to stop and to start: this wait is long enough for it.
     agent.restart()
     assert_waiting_still(agent, "survives", second, told)
-    assert agent.eye.lives("survives") == untouched
+    assert agent.eye.pod_table("survives") == untouched
 
 
 def assert_waiting_still(agent: Agent, name: str, dead: Seen, told: str) -> None:

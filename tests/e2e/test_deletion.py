@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
 def test_a_removed_file_takes_its_pod_along(agent: Agent) -> None:
     agent.run(pod("goes"), pod("remains"))
-    before = agent.eye.lives("remains")
+    before = agent.eye.pod_table("remains")
     agent.remove("goes")
     agent.until_gone(["goes"])
-    assert agent.eye.lives("remains") == before
+    assert agent.eye.pod_table("remains") == before
 
 
 def test_who_ignores_sigterm_is_killed_after_the_grace_period_and_not_before(agent: Agent) -> None:

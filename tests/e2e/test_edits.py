@@ -36,7 +36,7 @@ def test_only_the_changed_container_is_replaced(agent: Agent) -> None:
     now = agent.eye.running("edited")
     assert now["edited", "main"].id != before["edited", "main"].id
     for other in ("stays", INFRA):
-        assert now["edited", other].life == before["edited", other].life
+        assert now["edited", other].lifecycle == before["edited", other].lifecycle
     shown = agent.pods()["edited"]
     assert (restart_count(shown, "main"), restart_count(shown, "stays")) == (1, 0)
     assert container_status(shown)["containerID"] == f"podman://{now['edited', 'main'].id}"
@@ -64,11 +64,11 @@ def test_another_hostname_is_another_sandbox(agent: Agent) -> None:
 
 def test_a_changed_label_touches_no_container(agent: Agent) -> None:
     agent.run(pod("labelled"))
-    before = agent.eye.lives("labelled")
+    before = agent.eye.pod_table("labelled")
     agent.write(pod("labelled", labels={"tier": "front"}))
     agent.until(lambda: agent.cli("get", "pods", "-l", "tier=front", "-o", "name").out != "", "the label is there")
     agent.until_ready(["labelled"])
-    assert agent.eye.lives("labelled") == before
+    assert agent.eye.pod_table("labelled") == before
 
 
 def _with(**spec: Any) -> Callable[[str], str]:
@@ -92,12 +92,12 @@ BAD_EDITS: dict[str, tuple[Callable[[str], str], str]] = {
 def test_a_bad_edit_changes_nothing_until_it_is_mended(agent: Agent, kind: str) -> None:
     name, (edit, words) = f"bad-{kind}", BAD_EDITS[kind]
     agent.run(pod(name, container(script=saying("good"))))
-    before = agent.eye.lives(name)
+    before = agent.eye.pod_table(name)
     agent.write_file(f"{name}.yaml", edit(name))
     agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
     # Whoever comes later is started, and the pod is as it was.
     agent.run(pod(f"after-{kind}"))
-    assert agent.eye.lives(name) == before
+    assert agent.eye.pod_table(name) == before
     agent.until_ready([name])
     agent.run(pod(name, container(script=saying("mended"))))
     agent.until(lambda: says(agent, name) == "mended\n", "the mended manifest counts")
@@ -107,7 +107,7 @@ def test_a_bad_edit_changes_nothing_until_it_is_mended(agent: Agent, kind: str) 
 def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) -> None:
     name = "refused"
     agent.run(pod(name, container(script=saying("good"))))
-    before = agent.eye.lives(name)
+    before = agent.eye.pod_table(name)
     words = f"{name}.yaml: document 1: spec.runtimeClassName: not supported: "
     agent.write(pod(name, container(script=saying("bad")), runtimeClassName="kata"))
     agent.until(lambda: any(words in event["message"] for event in agent.events()), "it is told")
@@ -116,7 +116,7 @@ def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) 
     # Whoever comes later is started: this set was read and acted on.
     agent.run(pod("after-refused"))
     agent.until_ready([name])
-    assert agent.eye.lives(name) == before
+    assert agent.eye.pod_table(name) == before
     agent.run(pod(name, container(script=saying("mended"))))
     agent.until(lambda: says(agent, name) == "mended\n", "the mended manifest counts")
     assert agent.eye.running(name)[name, INFRA].id == before[name, INFRA][0]
@@ -125,7 +125,7 @@ def test_a_refused_edit_and_a_restart_of_the_agent_change_nothing(agent: Agent) 
 def test_an_image_that_cannot_be_had_stops_its_own_container_only(agent: Agent) -> None:
     """As upstream: the old container is killed before the new image is looked for."""
     agent.run(pod("no-image", container(), container("stays")))
-    before = agent.eye.lives("no-image")
+    before = agent.eye.pod_table("no-image")
     agent.write(pod("no-image", container(image=MISSING_IMAGE, imagePullPolicy="IfNotPresent"), container("stays")))
 
     def cannot_pull() -> bool:
@@ -133,10 +133,10 @@ def test_an_image_that_cannot_be_had_stops_its_own_container_only(agent: Agent) 
         return waiting.get("reason") in {"ErrImagePull", "ImagePullBackOff"} and MISSING_IMAGE in waiting["message"]
 
     agent.until(cannot_pull, "the image is missed")
-    rest = {key: life for key, life in before.items() if key != ("no-image", "main")}
-    assert agent.eye.lives("no-image") == rest
+    rest = {key: lifecycle for key, lifecycle in before.items() if key != ("no-image", "main")}
+    assert agent.eye.pod_table("no-image") == rest
     agent.run(pod("no-image", container(), container("stays")))
-    now = agent.eye.lives("no-image")
+    now = agent.eye.pod_table("no-image")
     assert rest.items() <= now.items()
     assert now.keys() == before.keys()
     assert now["no-image", "main"] != before["no-image", "main"]
@@ -147,7 +147,7 @@ def test_an_edit_that_is_not_admitted_leaves_its_pod_alone_also_over_a_restart(a
         return container(ports=[{"containerPort": 80, "hostPort": port}])
 
     agent.run(pod("holder", with_port(18431)), pod("edited", with_port(18432)))
-    before = [agent.eye.lives(name) for name in ("holder", "edited")]
+    before = [agent.eye.pod_table(name) for name in ("holder", "edited")]
     agent.write(pod("edited", with_port(18431)))
 
     def refusals() -> int:
@@ -157,6 +157,6 @@ def test_an_edit_that_is_not_admitted_leaves_its_pod_alone_also_over_a_restart(a
     agent.restart()
     agent.until(lambda: refusals() > 0, "the edit is refused again")
     agent.until_ready(["holder", "edited"])
-    assert [agent.eye.lives(name) for name in ("holder", "edited")] == before
+    assert [agent.eye.pod_table(name) for name in ("holder", "edited")] == before
     agent.remove("holder", "edited")
     agent.until_gone(["holder", "edited"])

@@ -100,12 +100,12 @@ def test_a_change_of_an_object_reaches_the_next_life_only(agent: Agent) -> None:
     froms = [{"configMapRef": {"name": "changes"}}]
     apply(agent, config_map("changes", A="old"))
     agent.run(pod("changes", container(script=TELL, envFrom=froms)))
-    before = agent.eye.lives("changes")
+    before = agent.eye.pod_table("changes")
     apply(agent, config_map("changes", A="new"))
     # A pod that comes later has seen the change; what ran before it goes on.
     agent.run(pod("comes-later", container(script=TELL, envFrom=froms)))
     assert told(agent, "comes-later")["A"] == "new"
-    assert agent.eye.lives("changes") == before
+    assert agent.eye.pod_table("changes") == before
     assert told(agent, "changes")["A"] == "old"
 
 

@@ -30,13 +30,13 @@ def state(agent: Agent, pod_name: str, name: str) -> Json:
 def test_it_is_added_to_a_pod_that_runs(agent: Agent) -> None:
     parts = (container(script=TARGET), container("other"))
     agent.run(pod("look", *parts))
-    before = agent.eye.lives("look")
+    before = agent.eye.pod_table("look")
     agent.write(pod("look", *parts, ephemeralContainers=[ephemeral("debug", LOOK, "main")]))
     agent.until(lambda: "running" in state(agent, "look", "debug"), "debug runs")
     agent.until(lambda: "sleep 4242" in agent.cli("logs", "look", "-c", "debug").out, "debug sees its target")
-    after = agent.eye.lives("look")
+    after = agent.eye.pod_table("look")
     assert after.keys() - before.keys() == {("look", "debug")}
-    assert {key: life for key, life in after.items() if key in before} == before
+    assert {key: lifecycle for key, lifecycle in after.items() if key in before} == before
     assert is_ready(agent.pods()["look"])
     assert [e["involvedObject"]["fieldPath"] for e in agent.events("look") if "debug" in str(e["involvedObject"])] == [
         "spec.ephemeralContainers{debug}"

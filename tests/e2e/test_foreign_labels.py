@@ -126,7 +126,7 @@ def test_an_image_with_our_labels_changes_nothing(agent: Agent, hostile_image: s
 def test_strangers_with_our_labels_are_left_alone(agent: Agent, strangers: Strangers, hostile_image: str) -> None:
     canary = pod("canary", container(readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1}))
     agent.run(canary, pod("namesake"))
-    before, lives = agent.processes(), agent.eye.lives("canary")
+    before, pod_table = agent.processes(), agent.eye.pod_table("canary")
     ours = agent.eye.container("namesake", "main")
     infra = agent.eye.running("namesake")["namesake", INFRA]
     claim = {"rootlet.dev/instance": agent.instance, "io.kubernetes.pod.uid": ours.labels["io.kubernetes.pod.uid"]}
@@ -150,11 +150,14 @@ def test_strangers_with_our_labels_are_left_alone(agent: Agent, strangers: Stran
         agent.until(lambda: "namesake" not in agent.pods(), "the namesake is gone")
         agent.restart()  # everything is looked at anew; what no manifest states would be an orphan
         agent.until_ready(["canary"])
-        looks = agent.workers()["node"]["counters"]["runtime_calls"]
-        agent.until(lambda: agent.workers()["node"]["counters"]["runtime_calls"] > looks + 4, "it has looked again")
+        observation_requests = agent.workers()["node"]["counters"]["runtime_calls"]
+        agent.until(
+            lambda: agent.workers()["node"]["counters"]["runtime_calls"] > observation_requests + 4,
+            "it has looked again",
+        )
         assert strangers.states() == states
         assert podman("pod", "inspect", "--format", "{{.State}}", podman_pod).strip() in ("Created", "Running")
-        assert agent.eye.lives("canary") == lives
+        assert agent.eye.pod_table("canary") == pod_table
         assert restart_count(agent.pods()["canary"]) == 0
     finally:
         podman("pod", "rm", "--force", "--time", "0", podman_pod)
@@ -198,13 +201,13 @@ def test_containers_of_before_the_upgrade_are_adopted(new_agent: NewAgent) -> No
     podman("pod", "rm", "--force", "--time", "0", main.podman_pod)
     (agent.state / KEY_FILE).unlink()
     make_as_before(infra, main, str(Path(log).with_name("3.log")), attempt=3)
-    lives = agent.eye.lives("old")
-    assert len(lives) == 2
+    pod_table = agent.eye.pod_table("old")
+    assert len(pod_table) == 2
     agent.start()
     agent.until_ready(["old"])
     agent.restart()
     agent.until_ready(["old"])
-    assert agent.eye.lives("old") == lives
+    assert agent.eye.pod_table("old") == pod_table
     assert restart_count(agent.pods()["old"]) == 3
     assert SIGNATURE not in agent.eye.container("old", "main").labels
     podman("kill", "--signal", "KILL", agent.eye.container("old", "main").id)
@@ -220,7 +223,7 @@ def test_what_was_signed_with_a_key_that_is_lost_is_adopted(new_agent: NewAgent)
     agent = new_agent()
     agent.start()
     agent.run(pod("signed"))
-    lives = agent.eye.lives("signed")
+    pod_table = agent.eye.pod_table("signed")
     key = agent.state / KEY_FILE
     first = key.read_bytes()
     assert key.stat().st_mode & 0o777 == 0o600
@@ -233,7 +236,7 @@ def test_what_was_signed_with_a_key_that_is_lost_is_adopted(new_agent: NewAgent)
         spoil()
         agent.start()
         agent.until_ready(["signed"])
-        assert agent.eye.lives("signed") == lives
+        assert agent.eye.pod_table("signed") == pod_table
         assert json.loads(key.read_bytes())["secret"] != secret
     assert not agent.messages(NODE, "UnknownContainer")
     agent.remove("signed")

@@ -47,12 +47,12 @@ def test_beyond_the_nodes_maximum_only_what_is_needed_stays(new_agent: NewAgent)
     agent.run(pod("again", container(script="echo life; trap 'exit 0' TERM; while true; do sleep 1; done")))
     agent.until(lambda: agent.pods()["job"]["status"]["phase"] == "Succeeded", "the job is done")
     kill(agent, "again")
-    lives = agent.eye.lives()
+    pod_table = agent.eye.pod_table()
     agent.restart()  # It looks for garbage of the whole node when it starts, and then once a minute.
     agent.until(lambda: dead(agent, "again") == [], "the predecessor of a running container goes")
     assert len([c for c in dead(agent, "job") if c.name == "main"]) == 1, "without it the job would run again"
     assert agent.cli("logs", "again", "--previous").out == "life\n", "logs do not depend on containers"
-    assert agent.eye.lives() == lives
+    assert agent.eye.pod_table() == pod_table
     agent.restart()
     assert agent.pods()["job"]["status"]["phase"] == "Succeeded"
     assert container_status(agent.pods()["again"])["restartCount"] == 1

@@ -94,7 +94,7 @@ def test_https_answered_by_http_falls_back(agent: Agent) -> None:
     agent.until_gone(["plain"])
 
 
-class Site(BaseHTTPRequestHandler):
+class AppState(BaseHTTPRequestHandler):
     """A server on the host."""
 
     paths: ClassVar[list[str]] = []
@@ -111,8 +111,8 @@ class Site(BaseHTTPRequestHandler):
 @pytest.fixture
 def site() -> Iterator[int]:
     """Its port."""
-    Site.paths.clear()
-    with ThreadingHTTPServer(("0.0.0.0", 0), Site) as running:
+    AppState.paths.clear()
+    with ThreadingHTTPServer(("0.0.0.0", 0), AppState) as running:
         thread = threading.Thread(target=running.serve_forever, daemon=True)
         thread.start()
         yield running.server_address[1]
@@ -125,8 +125,8 @@ def test_a_pod_in_the_hosts_network_and_another_host(agent: Agent, site: int) ->
     own = container(lifecycle={"postStart": {"httpGet": {"path": "/own", "port": site}}})
     named = container(lifecycle={"postStart": {"httpGet": {"path": "/named", "port": site, "host": "127.0.0.1"}}})
     agent.run(pod("in-host", own, hostNetwork=True), pod("to-host", named))
-    agent.until(lambda: len(Site.paths) == 2, "both hooks were run")
-    assert sorted(Site.paths) == ["/named kube-lifecycle/1.36", "/own kube-lifecycle/1.36"]
+    agent.until(lambda: len(AppState.paths) == 2, "both hooks were run")
+    assert sorted(AppState.paths) == ["/named kube-lifecycle/1.36", "/own kube-lifecycle/1.36"]
     agent.remove("in-host", "to-host")
     agent.until_gone(["in-host", "to-host"])
 

@@ -52,9 +52,9 @@ def described_ids(text: str) -> dict[str, str]:
 
 def test_exactly_one_container_is_replaced(agent: Agent, other_image: str) -> None:
     agent.run(manifest("three", {}))
-    lives, ids = agent.eye.running("three"), described_ids(agent.describe("three"))
+    pod_table, ids = agent.eye.running("three"), described_ids(agent.describe("three"))
     shown = agent.pods()["three"]
-    assert ids == {name: lives["three", name].id for name in NAMES}
+    assert ids == {name: pod_table["three", name].id for name in NAMES}
     agent.write(manifest("three", {"middle": other_image}))
     agent.until(lambda: agent.cli("logs", "three", "-c", "middle").out == "second\n", "the other image runs")
     agent.until_ready(["three"])
@@ -64,7 +64,7 @@ def test_exactly_one_container_is_replaced(agent: Agent, other_image: str) -> No
     assert described_ids(described)["middle"] == now["three", "middle"].id
     for untouched in ("left", "right", INFRA):
         # Id, pid and start.
-        assert now["three", untouched].life == lives["three", untouched].life
+        assert now["three", untouched].lifecycle == pod_table["three", untouched].lifecycle
     after = agent.pods()["three"]
     assert {name: restart_count(after, name) for name in NAMES} == {"left": 0, "middle": 1, "right": 0}
     for untouched in ("left", "right"):
@@ -91,5 +91,5 @@ def test_a_sidecar_is_replaced_alone_too(agent: Agent, other_image: str) -> None
     now = agent.eye.running("beside")
     assert now["beside", "helper"].id != before["beside", "helper"].id
     for untouched in ("main", INFRA):
-        assert now["beside", untouched].life == before["beside", untouched].life
+        assert now["beside", untouched].lifecycle == before["beside", untouched].lifecycle
     assert container_status(agent.pods()["beside"], "setup")["containerID"] == setup

@@ -107,12 +107,12 @@ def test_it_is_not_run_again_when_the_main_container_is_nor_when_the_agent_is(ag
     agent.until_ready(["once"])
     assert identity(agent, "once") == before
     # Even when nothing is left of it: a container that runs shows that it was done.
-    lives = agent.eye.lives("once")
+    pod_table = agent.eye.pod_table("once")
     podman("rm", before[0].removeprefix("podman://"))
     agent.restart()
     agent.run(pod("looked-at-too"))
     agent.until_ready(["once"])
-    assert agent.eye.lives("once") == lives
+    assert agent.eye.pod_table("once") == pod_table
     assert {c.name for c in agent.eye.containers("once")} == {"main"}
     assert container_status(agent.pods()["once"], "setup")["state"]["terminated"]["exitCode"] == 0
 

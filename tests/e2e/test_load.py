@@ -29,7 +29,7 @@ def load_test(agent: Agent, pods: int) -> subprocess.CompletedProcess[str]:
 )
 def test_all_become_ready_and_nothing_is_left_behind(agent: Agent, pods: int) -> None:
     agent.run(pod("bystander"))
-    before, house = agent.eye.lives(), agent.house()
+    before, house = agent.eye.pod_table(), agent.house()
     done = load_test(agent, pods)
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
     report = json.loads(done.stdout)
@@ -40,7 +40,7 @@ def test_all_become_ready_and_nothing_is_left_behind(agent: Agent, pods: int) ->
     assert report["timeToReadySeconds"]["samples"] == pods
     # As it was, for the agent, in Podman and on disk.
     assert agent.pods().keys() == {"bystander"}
-    assert agent.eye.lives() == before
+    assert agent.eye.pod_table() == before
     assert len(agent.eye.containers(infra=True)) == len(before)
     assert list((agent.directory / "state" / "applied").iterdir()) == []
     assert [path.name.split("_")[1] for path in (agent.directory / "logs").iterdir() if path.is_dir()] == ["bystander"]

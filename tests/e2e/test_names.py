@@ -60,7 +60,7 @@ def test_every_container_sees_the_managed_hosts_file(agent: Agent) -> None:
 
 def test_other_aliases_reach_containers_that_run(agent: Agent) -> None:
     agent.run(pod("aliased", container(script=TELL), hostAliases=ALIASES))
-    before = agent.eye.lives("aliased")
+    before = agent.eye.pod_table("aliased")
     agent.inside("aliased", "echo 203.0.113.9 own >> /etc/hosts")
     agent.write(pod("aliased", container(script=TELL), hostAliases=ALIASES, labels={"a": "b"}))
     agent.until(lambda: agent.pods()["aliased"]["metadata"].get("labels") == {"a": "b"}, "an edit was taken")
@@ -72,7 +72,7 @@ def test_other_aliases_reach_containers_that_run(agent: Agent) -> None:
     assert agent.inside("aliased", "cat /etc/hosts") == (
         HOSTS + own_lines(agent, "aliased", "aliased") + "\n# Entries added by HostAliases.\n203.0.113.2\tbaz"
     )
-    assert agent.eye.lives("aliased") == before
+    assert agent.eye.pod_table("aliased") == before
 
 
 def test_a_host_name_given_instead_of_the_pods(agent: Agent) -> None:

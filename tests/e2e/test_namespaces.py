@@ -33,7 +33,7 @@ def test_one_process_namespace_for_the_pod(agent: Agent) -> None:
     assert "catatonit" in agent.inside("shared", "cat /proc/1/comm"), "pid 1 is the sandbox's"
     assert "sleep 876543" in agent.inside("shared", "ps")
     debug = container("debug", f"ps; {STAY}")
-    before = agent.eye.lives("shared")
+    before = agent.eye.pod_table("shared")
     agent.write(
         pod(
             "shared",
@@ -43,7 +43,7 @@ def test_one_process_namespace_for_the_pod(agent: Agent) -> None:
         )
     )
     agent.until(lambda: "sleep 876543" in agent.output("shared", "debug"), "debug sees them all")
-    assert before.items() <= agent.eye.lives("shared").items()
+    assert before.items() <= agent.eye.pod_table("shared").items()
 
 
 def test_a_container_ends_with_all_that_it_has_started(agent: Agent) -> None:
@@ -75,12 +75,12 @@ def _sleepers() -> list[psutil.Process]:
 
 def test_a_container_restarts_beside_others_in_one_namespace(agent: Agent) -> None:
     agent.run(pod("again", container(script=f"sleep 987654 & {STAY}"), container("other"), shareProcessNamespace=True))
-    before = agent.eye.lives("again")
+    before = agent.eye.pod_table("again")
     os.kill(agent.eye.container("again", "main").pid, 9)
     agent.until(lambda: restart_count(agent.pods()["again"]) == 1, "it was started again")
     agent.until_ready(["again"])
-    after = agent.eye.lives("again")
-    assert {key for key, life in after.items() if before[key] != life} == {("again", "main")}
+    after = agent.eye.pod_table("again")
+    assert {key for key, lifecycle in after.items() if before[key] != lifecycle} == {("again", "main")}
     agent.until(lambda: len(_sleepers()) == 1, "of its first life nothing is left")
     agent.remove("again")
     agent.until_gone(["again"])
@@ -104,12 +104,12 @@ def test_the_hosts_processes(agent: Agent) -> None:
     agent.run(pod("host-pid", hostPID=True))
     assert namespace(agent, "host-pid", "pid") == os.readlink("/proc/self/ns/pid")
     assert agent.inside("host-pid", f"cat /proc/{os.getpid()}/comm") == psutil.Process().name()
-    main = agent.eye.container("host-pid", "main").life
+    main = agent.eye.container("host-pid", "main").lifecycle
     agent.write(pod("host-pid"))
 
     def is_another() -> bool:
         found = agent.eye.running("host-pid").get(("host-pid", "main"))
-        return found is not None and found.life != main
+        return found is not None and found.lifecycle != main
 
     agent.until(is_another, "another sandbox without them")
     assert namespace(agent, "host-pid", "pid") != os.readlink("/proc/self/ns/pid")

@@ -28,7 +28,7 @@ def test_a_killed_container_comes_back(agent: Agent) -> None:
     assert status["containerID"] == f"podman://{now['killed', 'main'].id}"
     assert now["killed", "main"].attempt == 1
     for other in ("other", INFRA):
-        assert now["killed", other].life == before["killed", other].life
+        assert now["killed", other].lifecycle == before["killed", other].lifecycle
 
 
 def test_a_process_killed_behind_podmans_back_counts_the_same(agent: Agent) -> None:
@@ -82,7 +82,7 @@ def test_a_dead_predecessor_started_by_hand_is_removed(agent: Agent) -> None:
     podman("start", first.id)
     agent.until(lambda: ids_running(agent, "twice") == {second.id}, "only the successor runs")
     agent.until(lambda: first.id not in {c.id for c in agent.eye.containers("twice")}, "the other one is gone")
-    assert agent.eye.container("twice", "main").life == second.life
+    assert agent.eye.container("twice", "main").lifecycle == second.lifecycle
     assert restart_count(agent.pods()["twice"]) == 1
 
 
@@ -112,8 +112,10 @@ def test_strangers_are_never_touched(agent: Agent, strangers: dict[str, str]) ->
     agent.until(lambda: restart_count(agent.pods()["hosts-a-stranger"]) == 1, "it is restarted")
     agent.restart()
     agent.until_ready(["hosts-a-stranger"])
-    looks = agent.workers()["node"]["counters"]["runtime_calls"]
-    agent.until(lambda: agent.workers()["node"]["counters"]["runtime_calls"] > looks + 2, "it looked again")
+    observation_requests = agent.workers()["node"]["counters"]["runtime_calls"]
+    agent.until(
+        lambda: agent.workers()["node"]["counters"]["runtime_calls"] > observation_requests + 2, "it looked again"
+    )
     assert {kind: state_of(id) for kind, id in strangers.items()} == started
     statuses = agent.pods()["hosts-a-stranger"]["status"]["containerStatuses"]
     assert [status["name"] for status in statuses] == ["main"]
@@ -124,15 +126,15 @@ def test_a_pod_of_another_instance_is_never_touched(agent: Agent, new_agent: New
     other.start()
     for each in (agent, other):
         each.run(pod("same-name"))
-    mine, theirs = agent.eye.lives("same-name"), other.eye.lives("same-name")
+    mine, theirs = agent.eye.pod_table("same-name"), other.eye.pod_table("same-name")
     assert len(mine) == len(theirs) == 2
     agent.remove("same-name")
     agent.until_gone(["same-name"])
-    assert other.eye.lives("same-name") == theirs
+    assert other.eye.pod_table("same-name") == theirs
     other.stop()
     agent.restart()
     agent.run(pod("same-name"))
-    assert other.eye.lives("same-name") == theirs
+    assert other.eye.pod_table("same-name") == theirs
 
 
 def ids_running(agent: Agent, name: str) -> set[str]:

@@ -67,7 +67,7 @@ def unhealthy(agent: Agent, name: str) -> bool:
     return any("<secret>" in message for message in said)
 
 
-def last_words(agent: Agent) -> str:
+def crash_trace(agent: Agent) -> str:
     [status] = agent.pods()["says-end"]["status"].get("containerStatuses") or [{}]
     return str(status.get("state", {}).get("terminated", {}).get("message", ""))
 
@@ -88,7 +88,7 @@ def using(agent: Agent) -> Agent:
     agent.until_ready(["uses"])
     for name in ("says-exec", "says-moved", "says-body"):
         agent.until(partial(unhealthy, agent, name), f"{name} was probed")
-    agent.until(lambda: last_words(agent) != "", "the last one has ended")
+    agent.until(lambda: crash_trace(agent) != "", "the last one has ended")
     agent.until(lambda: "Failed" in {event["reason"] for event in agent.events("fails")}, "the other one fails")
     return agent
 
@@ -111,7 +111,7 @@ def test_nobody_answers_it(using: Agent) -> None:
 
 def test_what_a_container_says_is_told_without_it(using: Agent) -> None:
     """Otherwise silence would do, too."""
-    assert last_words(using).startswith("<secret>\n<secret>")
+    assert crash_trace(using).startswith("<secret>\n<secret>")
     for name in ("says-exec", "says-moved", "says-body"):
         assert unhealthy(using, name)
 

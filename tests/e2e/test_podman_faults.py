@@ -91,7 +91,7 @@ def test_podman_is_away_while_pods_run_start_change_and_go(
     agent.start()
     running, starting = pods("run", RUNNING), pods("new", STARTING)
     agent.run(*running.values())
-    before, process = agent.eye.lives(), users.process
+    before, process = agent.eye.pod_table(), users.process
 
     agent.write(*starting.values())
     agent.until(lambda: any(is_ready(agent.pods()[name]) for name in starting if name in agent.pods()), "one started")
@@ -108,10 +108,10 @@ def test_podman_is_away_while_pods_run_start_change_and_go(
     agent.until(lambda: agent.cli("logs", "run-000").out == "edited\n", "the edit is there", RECOVERY_S)
     assert "warning" not in agent.cli("get", "pods").err
 
-    after = agent.eye.lives()
+    after = agent.eye.pod_table()
     touched = {("run-000", "main"), ("run-001", "main"), ("run-001", INFRA)}
     assert {key: after.get(key) for key in before.keys() - touched} == {
-        key: life for key, life in before.items() if key not in touched
+        key: lifecycle for key, lifecycle in before.items() if key not in touched
     }
     # A service that dies over a start leaves a monitor, which is searched for when it is back: not after the test.
     agent.until(lambda: not agent.eye.lost_monitors(uids), "what Podman has lost is ended", RECOVERY_S)
@@ -153,7 +153,7 @@ def test_our_own_service_is_replaced_when_it_hangs(new_agent: NewAgent) -> None:
     agent = new_agent()
     agent.start()
     agent.run(*pods("run", RUNNING).values())
-    before, service = agent.eye.lives(), agent.workers()["podman"]
+    before, service = agent.eye.pod_table(), agent.workers()["podman"]
     agent.kill("podman", signal.SIGSTOP)
     agent.write(pod("new"))
     agent.until(lambda: agent.workers()["podman"]["incarnation"] > service["incarnation"], "it is replaced")
@@ -161,7 +161,7 @@ def test_our_own_service_is_replaced_when_it_hangs(new_agent: NewAgent) -> None:
     now = agent.workers()["podman"]
     assert (now["deaths"], now["incarnation"]) == (service["deaths"] + 1, service["incarnation"] + 1)
     assert "ContainerRuntimeReplaced" in {event["reason"] for event in agent.events("e2e")}
-    after = agent.eye.lives()
+    after = agent.eye.pod_table()
     assert before.items() <= after.items(), "nothing was restarted"
     assert after.keys() == before.keys() | {("new", "main"), ("new", INFRA)}
     agent.until(lambda: breakers(agent) == {"Closed"}, "every breaker has closed", RECOVERY_S)

@@ -30,12 +30,12 @@ def running(agent: Agent) -> Agent:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_death_while_pods_run(running: Agent, role: str) -> None:
-    before, house = running.eye.lives(), running.house()
+    before, house = running.eye.pod_table(), running.house()
     assert len(before) == 2 * PODS
     running.kill_and_recover(role)
     running.until_ready(pods("run", PODS))
     running.assert_works(pod(f"after-{role}"))
-    assert running.eye.lives() == before
+    assert running.eye.pod_table() == before
     assert all(c.state == "running" for c in running.eye.containers(infra=True)), "dead containers were left behind"
     assert {restart_count(pod) for pod in running.pods().values()} == {0}
     running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
@@ -43,7 +43,7 @@ def test_death_while_pods_run(running: Agent, role: str) -> None:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_death_while_pods_start(running: Agent, role: str) -> None:
-    before, house = running.eye.lives(), running.house()
+    before, house = running.eye.pod_table(), running.house()
     names = pods(f"start-{role}", PODS)
     ready: set[str] = set()
 
@@ -55,7 +55,7 @@ def test_death_while_pods_start(running: Agent, role: str) -> None:
     running.kill_and_recover(role, when=some_started)
     assert len(ready) < PODS, "the pods started faster than the test looked"
     running.until_ready(names)
-    now = running.eye.lives()
+    now = running.eye.pod_table()
     assert before.items() <= now.items()
     assert now.keys() == before.keys() | {(name, part) for name in names for part in ("main", INFRA)}
     shown = running.pods()
@@ -67,7 +67,7 @@ def test_death_while_pods_start(running: Agent, role: str) -> None:
     assert {restart_count(shown[name]) for name in names} == {0}
     running.remove(*names)
     running.until_gone(names)
-    assert running.eye.lives() == before
+    assert running.eye.pod_table() == before
     running.until(lambda: running.house() == house, f"{running.house()} is as before: {house}")
 
 
@@ -75,7 +75,7 @@ def test_hanging_processes_are_replaced(new_agent: NewAgent) -> None:
     agent = new_agent(workers={"heartbeatTimeout": f"{HEARTBEAT_TIMEOUT_S}s"})
     agent.start()
     agent.run(*pods("run", 6).values())
-    before, workers, house = agent.eye.lives(), agent.workers(), agent.house()
+    before, workers, house = agent.eye.pod_table(), agent.workers(), agent.house()
     for role in HANGING:
         agent.kill(role, signal.SIGSTOP)
     agent.until(
@@ -87,7 +87,7 @@ def test_hanging_processes_are_replaced(new_agent: NewAgent) -> None:
         "every hanging process is replaced",
     )
     agent.assert_works(pod("after-hang"))
-    assert agent.eye.lives() == before
+    assert agent.eye.pod_table() == before
     agent.until(lambda: agent.house() == house, f"{agent.house()} is as before: {house}")
     for role in HANGING:
         assert agent.workers()[role]["deaths"] == 1, role

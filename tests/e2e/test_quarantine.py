@@ -112,7 +112,7 @@ def test_a_pod_is_deleted_whose_termination_kills_its_worker(poisoned: Agent, ho
     agent.remove("poison")
     agent.until(lambda: is_isolated(agent, "poison"), "it is found")
     agent.until(lambda: "poison" not in agent.pods(), "it is deleted", DELETED_DEADLINE_S)
-    assert not any(key[0] == "poison" for key in agent.eye.lives())
+    assert not any(key[0] == "poison" for key in agent.eye.pod_table())
     assert agent.workers()["pods-0"]["deaths"] == POISON_DEATHS
     agent.until(lambda: "quarantine" not in agent.workers(), "nobody is in quarantine any more")
 

@@ -97,7 +97,7 @@ def test_a_rule_restarts_all_containers_in_their_sandbox(agent: Agent) -> None:
     agent.until(lambda: all_again(1), "each of them has begun once more")
     agent.until_ready(["all"])
     now = agent.eye.running("all")
-    assert now["all", INFRA].life == before["all", INFRA].life
+    assert now["all", INFRA].lifecycle == before["all", INFRA].lifecycle
     for name in ("main", "target"):
         assert now["all", name].id != before["all", name].id
     assert container_status(agent.pods()["all"], "setup")["containerID"] != setup

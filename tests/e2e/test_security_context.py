@@ -144,7 +144,7 @@ def agent(images: dict[str, str], new_shared_agent: NewAgent) -> Agent:
     return shared
 
 
-def last_words(agent: Agent, of: str, name: str = "") -> str:
+def crash_trace(agent: Agent, of: str, name: str = "") -> str:
     """What the container ``of`` that pod has left when it ended."""
     name = name or POD_OF.get(of, of)
     found: list[str] = []
@@ -161,7 +161,7 @@ def last_words(agent: Agent, of: str, name: str = "") -> str:
 
 def told(agent: Agent, of: str, name: str = "") -> dict[str, list[str]]:
     """Lines of /proc/PID/status by their names."""
-    lines = (line.partition(":") for line in last_words(agent, of, name).splitlines())
+    lines = (line.partition(":") for line in crash_trace(agent, of, name).splitlines())
     return {key: value.split() for key, colon, value in lines if colon}
 
 
@@ -185,7 +185,7 @@ def test_user_and_groups_of_the_pod(agent: Agent) -> None:
 
 
 def test_the_status_says_as_whom_a_container_was_begun(agent: Agent) -> None:
-    last_words(agent, "of-pod")
+    crash_trace(agent, "of-pod")
     user = container_status(agent.pods()["ids"], "of-pod")["user"]["linux"]
     assert (user["uid"], user["gid"], sorted(user["supplementalGroups"])) == (1000, 2000, [2000, 3000, 4000])
 
@@ -279,7 +279,7 @@ def test_privileged_is_what_a_rootless_host_can_give(agent: Agent) -> None:
     assert effective == bounding
     assert effective & effective + 1 == 0, "every capability from the first to the last"
     assert told(agent, "privileged")["Seccomp"] == ["0"]
-    words, plain = last_words(agent, "privileged").split(), last_words(agent, "not-privileged").split()
+    words, plain = crash_trace(agent, "privileged").split(), crash_trace(agent, "not-privileged").split()
     assert "written" in words
     assert "written" not in plain
     assert set(plain) < set(words), "the host's devices are there"
@@ -291,8 +291,8 @@ def test_privileges_are_not_gained(agent: Agent) -> None:
 
 
 def test_a_read_only_root(agent: Agent) -> None:
-    assert last_words(agent, "writable").split() == ["/root-file", "/etc/file", "/dev/shm/file"]
-    assert set(last_words(agent, "read-only").split()) <= {"/dev/shm/file"}
+    assert crash_trace(agent, "writable").split() == ["/root-file", "/etc/file", "/dev/shm/file"]
+    assert set(crash_trace(agent, "read-only").split()) <= {"/dev/shm/file"}
 
 
 # --- profiles ---
@@ -301,14 +301,14 @@ def test_a_read_only_root(agent: Agent) -> None:
 def test_seccomp_profiles_of_the_pod(agent: Agent) -> None:
     assert told(agent, "plain")["Seccomp"] == [FILTER], "by default"
     assert told(agent, "unconfined-by-pod")["Seccomp"] == ["0"]
-    assert last_words(agent, "no-mkdir-by-pod").split() == ["refused"]
+    assert crash_trace(agent, "no-mkdir-by-pod").split() == ["refused"]
 
 
 def test_seccomp_profiles_of_the_container_count_before_the_pods(agent: Agent) -> None:
     assert told(agent, "confined")["Seccomp"] == [FILTER]
     assert told(agent, "unconfined-itself")["Seccomp"] == ["0"]
-    assert last_words(agent, "no-mkdir").split() == ["refused"]
-    assert last_words(agent, "mkdir").split() == ["made"]
+    assert crash_trace(agent, "no-mkdir").split() == ["refused"]
+    assert crash_trace(agent, "mkdir").split() == ["made"]
 
 
 def test_the_default_seccomp_profile_is_the_nodes_choice(new_agent: NewAgent) -> None:
@@ -344,14 +344,14 @@ def test_apparmor_profiles_are_rejected(agent: Agent) -> None:
         reason, message = until_rejected(agent, manifest["metadata"]["name"])
         assert reason == "AppArmor"
         assert "Cannot enforce AppArmor: " in message
-    assert last_words(agent, "apparmor-unconfined").split() == ["runs"]
+    assert crash_trace(agent, "apparmor-unconfined").split() == ["runs"]
 
 
 # --- kernel parameters ---
 
 
 def test_sysctls_are_set_on_the_sandbox(agent: Agent) -> None:
-    assert last_words(agent, "read-sysctls").split() == list(SYSCTLS.values())
+    assert crash_trace(agent, "read-sysctls").split() == list(SYSCTLS.values())
 
 
 def test_other_sysctls_are_forbidden(agent: Agent) -> None:
@@ -400,14 +400,14 @@ def test_a_pod_with_more_ids_than_there_are_says_so_and_goes(agent: Agent) -> No
 
 def ranges(agent: Agent, name: str, of: str) -> list[tuple[int, ...]]:
     """Lines of /proc/PID/uid_map."""
-    lines = (line.split() for line in last_words(agent, of, name).splitlines())
+    lines = (line.split() for line in crash_trace(agent, of, name).splitlines())
     return [tuple(map(int, words)) for words in lines if len(words) == 3]
 
 
 def test_proc_is_unmasked_only_where_it_was_asked_for(agent: Agent) -> None:
     agent.write(OWN_IDS)
-    assert last_words(agent, "second", "own-a").split()[-2:] == ["seen", "written"]
-    assert last_words(agent, "third", "own-a") == ""
+    assert crash_trace(agent, "second", "own-a").split()[-2:] == ["seen", "written"]
+    assert crash_trace(agent, "third", "own-a") == ""
 
 
 SERVE: Final = "mkdir /tmp; echo hello > /tmp/index.html; trap 'exit 0' TERM; httpd -f -p 8080 -h /tmp & wait $!"
@@ -423,7 +423,7 @@ def test_a_pod_with_ids_of_its_own_is_probed_published_and_stopped(agent: Agent)
     )
     debug = says("debug", "ps -o args", runAsUser=1000) | {"targetContainerName": "main"}
     agent.run(pod("own-server", main, hostUsers=False, ephemeralContainers=[debug]))
-    assert "httpd" in last_words(agent, "debug", "own-server")
+    assert "httpd" in crash_trace(agent, "debug", "own-server")
     fetched = subprocess.run(
         ["busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{port}/"],
         capture_output=True,

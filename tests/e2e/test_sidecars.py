@@ -58,7 +58,7 @@ def test_one_that_crashes_is_restarted_though_the_pod_never_is(agent: Agent) -> 
     now = agent.eye.running("crashes")
     assert now["crashes", "helper"].id != before["crashes", "helper"].id
     for other in ("main", INFRA):
-        assert now["crashes", other].life == before["crashes", other].life
+        assert now["crashes", other].lifecycle == before["crashes", other].lifecycle
     assert agent.row("crashes")[1:4] == ["2/2", "Running", "1"]
     last = container_status(agent.pods()["crashes"], "helper")["lastState"]["terminated"]
     assert last["exitCode"] == 137

@@ -43,58 +43,58 @@ def come_back_without(agent: Agent, name: str) -> None:
 def until_looked_again(agent: Agent) -> None:
     """Some relists, and so housekeeping many times over: whatever would be deleted has been by now."""
 
-    def looks() -> int:
+    def observation_requests() -> int:
         return int(agent.workers()["node"]["counters"]["runtime_calls"])
 
-    before = looks()
-    agent.until(lambda: looks() >= before + LOOKS, "it looked again")
+    before = observation_requests()
+    agent.until(lambda: observation_requests() >= before + LOOKS, "it looked again")
 
 
 def test_a_directory_that_goes_takes_no_pod_along(running: Agent) -> None:
-    before = running.eye.lives()
+    before = running.eye.pod_table()
     move_away(running)
     until_looked_again(running)
-    assert running.eye.lives() == before
+    assert running.eye.pod_table() == before
     come_back_without(running, DROPPED)
     running.until_gone([DROPPED])
     assert running.pods().keys() == set(KEPT)
-    assert running.eye.lives() == {key: life for key, life in before.items() if key[0] in KEPT}
+    assert running.eye.pod_table() == {key: lifecycle for key, lifecycle in before.items() if key[0] in KEPT}
 
 
 def test_pods_are_supervised_from_the_checkpoint_while_the_directory_is_away(running: Agent) -> None:
-    before = running.eye.lives()
+    before = running.eye.pod_table()
     move_away(running)
     running.stop()
     running.start(sources_ready=False)
     running.until_ready(ALL)
-    assert running.eye.lives() == before
+    assert running.eye.pod_table() == before
     killed = running.eye.container(KEPT[0], "main")
     podman("kill", "--signal", "KILL", killed.id)
     running.until(lambda: restart_count(running.pods()[KEPT[0]]) == 1, "it is restarted")
     running.until_ready(ALL)
-    now = running.eye.lives()
+    now = running.eye.pod_table()
     assert now.keys() == before.keys()
     assert {key for key in now if now[key] != before[key]} == {(KEPT[0], "main")}
     until_looked_again(running)
-    assert running.eye.lives() == now
+    assert running.eye.pod_table() == now
     come_back_without(running, DROPPED)
     running.until_gone([DROPPED])
     assert running.pods().keys() == set(KEPT)
-    assert running.eye.lives() == {key: life for key, life in now.items() if key[0] in KEPT}
+    assert running.eye.pod_table() == {key: lifecycle for key, lifecycle in now.items() if key[0] in KEPT}
 
 
 def test_without_a_checkpoint_nothing_is_deleted_before_the_directory_was_read(running: Agent) -> None:
-    before = running.eye.lives()
+    before = running.eye.pod_table()
     move_away(running)
     running.stop()
     (running.directory / "state" / "desired.json").write_text("{")
     running.start(sources_ready=False)
     assert running.pods() == {}
     until_looked_again(running)
-    assert running.eye.lives() == before
+    assert running.eye.pod_table() == before
     come_back_without(running, DROPPED)
     running.until_ready(KEPT)
     # Nobody states it and nobody remembers it: an orphan, by its labels.
     running.until(lambda: not running.eye.containers(DROPPED, infra=True), "what nobody states is removed")
     assert running.pods().keys() == set(KEPT)
-    assert running.eye.lives() == {key: life for key, life in before.items() if key[0] in KEPT}
+    assert running.eye.pod_table() == {key: lifecycle for key, lifecycle in before.items() if key[0] in KEPT}

@@ -106,7 +106,7 @@ def test_links_that_a_container_has_planted_lead_nowhere(agent: Agent, outside: 
 
 def test_a_sub_path_is_looked_up_at_each_start(agent: Agent) -> None:
     """Another directory of that name is there by then."""
-    looks = container(
+    observation_requests = container(
         "looks",
         "cat /part/file >> /all/seen; busybox rm -rf /all/part; mkdir /all/part; echo second > /all/part/file; exit 1",
         volumeMounts=[mount("data", "/all"), mount("data", "/part", subPath="part")],
@@ -114,7 +114,7 @@ def test_a_sub_path_is_looked_up_at_each_start(agent: Agent) -> None:
     first = container("first", "mkdir /all/part; echo first > /all/part/file")
     first["volumeMounts"] = [mount("data", "/all")]
     stays = container(volumeMounts=[mount("data", "/all")])
-    agent.write(pod("again", looks, stays, initContainers=[first], volumes=[empty_dir("data")]))
+    agent.write(pod("again", observation_requests, stays, initContainers=[first], volumes=[empty_dir("data")]))
     agent.until(lambda: restart_count(agent.pods().get("again", {"status": {}}), "looks") >= 1, "it runs again")
     agent.until(lambda: agent.inside("again", "cat /all/seen").split()[:2] == ["first", "second"], "it saw both")
 

@@ -46,7 +46,7 @@ def reload(agent: Agent, count: int) -> None:
 
 def assert_untouched(agent: Agent, before: object) -> None:
     agent.until_ready(RUNNING)
-    assert agent.eye.lives() == before
+    assert agent.eye.pod_table() == before
     assert {restart_count(found) for found in agent.pods().values()} == {0}
 
 
@@ -55,7 +55,7 @@ def test_who_comes_after_a_pause_finds_everything_although_nobody_was_there(new_
     names = pods("paused", 3)
     agent.start()
     agent.run(*names.values())
-    before = agent.eye.lives()
+    before = agent.eye.pod_table()
     for command in (("get", "pods", "--no-headers"), ("logs", "paused-000"), ("exec", "paused-000", "--", "true")):
         agent.until(lambda: not ON_DEMAND & {p.name() for p in agent.marked_processes()}, "nobody is there", poll_s=0.5)
         done = agent.cli(*command)
@@ -63,12 +63,12 @@ def test_who_comes_after_a_pause_finds_everything_although_nobody_was_there(new_
         assert command[0] != "get" or [line.split()[:3] for line in done.out.splitlines()] == [
             [name, "1/1", "Running"] for name in names
         ]
-    assert agent.eye.lives() == before
+    assert agent.eye.pod_table() == before
     assert {worker["deaths"] for worker in agent.workers().values()} == {0}
 
 
 def test_another_number_of_workers_restarts_no_container(running: Agent) -> None:
-    before, house = running.eye.lives(), running.house()
+    before, house = running.eye.pod_table(), running.house()
     assert len(before) == 2 * PODS
     for count, shares in ((4, [5, 5, 5, 5]), (1, [PODS]), (2, [PODS // 2, PODS // 2])):
         reload(running, count)
@@ -82,7 +82,7 @@ def test_another_number_of_workers_restarts_no_container(running: Agent) -> None
 
 
 def test_all_workers_are_restarted_on_request_one_after_the_other(running: Agent) -> None:
-    before, workers = running.eye.lives(), running.workers()
+    before, workers = running.eye.pod_table(), running.workers()
     done = running.cli("workers", "restart", "--all")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [f"worker/{name} restarted" for name in workers]
@@ -99,7 +99,7 @@ def test_a_worker_that_is_not_there_cannot_be_restarted(running: Agent) -> None:
 
 
 def test_the_whole_agent_killed_at_once_serves_status_soon_and_restarts_no_container(running: Agent) -> None:
-    before = running.eye.lives()
+    before = running.eye.pod_table()
     for process in running.marked_processes():
         with contextlib.suppress(psutil.NoSuchProcess):  # one takes others along
             process.kill()
@@ -150,7 +150,7 @@ def test_a_pod_that_kills_its_worker_is_isolated_and_everybody_else_goes_on(new_
     agent = new_agent(workers={"count": 1, "maxDeaths": POISON_DEATHS})
     agent.start()
     agent.run(*pods("run", 4).values())
-    before = agent.eye.lives()
+    before = agent.eye.pod_table()
     agent.write(pod("poison"))
     for death in range(1, POISON_DEATHS + 1):
         kill_at_the_poison_pod(agent, death)
@@ -158,5 +158,5 @@ def test_a_pod_that_kills_its_worker_is_isolated_and_everybody_else_goes_on(new_
     assert f"{POISON_DEATHS} deaths of its worker in a row" in agent.describe("poison")
     agent.assert_works(pod("meanwhile"))
     agent.until_ready(["poison"])
-    assert before.items() <= agent.eye.lives().items()
+    assert before.items() <= agent.eye.pod_table().items()
     assert {restart_count(found) for found in agent.pods().values()} == {0}

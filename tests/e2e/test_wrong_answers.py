@@ -59,8 +59,10 @@ def test_an_end_that_podman_never_notices(agent: Agent) -> None:
     conmon = monitor_of(main)
     kill(conmon.pid)
     assert psutil.pid_exists(main.pid)
-    looks = agent.workers()["node"]["counters"]["runtime_calls"]
-    agent.until(lambda: agent.workers()["node"]["counters"]["runtime_calls"] > looks + 1, "it looked again")
+    observation_requests = agent.workers()["node"]["counters"]["runtime_calls"]
+    agent.until(
+        lambda: agent.workers()["node"]["counters"]["runtime_calls"] > observation_requests + 1, "it looked again"
+    )
     assert restart_count(agent.pods()["unnoticed"]) == 0, "a dead monitor under a living container is no end"
     assert agent.eye.running("unnoticed") == before
     kill(main.pid)
@@ -73,7 +75,7 @@ def test_an_end_that_podman_never_notices(agent: Agent) -> None:
     now = agent.eye.running("unnoticed")
     assert status["containerID"] == f"podman://{now['unnoticed', 'main'].id}"
     for other in ("other", INFRA):
-        assert now["unnoticed", other].life == before["unnoticed", other].life
+        assert now["unnoticed", other].lifecycle == before["unnoticed", other].lifecycle
 
 
 def test_a_job_whose_end_nobody_saw_is_not_done(agent: Agent) -> None:

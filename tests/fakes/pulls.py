@@ -12,12 +12,12 @@ from ipc.messages.pod_worker import AbandonPull, PullImage
 from supervisor.managers.image_pulls import ImagePulls, PullLimits
 from supervisor.processes.worker_pool import FIRST_POD_SLOT
 from supervisor.protocol.loop_protocol import Send
-from workers.images.pull_records import ImageRights
-from workers.images.pull_requests import PullWishes
+from workers.images.pull_records import PullRecords
+from workers.images.pull_requests import PullRequests
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.runtime import Runtime
 
-EVERYBODY = ImageRights("")
+EVERYBODY = PullRecords("")
 SERIAL = PullLimits(parallel=1, per_s=0, burst=1)
 
 
@@ -25,10 +25,10 @@ class LocalPulls:
     """One pod worker's wishes, the master's arbiter, the node worker's puller."""
 
     def __init__(
-        self, runtime: Runtime, clock: Clock, limits: PullLimits = SERIAL, rights: ImageRights = EVERYBODY
+        self, runtime: Runtime, clock: Clock, limits: PullLimits = SERIAL, rights: PullRecords = EVERYBODY
     ) -> None:
         self._clock = clock
-        self._wishes = PullWishes(self._to_master)
+        self._wishes = PullRequests(self._to_master)
         self._arbiter = ImagePulls(limits)
         self._arbiter.node_up(0.0)
         self._puller = ImagePuller(runtime, clock, rights, self._from_node)
@@ -37,9 +37,9 @@ class LocalPulls:
         """What an image manager is given."""
         return await self._wishes.pull(uid, what, hear)
 
-    async def _to_master(self, wish: PullImage | AbandonPull) -> None:
-        decide = self._arbiter.wanted if isinstance(wish, PullImage) else self._arbiter.abandoned
-        await self._carry_out(decide(FIRST_POD_SLOT, wish, self._clock.now().mono))  # type: ignore[arg-type]
+    async def _to_master(self, request: PullImage | AbandonPull) -> None:
+        decide = self._arbiter.wanted if isinstance(request, PullImage) else self._arbiter.abandoned
+        await self._carry_out(decide(FIRST_POD_SLOT, request, self._clock.now().mono))  # type: ignore[arg-type]
 
     async def _from_node(self, report: PullProgress | PullEnded) -> None:
         if isinstance(report, PullProgress):

@@ -43,7 +43,7 @@ from ipc.messages.pod_worker import (
     CancelSync,
     ContainersChanged,
     ProbePod,
-    ProbeVerdict,
+    ProbeResultChanged,
     ProbingStopped,
     PullImage,
     StopProbing,
@@ -62,8 +62,9 @@ from supervisor.protocol.loop_protocol import (
     Log,
     LoopCommand,
     LoopEvent,
+    Observations,
     PodsStopped,
-    PullWish,
+    PullRequest,
     Send,
     SettingsChanged,
     SlotVacated,
@@ -71,7 +72,6 @@ from supervisor.protocol.loop_protocol import (
     StopPods,
     SyncTick,
     UpdateRefused,
-    Views,
     WorkerDown,
     WorkerLeaving,
     WorkersWanted,
@@ -203,16 +203,16 @@ class Talk:
 
     def see(self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5) -> list[str]:
         """Single pods were looked at, so long ago."""
-        return self.say(Views(self._observed(statuses, row, age_s)))
+        return self.say(Observations(self._observed(statuses, row, age_s)))
 
     def relist(
         self, *statuses: RuntimePodStatus, row: int = 0, age_s: float = 0.5, unseen: tuple[str, ...] = ()
     ) -> list[str]:
         """Of all pods only these have changed, or nobody tracks them; the unseen could not be looked at."""
-        return self.say(Views(self._observed(statuses, row, age_s), self.mono + 1.0 - age_s, unseen))
+        return self.say(Observations(self._observed(statuses, row, age_s), self.mono + 1.0 - age_s, unseen))
 
     def unreadable(self, uid: str) -> list[str]:
-        return self.say(Views((Observation(uid=uid, observed_at=self.mono + 0.5, changed=True, row=0),)))
+        return self.say(Observations((Observation(uid=uid, observed_at=self.mono + 0.5, changed=True, row=0),)))
 
     def done(self, uid: str, **answer: Any) -> list[str]:
         """The answer to the pod's newest sync. Fields of SyncDone can be given, generation and incarnation too."""
@@ -254,10 +254,10 @@ class Talk:
         return self.say(HousekeepingTick())
 
     def want(self, uid: str, image: str) -> list[str]:
-        return self.say(PullWish(POD_SLOT, PullImage(uid=uid, reference=image)))
+        return self.say(PullRequest(POD_SLOT, PullImage(uid=uid, reference=image)))
 
     def abandon(self, uid: str, image: str) -> list[str]:
-        return self.say(PullWish(POD_SLOT, AbandonPull(uid=uid, reference=image)))
+        return self.say(PullRequest(POD_SLOT, AbandonPull(uid=uid, reference=image)))
 
     def pulled(self, image: str) -> list[str]:
         return self.say(PullEnded(reference=image))
@@ -266,7 +266,9 @@ class Talk:
         self, uid: str, probe: ProbeType, result: ProbeResult, *, id: str = "", name: str = "main"
     ) -> list[str]:
         """Of its container as `running` has it."""
-        return self.say(ProbeVerdict(uid=uid, name=name, container_id=id or f"c-{uid}", probe=probe, result=result))
+        return self.say(
+            ProbeResultChanged(uid=uid, name=name, container_id=id or f"c-{uid}", probe=probe, result=result)
+        )
 
     def probing_stopped(self, uid: str) -> list[str]:
         del self.probing[uid]

@@ -25,7 +25,7 @@ from tests.harness.pods import IMAGE
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.types import ContainerStart
 from workers.images.manager import ImageManager
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 from workers.kubecontainer import labels
 from workers.kubecontainer.convert import container_state, pod_status
 from workers.kubecontainer.runtime import Runtime, SpecDict
@@ -36,7 +36,7 @@ from workers.logs.termination_message import read_termination_message, with_term
 from workers.pod_worker import answer
 from workers.podhttp.pod_network import Dialer
 from workers.sync.context import PodName, SyncContext, SyncRun
-from workers.sync.mutation_limiter import OwnSlots, Turns
+from workers.sync.mutation_limiter import MutationLimiter, OwnSlots
 from workers.userns.unshare import DEFAULT, Unshare
 
 MAX_ROUNDS = 8
@@ -77,7 +77,7 @@ class Host:
         runtime = self._new_runtime()
         self.context = SyncContext(
             runtime=runtime,
-            images=ImageManager(runtime, self.clock, ImageRights(""), LocalPulls(runtime, self.clock).pull),
+            images=ImageManager(runtime, self.clock, PullRecords(""), LocalPulls(runtime, self.clock).pull),
             clock=self.clock,
             limits=crash_loop_limits(300.0),
             ownership=ownership(self._instance),
@@ -87,7 +87,7 @@ class Host:
             unshare=self.unshare,
             dialer=self._dialer,
             host_ip=self._host_ip,
-            mutations=Turns(OwnSlots(4)),
+            mutations=MutationLimiter(OwnSlots(4)),
             order=itertools.count(),
             report=self._take_event,
             step=lambda text: None,

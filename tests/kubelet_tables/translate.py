@@ -19,7 +19,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
 
 Json = Mapping[str, Any]
 _T = TypeVar("_T")
@@ -83,9 +83,9 @@ def container_status(data: Json) -> RuntimeContainerStatus:
     return _container({"id": "", "name": "", "restart_count": 0, **data}, {}, "")
 
 
-def probe_verdicts(data: Json) -> ProbeVerdicts:
+def probe_results_by_id(data: Json) -> ProbeResults:
     """A probe without a result is absent."""
-    return ProbeVerdicts(**{probe: ProbeResult(result.lower()) for probe, result in data.items()})
+    return ProbeResults(**{probe: ProbeResult(result.lower()) for probe, result in data.items()})
 
 
 def _container(data: Json, hashes: Mapping[str, str], sandbox_id: str) -> RuntimeContainerStatus:

@@ -32,7 +32,7 @@ from tests.kubelet_tables.translate import (
     pod,
     pod_spec,
     pod_status,
-    probe_verdicts,
+    probe_results_by_id,
     wall,
 )
 from workers.compute.crash_loop_backoff import (
@@ -71,7 +71,7 @@ def _compute_pod_actions(case: Json) -> Result:
         pod_status(case["status"], of),
         wall(case.get("now")),
         crash_loop_limits(300),
-        verdicts={id: probe_verdicts(results) for id, results in case["probes"].items()},
+        probe_results={id: probe_results_by_id(results) for id, results in case["probes"].items()},
         restarting_all=case["restart_all_containers"],
     )
     return _expected_actions(case["expected"]), _got_actions(got)

@@ -113,7 +113,7 @@ def hang_in_python(context: ChildContext, journal: Path) -> int:
         await channel.send(Ready(pid=os.getpid()))
         block_the_loop_here()
 
-    roles = {role: msgspec.structs.replace(entry, life=never_comes_back) for role, entry in main.ROLES.items()}
+    roles = {role: msgspec.structs.replace(entry, lifecycle=never_comes_back) for role, entry in main.ROLES.items()}
     main.ROLES = roles  # type: ignore[misc]  # of this forked process alone
     return main.main(context)
 
@@ -141,7 +141,7 @@ def _see_nothing(context: ChildContext) -> int:
 class Agent:
     """`run_agent` in a process of its own, with its configuration in a file."""
 
-    def __init__(self, life: Callable[[ChildContext], Life], **changes: Any) -> None:
+    def __init__(self, lifecycle: Callable[[ChildContext], Life], **changes: Any) -> None:
         """``life`` chooses that of a pod worker. ``changes`` replace settings."""
         self._directory = tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp")  # a socket's path must be short
         directory = Path(self._directory.name)
@@ -173,12 +173,12 @@ class Agent:
             sys.stderr = self._log.open("a", buffering=1)
             os.dup2(sys.stderr.fileno(), 2)
             settings = load_settings(self._config)
-            os._exit(run_agent(settings, lambda: lambda context: self._live(context, life), self._config))
+            os._exit(run_agent(settings, lambda: lambda context: self._live(context, lifecycle), self._config))
 
-    def _live(self, context: ChildContext, life: Callable[[ChildContext], Life]) -> int:
+    def _live(self, context: ChildContext, lifecycle: Callable[[ChildContext], Life]) -> int:
         if context.role in (Role.API_SERVER, Role.DIALER):
             return main.main(context)
-        return _see_nothing(context) if context.role is Role.NODE_WORKER else life(context)(context, self._journal)
+        return _see_nothing(context) if context.role is Role.NODE_WORKER else lifecycle(context)(context, self._journal)
 
     # --- what it wants ---
 
@@ -248,9 +248,9 @@ class Agent:
         self._directory.cleanup()
 
 
-def by_incarnation(lives: Mapping[int, Life], otherwise: Life = sync_pods) -> Callable[[ChildContext], Life]:
+def by_incarnation(pod_table: Mapping[int, Life], otherwise: Life = sync_pods) -> Callable[[ChildContext], Life]:
     """The incarnations of every pod worker that live in another way."""
-    return lambda context: lives.get(context.incarnation, otherwise)
+    return lambda context: pod_table.get(context.incarnation, otherwise)
 
 
 def reaped(pid: int) -> int | None:

@@ -38,13 +38,13 @@ MAX_PAYLOAD_BYTES = POD_ROW_BYTES - 1024
 
 
 @contextmanager
-def forked(life: Callable[[], None]) -> Iterator[int]:
+def forked(lifecycle: Callable[[], None]) -> Iterator[int]:
     """A child that lives that life until it is killed, at the latest at the end of the block; always reaped."""
     pid = os.fork()
     if pid == 0:
         try:
             signal.alarm(ORPHAN_LIFE_S)
-            life()
+            lifecycle()
         finally:
             os._exit(1)
     try:

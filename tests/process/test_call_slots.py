@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ipc.shm.mutation_slots import CallSlots, SlotMember
+from ipc.shm.mutation_slots import MutationSlots, SlotMember
 from tests.podman_service import wait_until
 
 pytestmark = pytest.mark.process
@@ -18,19 +18,19 @@ DEADLINE_S = 10.0
 
 
 @pytest.fixture
-def shared() -> Iterator[CallSlots]:
-    slots = CallSlots.create(slots=2, members=3)
+def shared() -> Iterator[MutationSlots]:
+    slots = MutationSlots.create(slots=2, members=3)
     yield slots
     slots.close()
 
 
-def fork(life: Callable[[], None]) -> tuple[int, int]:
+def fork(lifecycle: Callable[[], None]) -> tuple[int, int]:
     """A child that does this, says so by a byte on the pipe, and then sits there; its pid and the pipe."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            life()
+            lifecycle()
             os.write(writer, b".")
             signal.pause()
         finally:
@@ -46,7 +46,7 @@ def end(child: tuple[int, int]) -> None:
     os.close(child[1])
 
 
-def test_kill_9_gives_back_slots_and_ends_the_wait(shared: CallSlots) -> None:
+def test_kill_9_gives_back_slots_and_ends_the_wait(shared: MutationSlots) -> None:
     def take_all() -> None:
         member = shared.member(1)
         assert member.take()
@@ -62,7 +62,7 @@ def test_kill_9_gives_back_slots_and_ends_the_wait(shared: CallSlots) -> None:
     assert ours.take()
 
 
-def test_a_bell_is_heard_in_another_process(shared: CallSlots) -> None:
+def test_a_bell_is_heard_in_another_process(shared: MutationSlots) -> None:
     ours = shared.member(0)
     assert ours.take()
     assert ours.take()
@@ -92,7 +92,7 @@ def test_a_bell_is_heard_in_another_process(shared: CallSlots) -> None:
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def test_a_forked_stranger_holds_nothing(shared: CallSlots) -> None:
+def test_a_forked_stranger_holds_nothing(shared: MutationSlots) -> None:
     """What a worker forks has none of its slots once it is another program: the file closes on exec."""
     member: SlotMember = shared.member(0)
     assert member.take()

@@ -32,7 +32,7 @@ from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, Worke
 from ipc.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from supervisor.agent import run_agent
 from supervisor.config.settings import PodmanSettings, Settings, WorkersSettings
-from supervisor.processes.links import TOO_LARGE, Children
+from supervisor.processes.links import TOO_LARGE, Links
 from supervisor.processes.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
@@ -131,16 +131,16 @@ class Agent:
     """`run_agent` in a process of its own."""
 
     def __init__(self, directory: Path, worker_main: WorkerMain) -> None:
-        self.lives = directory / "lives"
+        self.pod_table = directory / "lives"
         self._log = directory / "log"
-        for path in (self.lives, directory / "manifests", directory / "state", directory / "run"):
+        for path in (self.pod_table, directory / "manifests", directory / "state", directory / "run"):
             path.mkdir()
         settings = Settings(
             node_name="n",
             static_pod_path=directory / "manifests",
             state_dir=directory / "state",
             memory_dir=directory / "memory",
-            pod_logs_dir=self.lives,
+            pod_logs_dir=self.pod_table,
             admin_socket=directory / "run" / "admin.sock",
             container_runtime_endpoint=f"unix://{directory}/nobody.sock",
             podman=PodmanSettings(max_concurrent_mutations=2),
@@ -162,7 +162,7 @@ class Agent:
         return self._log.read_text()
 
     def lived_well(self, slot: int, incarnation: int) -> bool:
-        return (self.lives / f"{slot}.{incarnation}").exists()
+        return (self.pod_table / f"{slot}.{incarnation}").exists()
 
     def has_ended(self) -> bool:
         if self.exit_code is None:
@@ -200,9 +200,9 @@ BROKEN_LIVES: Mapping[str, tuple[Life, str]] = {
 
 @pytest.mark.parametrize("life", BROKEN_LIVES)
 def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
-    start: Callable[[WorkerMain], Agent], life: str
+    start: Callable[[WorkerMain], Agent], lifecycle: str
 ) -> None:
-    first, said = BROKEN_LIVES[life]
+    first, said = BROKEN_LIVES[lifecycle]
     agent = start(among_others(first))
     until(lambda: agent.lived_well(FIRST_POD_SLOT, 2))
     until(lambda: all(agent.lived_well(slot, 1) for slot in OTHERS))
@@ -211,7 +211,7 @@ def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
     until(agent.has_ended)
     assert agent.exit_code == 0
     everybody = [*(f"{slot}.1" for slot in OTHERS), f"{FIRST_POD_SLOT}.2"]
-    assert sorted(path.name for path in agent.lives.glob("[0-9]*")) == everybody
+    assert sorted(path.name for path in agent.pod_table.glob("[0-9]*")) == everybody
 
 
 def test_a_child_that_dies_again_and_again_ends_the_agent(start: Callable[[WorkerMain], Agent]) -> None:
@@ -294,13 +294,13 @@ def large_pod(size_bytes: int) -> Pod:
 
 
 @asynccontextmanager
-async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIterator[Children]:
+async def served(zygote: socket.socket, told: Told, spec: ChildSpec) -> AsyncIterator[Links]:
     """The links of one child that has said that it is ready."""
     settings = WorkerSettings(
         instance="test", label_key=LABEL_KEY, node_name="n", podman_socket="/nowhere", pod_logs_dir="/nowhere"
     )
     with socket.socket(socket.AF_UNIX) as listening:
-        children = Children(zygote, {Role.API_SERVER: listening}, told, lambda: settings)
+        children = Links(zygote, {Role.API_SERVER: listening}, told, lambda: settings)
         children.start()
         children.spawn(SpawnChild(spec, 7))
         async with asyncio.timeout(DEADLINE_S):

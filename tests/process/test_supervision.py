@@ -47,8 +47,8 @@ def workers_of(count: int) -> dict[str, Any]:
 def start() -> Iterator[Start]:
     agents: list[Agent] = []
 
-    def make(life: Callable[[ChildContext], Life] = ALL_WELL, *, count: int = 1, **workers: Any) -> Agent:
-        agents.append(Agent(life, workers={**workers_of(count), **workers}))
+    def make(lifecycle: Callable[[ChildContext], Life] = ALL_WELL, *, count: int = 1, **workers: Any) -> Agent:
+        agents.append(Agent(lifecycle, workers={**workers_of(count), **workers}))
         return agents[-1]
 
     yield make

@@ -13,11 +13,19 @@ from ipc.api.v1.config_objects import ConfigMap
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.kubecontainer.config_objects import object_key
-from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.api_server import FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready
-from ipc.messages.node_worker import LookFailed, Observed, Relisted, RuntimeHealth, ServiceSilent, Track, Untrack
-from ipc.messages.pod_worker import AbandonPull, ProbePod, ProbeVerdict, ProbingStopped, PullImage, SyncDone, SyncPod
+from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent, Track, Untrack
+from ipc.messages.pod_worker import (
+    AbandonPull,
+    ProbePod,
+    ProbeResultChanged,
+    ProbingStopped,
+    PullImage,
+    SyncDone,
+    SyncPod,
+)
 from ipc.shm.board import Board
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
@@ -27,15 +35,15 @@ from supervisor.protocol.loop_protocol import (
     HousekeepingTick,
     Log,
     LoopEvent,
+    Observations,
     PodsStopped,
-    PullWish,
+    ProbeResultsRestored,
+    PullRequest,
     Send,
     SlotVacated,
     SourcesReady,
     SyncTick,
     UpdateRefused,
-    VerdictsRestored,
-    Views,
     WorkerDown,
     WorkersWanted,
     WorkerUp,
@@ -86,7 +94,7 @@ class Agent:
     """Feeds the loop, carries out its commands, buries its children and makes new ones."""
 
     def __init__(
-        self, given: Given, restored: Mapping[str, Pod], verdicts: Mapping[str, ProbeVerdicts] | None = None
+        self, given: Given, restored: Mapping[str, Pod], probe_results: Mapping[str, ProbeResults] | None = None
     ) -> None:
         """``restored``: the checkpoint. ``verdicts``: what probes have said to the agent before it."""
         self.alive = True
@@ -120,7 +128,7 @@ class Agent:
         self._relisted_before: dict[str, float] = {}
         """Of those that the newest relist could not look at: when one last did."""
         self._api_up = False
-        self._verdicts = dict(verdicts or {})
+        self._probe_results = dict(probe_results or {})
         self._loop = SyncLoop(given.settings, given.pod_rows, "10.0.0.1", random.Random(given.rng.random()))
         self._closed = {*POD_SLOTS[self._loop.workers :], QUARANTINE_SLOT}
         """Slots in which nobody is to be."""
@@ -129,8 +137,8 @@ class Agent:
         if self._given.poison is not None:
             self._given.poison.agent_begins()
         self.api_up()
-        if self._verdicts:
-            self._feed(VerdictsRestored(self._verdicts))
+        if self._probe_results:
+            self._feed(ProbeResultsRestored(self._probe_results))
         if self.stated:
             self._feed(PodUpdate(op=PodOperation.RESTORE, source=FILE_SOURCE, pods=tuple(self.stated.values())))
         for slot in SLOTS:
@@ -153,9 +161,9 @@ class Agent:
         """The checkpoint."""
         return {uid: self.refused.get(uid, pod) for uid, pod in self.stated.items()}
 
-    def kept_verdicts(self) -> dict[str, ProbeVerdicts]:
+    def kept_verdicts(self) -> dict[str, ProbeResults]:
         """What the next agent is told of them."""
-        return worth_keeping(self._loop.probe_verdicts())
+        return worth_keeping(self._loop.probe_results_by_id())
 
     # --- what is wanted ---
 
@@ -275,17 +283,17 @@ class Agent:
                 self._given.watch.answered(message)
                 self._take_answer(message)
                 self._feed(message)
-            case EventReport() | LookFailed() | PullProgress() | PullEnded() | ProbeVerdict():
+            case EventReport() | ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
                 self._feed(message)
             case ProbingStopped(uid=uid):
                 self.probers.pop(uid, None)
                 self._feed(message)
             case PullImage() | AbandonPull():
-                self._feed(PullWish(child.slot, message))
+                self._feed(PullRequest(child.slot, message))
             case Observed(observations=observations):
-                self._feed(Views(board_views.resolve(self.board, observations)))
+                self._feed(Observations(board_views.resolve(self.board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
-                self._feed(Views(board_views.resolve(self.board, changed), started_at, unseen))
+                self._feed(Observations(board_views.resolve(self.board, changed), started_at, unseen))
             case RuntimeHealth(healthy=healthy):
                 self._given.trace.note(f"podman is {'healthy' if healthy else 'ill'}")
                 self.disturbed_at = self._given.clock.now().mono
@@ -304,7 +312,7 @@ class Agent:
     def _feed(self, event: LoopEvent) -> None:
         if not self.alive:
             return
-        if isinstance(event, Views):
+        if isinstance(event, Observations):
             if event.relisted_at:
                 before = self._relisted_before
                 self._relisted_before = {uid: before.get(uid, self._relisted_at) for uid in event.unseen}

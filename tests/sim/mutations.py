@@ -14,14 +14,14 @@ from unittest.mock import patch
 import msgspec
 
 import supervisor.status.generate
-from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResults
 from supervisor.managers import probe_manager
 from supervisor.managers.image_pulls import ImagePulls
-from supervisor.managers.object_store import ConfigObjectStore
+from supervisor.managers.object_store import ObjectStore
 from supervisor.podworkers.board_rows import RowAllocator
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
-from supervisor.podworkers.poison_pods import Suspects
+from supervisor.podworkers.poison_pods import PoisonPods
 from supervisor.syncloop.announcer import Announcer
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.object_updates import ObjectUpdates
@@ -102,7 +102,7 @@ def _any_failure(spec: Any, state: Any, result: Any, now: Any, original: Any = p
     return original(msgspec.structs.replace(spec, failure_threshold=1), state, result, now)
 
 
-def _never_gated(self: ProbeVerdicts, container: Any) -> bool:
+def _never_gated(self: ProbeResults, container: Any) -> bool:
     return True
 
 
@@ -117,16 +117,16 @@ def _has_stopped(uid: str, prober: Any, original: Any = probe_manager._leave) ->
     return commands
 
 
-def _nothing_is_late(self: ConfigObjectStore, *pod: Any, original: Any = ConfigObjectStore.of_pod) -> Any:
+def _nothing_is_late(self: ObjectStore, *pod: Any, original: Any = ObjectStore.of_pod) -> Any:
     self.complete = True
     return original(self, *pod)
 
 
-def _unfenced_status(self: Announcer, life: Any, now: Any, *, observed_at: float = 0.0) -> str:
-    if life.pod is None:
+def _unfenced_status(self: Announcer, lifecycle: Any, now: Any, *, observed_at: float = 0.0) -> str:
+    if lifecycle.pod is None:
         return ""
-    self._out.to_api(self._reporter.pod(life, self._cache.get(life.uid), now, observed_at))
-    return str(life.status.phase)
+    self._out.to_api(self._reporter.pod(lifecycle, self._cache.get(lifecycle.uid), now, observed_at))
+    return str(lifecycle.status.phase)
 
 
 def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of) -> Any:
@@ -157,15 +157,15 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
     "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
     "fail a probe at its first failure": _replace(manager, "answer", _any_failure),
-    "count containers as started that run": _replace(ProbeVerdicts, "has_started", _never_gated),
+    "count containers as started that run": _replace(ProbeResults, "has_started", _never_gated),
     "hand a pod's probes over at once": _replace(probe_manager, "_leave", _has_stopped),
     "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
-    "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, lives: None),
-    "take a late ConfigMap for an absent one": _replace(ConfigObjectStore, "of_pod", _nothing_is_late),
+    "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, pod_table: None),
+    "take a late ConfigMap for an absent one": _replace(ObjectStore, "of_pod", _nothing_is_late),
     "let one pod's status end the agent": _replace(Announcer, "report", _unfenced_status),
     "let one pod's view fail the relist": _replace(Observer, "_status_of", _fails_all),
     "never try a status again": _replace(Announcer, "untold", lambda self, now: []),
-    "convict nobody": _replace(Suspects, "_convict", lambda self, uid, shard, now: None),
-    "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, life: False),
+    "convict nobody": _replace(PoisonPods, "_convict", lambda self, uid, shard, now: None),
+    "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, lifecycle: False),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

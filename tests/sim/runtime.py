@@ -112,7 +112,7 @@ class SimPodman(FakePodman):
         self.caller: Caller | None = None
         """Whose call takes effect in this moment."""
         self.is_down = False
-        self.lives = 1
+        self.pod_table = 1
         """How often the service was started."""
         self.pull_fate: Callable[[str], ErrorKind | None] = lambda reference: None
         self.watcher = watcher
@@ -180,11 +180,11 @@ class SimPodman(FakePodman):
         if self.is_down:
             self.watcher.note("podman is back")
             self.is_down = False
-            self.lives += 1
+            self.pod_table += 1
 
-    def still_serves(self, life: int) -> bool:
+    def still_serves(self, lifecycle: int) -> bool:
         """The service that a call was sent to is there."""
-        return not self.is_down and self.lives == life
+        return not self.is_down and self.pod_table == lifecycle
 
     def happen_late(self, effect: Callable[[], object]) -> None:
         """What nobody waits for any more; it may be refused as any call."""
@@ -295,7 +295,7 @@ class SimRuntime(FakeRuntime):
 
     async def _call(self, verb: str, effect: Callable[[], T], cut_short: Callable[[], object] | None = None) -> T:
         podman = self.podman
-        rng, odds, life = podman.rng, podman.odds, podman.lives
+        rng, odds, lifecycle = podman.rng, podman.odds, podman.pod_table
         self._count(calls=1)
         podman.watcher.began(self._caller, verb)
         await self._caller.turn()
@@ -304,7 +304,7 @@ class SimRuntime(FakeRuntime):
         if rng.random() < odds.kills_caller:
             self._caller.die(f"before {verb}")
             await self._caller.turn()
-        if not podman.still_serves(life):
+        if not podman.still_serves(lifecycle):
             self._count(errors=1)
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "nobody answers")
         try:
@@ -314,7 +314,7 @@ class SimRuntime(FakeRuntime):
             self._count(errors=int(error.kind is not ErrorKind.NOT_FOUND))
             raise
         await self._answer_travels(verb)
-        if not podman.still_serves(life):
+        if not podman.still_serves(lifecycle):
             self._count(errors=1)
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, verb, "it went away before it answered")
         return result

@@ -107,7 +107,7 @@ class Watch:
         if request.remove and request.kind is WorkType.TERMINATED and not self.podman.of_pod(request.uid):
             self._count_anew(request.uid)
         self._note_started(request.uid)
-        self.probes.decided_from(request.uid, request.verdicts)
+        self.probes.decided_from(request.uid, request.probe_results)
         self._views[request.uid] = view
         self._began_at[request.uid] = self._mono
 
@@ -117,7 +117,7 @@ class Watch:
         self.probes.may_have_started(c.id for c in self.podman.of_pod(before.metadata.uid) if name_of(c) in free)
 
     def answered(self, done: SyncDone) -> None:
-        self.note(f"done {done.uid[:8]} #{done.generation}: {done.sentence} {done.error}")
+        self.note(f"done {done.uid[:8]} #{done.generation}: {done.summary} {done.error}")
         if done.error == "Internal":
             self._broke(f"an error of the worker's own: {done.message}")
 

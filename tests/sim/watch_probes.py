@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ipc.api.v1.container import Container
 from ipc.api.v1.status import ContainerStatus
 from ipc.kubecontainer.pod_containers import ContainerKind, every_container
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType, ProbeVerdicts, probes_of
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages.api_server import PodChanged
 from tests.sim.runtime import Caller
@@ -69,9 +69,9 @@ class ProbeWatch:
 
     # --- what is made of them ---
 
-    def decided_from(self, uid: str, verdicts: Mapping[str, ProbeVerdicts]) -> None:
+    def decided_from(self, uid: str, probe_results: Mapping[str, ProbeResults]) -> None:
         """A sync acts on them: nobody is killed for less than its threshold, and none counts as started for nothing."""
-        for id, said in verdicts.items():
+        for id, said in probe_results.items():
             for kind in (ProbeType.LIVENESS, ProbeType.STARTUP):
                 result = said.of(kind)
                 if result is ProbeResult.UNKNOWN or (result is ProbeResult.SUCCESS and self._is_assumed(uid, kind)):

@@ -12,7 +12,7 @@ from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.handlers.changes import Changes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
-from workers.api_server.store.site import Site
+from workers.api_server.store.site import AppState
 from workers.api_server.streams.port_forward import PortForward
 from workers.api_server.streams.remote_command import RemoteCommand
 
@@ -23,7 +23,7 @@ def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamRespons
     return web.get(path, handler, allow_head=False)
 
 
-def _stream_routes(site: Site) -> list[web.RouteDef]:
+def _stream_routes(site: AppState) -> list[web.RouteDef]:
     """By GET, as WebSockets begin. Clients whose WebSocket is refused ask again by POST, for SPDY: what they are told
     then is what people see."""
     commands, ports = RemoteCommand(site), PortForward(site)
@@ -47,7 +47,7 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
     ]
 
 
-def route_table(site: Site) -> list[web.RouteDef]:
+def route_table(site: AppState) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     return [

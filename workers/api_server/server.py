@@ -16,13 +16,13 @@ from ipc.messages.base import Ready, Shutdown
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
-from workers.api_server.core.listener import Door
+from workers.api_server.core.listener import Listener
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.http_log import HTTP_LOG
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
 from workers.api_server.store.requests import MasterRequests
-from workers.api_server.store.site import MAX_BODY_BYTES, Site
+from workers.api_server.store.site import MAX_BODY_BYTES, AppState
 from workers.api_server.store.store import Store
 from workers.api_server.store.watch import Notifier
 from workers.dialer.client import DialerClient
@@ -55,7 +55,7 @@ async def run_api_server(
     store = Store(epoch=int(clock.now().wall * 1_000_000))
     changed, master = Notifier(), MasterRequests(channel)
     podman, dialing = PodmanStreams(context.settings.podman_socket), DialerClient(context.settings.dialer_socket)
-    site = Site(
+    site = AppState(
         store=store,
         changed=changed,
         master=master,
@@ -77,7 +77,7 @@ async def run_api_server(
     )
     await runner.setup()
     assert runner.server is not None, "it was set up"
-    door = Door(runner.server)
+    door = Listener(runner.server)
     try:
         await door.open(context.listen)
         row_writer.step("serving the admin socket")
@@ -91,7 +91,7 @@ async def run_api_server(
         dialing.close()
 
 
-def application(site: Site) -> web.Application:
+def application(site: AppState) -> web.Application:
     """The whole HTTP side of it, without a socket."""
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
     app.add_routes(route_table(site))
@@ -118,6 +118,6 @@ async def _take_feed(
     return 0
 
 
-async def _until_idle(door: Door, idle_timeout_s: float) -> int:
+async def _until_idle(door: Listener, idle_timeout_s: float) -> int:
     await door.until_idle(idle_timeout_s)
     return EXIT_IDLE

@@ -18,7 +18,7 @@ from workers.compute.types import ContainerStart, ContainerWait, Given
 _T = TypeVar("_T")
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerAction(msgspec.Struct, frozen=True, kw_only=True):
     """On one container of the manifest. Nothing set: there is nothing to do for it."""
 
     keep: bool = False
@@ -31,7 +31,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         return self.keep or self.start is not None or self.wait is not None
 
 
-def start_or_wait(given: Given, container: Container) -> Verdict:
+def start_or_wait(given: Given, container: Container) -> ContainerAction:
     """A new container, now or when its back-off is over (kuberuntime_manager.go, doBackOff: for every kind but
     ephemeral ones, and whatever the exit code)."""
     newest = given.status.newest(container.name)
@@ -39,24 +39,26 @@ def start_or_wait(given: Given, container: Container) -> Verdict:
         container.name, hash_in(given.pod.spec, container), given.status, given.now_wall, given.limits
     )
     if decision.retry_at:
-        return Verdict(
+        return ContainerAction(
             wait=ContainerWait(name=container.name, backoff_s=decision.backoff_s, retry_at=decision.retry_at)
         )
     attempt = newest.attempt + 1 if newest is not None else 0
-    return Verdict(start=ContainerStart(name=container.name, attempt=attempt, backoff_s=decision.backoff_s))
+    return ContainerAction(start=ContainerStart(name=container.name, attempt=attempt, backoff_s=decision.backoff_s))
 
 
-def replace(given: Given, container: Container, old: RuntimeContainerStatus, reason: KillReason, why: str) -> Verdict:
+def replace(
+    given: Given, container: Container, old: RuntimeContainerStatus, reason: KillReason, why: str
+) -> ContainerAction:
     """Kill the old one and make a new one."""
     kill = kill_of(given.pod, old, container, reason, why)
     return msgspec.structs.replace(start_or_wait(given, container), kill=kill)
 
 
-def start_created(given: Given, container: Container, created: RuntimeContainerStatus) -> Verdict:
+def start_created(given: Given, container: Container, created: RuntimeContainerStatus) -> ContainerAction:
     """Somebody was interrupted between making and starting it: no crash, so nothing to wait for."""
     if not given.is_inside(created) or is_redefined(given, container, created):
         return start_or_wait(given, container)
-    return Verdict(
+    return ContainerAction(
         start=ContainerStart(
             name=created.name, attempt=created.attempt, backoff_s=created.backoff_s, created_id=created.id
         )
@@ -73,16 +75,16 @@ def is_redefined(given: Given, container: Container, made: RuntimeContainerStatu
     return made.hash != hash_in(given.pod.spec, container)
 
 
-def starts_of(verdicts: Iterable[Verdict]) -> tuple[ContainerStart, ...]:
-    return _present(verdict.start for verdict in verdicts)
+def starts_of(actions: Iterable[ContainerAction]) -> tuple[ContainerStart, ...]:
+    return _present(action.start for action in actions)
 
 
-def waits_of(verdicts: Iterable[Verdict]) -> tuple[ContainerWait, ...]:
-    return _present(verdict.wait for verdict in verdicts)
+def waits_of(actions: Iterable[ContainerAction]) -> tuple[ContainerWait, ...]:
+    return _present(action.wait for action in actions)
 
 
-def kills_of(verdicts: Iterable[Verdict]) -> tuple[ContainerKill, ...]:
-    return _present(verdict.kill for verdict in verdicts)
+def kills_of(actions: Iterable[ContainerAction]) -> tuple[ContainerKill, ...]:
+    return _present(action.kill for action in actions)
 
 
 def _present(values: Iterable[_T | None]) -> tuple[_T, ...]:

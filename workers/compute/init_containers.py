@@ -24,7 +24,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from ipc.kubecontainer.probe_results import ProbeResult
 from ipc.kubecontainer.restart_policy import container_should_restart, is_restartable_init
 from workers.compute.container_actions import (
-    Verdict,
+    ContainerAction,
     is_redefined,
     replace,
     start_created,
@@ -46,7 +46,7 @@ class InitActions(msgspec.Struct, frozen=True, kw_only=True):
     """How far initialization came, for people; empty when it is over."""
     failed: bool = False
     """For good: the pod is to be stopped."""
-    verdicts: tuple[Verdict, ...] = ()
+    actions: tuple[ContainerAction, ...] = ()
     """In the order of their start."""
     resets: tuple[ContainerReset, ...] = ()
 
@@ -59,11 +59,11 @@ def compute_init_container_actions(given: Given) -> InitActions:
     """kuberuntime_container.go, computeInitContainerActions."""
     containers = given.pod.spec.init_containers
     if has_any_active_regular_container_started(given.pod.spec, given.status):
-        return InitActions(verdicts=(*_sidecars(given, containers), *_moved(given, containers)))
+        return InitActions(actions=(*_sidecars(given, containers), *_moved(given, containers)))
     begun = [index for index, container in enumerate(containers) if given.inside(container.name) is not None]
     if not begun:
         first = tuple(start_or_wait(given, container) for container in containers[:1])
-        return InitActions(reason="nothing initialized yet" if containers else "", verdicts=first)
+        return InitActions(reason="nothing initialized yet" if containers else "", actions=first)
     return _go_on(given, min(begun[-1], _first_redefined(given)))
 
 
@@ -98,21 +98,21 @@ def _go_on(given: Given, position: int) -> InitActions:
     is_over = step.done and not following
     return InitActions(
         reason="" if is_over else f"{position + step.done} of {len(containers)} init containers done",
-        verdicts=(*_sidecars(given, containers[:position]), step.verdict, *next_one),
+        actions=(*_sidecars(given, containers[:position]), step.action, *next_one),
         resets=_resets(given, following, current.name),
     )
 
 
-def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict, ...]:
+def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
     """Those that have begun, or had: each is kept running by itself."""
-    return tuple(_judge(given, container).verdict for container in containers if is_restartable_init(container))
+    return tuple(_judge(given, container).action for container in containers if is_restartable_init(container))
 
 
-def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[Verdict, ...]:
+def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
     """What runs on from before the manifest made an init container of it: it is stopped, and has no place any more."""
     running = ((c, given.inside(c.name)) for c in containers if not is_restartable_init(c))
     return tuple(
-        Verdict(kill=kill_of(given.pod, old, c, KillReason.NONE, f"Init container {c.name} definition changed"))
+        ContainerAction(kill=kill_of(given.pod, old, c, KillReason.NONE, f"Init container {c.name} definition changed"))
         for c, old in running
         if old is not None and old.state in ALIVE and is_redefined(given, c, old)
     )
@@ -143,15 +143,15 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
     """The next one may start."""
     failed: bool = False
     """For good."""
-    verdict: Verdict = Verdict()
+    action: ContainerAction = ContainerAction()
 
 
 def _judge(given: Given, container: Container) -> _Step:
     newest = given.inside(container.name)
     if newest is None:
-        return _Step(verdict=start_or_wait(given, container))
+        return _Step(action=start_or_wait(given, container))
     if newest.state is ContainerState.CREATED:
-        return _Step(verdict=start_created(given, container, newest))
+        return _Step(action=start_created(given, container, newest))
     judge = _judge_sidecar if is_restartable_init(container) else _judge_plain
     return judge(given, container, newest)
 
@@ -159,14 +159,14 @@ def _judge(given: Given, container: Container) -> _Step:
 def _judge_plain(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """One that has to come to its end."""
     if is_redefined(given, container, newest):
-        return _Step(verdict=_anew(given, container, newest))
+        return _Step(action=_anew(given, container, newest))
     if newest.state is ContainerState.RUNNING:
-        return _Step(verdict=Verdict(keep=True))
+        return _Step(action=ContainerAction(keep=True))
     if not is_init_container_failed(newest):
         return _Step(done=True)
     if not _may_try_again(given, container, newest):
         return _Step(failed=True)
-    return _Step(verdict=_anew(given, container, newest))
+    return _Step(action=_anew(given, container, newest))
 
 
 def _may_try_again(given: Given, container: Container, failed: RuntimeContainerStatus) -> bool:
@@ -179,26 +179,26 @@ def _may_try_again(given: Given, container: Container, failed: RuntimeContainerS
 def _judge_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """One that is done as soon as it has started, and starts again whenever it ends."""
     if newest.state is not ContainerState.RUNNING:
-        return _Step(verdict=_anew(given, container, newest))
+        return _Step(action=_anew(given, container, newest))
     return _judge_running_sidecar(given, container, newest)
 
 
 def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
     """Its liveness does not keep the next one from starting."""
-    verdicts = given.verdicts_of(newest)
-    started = verdicts.has_started(container)
+    actions = given.probe_results_of(newest)
+    started = actions.has_started(container)
     if is_redefined(given, container, newest):
-        return _Step(done=started, verdict=_anew(given, container, newest))
-    if not started and verdicts.startup is ProbeResult.FAILURE:
+        return _Step(done=started, action=_anew(given, container, newest))
+    if not started and actions.startup is ProbeResult.FAILURE:
         message = f"Init container {container.name} failed startup probe"
-        return _Step(verdict=replace(given, container, newest, KillReason.STARTUP_PROBE, message))
-    if started and container.liveness_probe is not None and verdicts.liveness is ProbeResult.FAILURE:
+        return _Step(action=replace(given, container, newest, KillReason.STARTUP_PROBE, message))
+    if started and container.liveness_probe is not None and actions.liveness is ProbeResult.FAILURE:
         message = f"Init container {container.name} failed liveness probe"
-        return _Step(done=True, verdict=replace(given, container, newest, KillReason.LIVENESS_PROBE, message))
-    return _Step(done=started, verdict=Verdict(keep=True))
+        return _Step(done=True, action=replace(given, container, newest, KillReason.LIVENESS_PROBE, message))
+    return _Step(done=started, action=ContainerAction(keep=True))
 
 
-def _anew(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+def _anew(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     """Made again; one that may be running is killed first."""
     if newest.state is ContainerState.UNKNOWN:
         return replace(given, container, newest, KillReason.UNKNOWN, unknown_message("Init container", newest))

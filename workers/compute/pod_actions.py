@@ -26,9 +26,9 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.restart_policy import should_all_containers_restart
-from workers.compute.container_actions import Verdict, kills_of, start_or_wait, starts_of, waits_of
+from workers.compute.container_actions import ContainerAction, kills_of, start_or_wait, starts_of, waits_of
 from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.compute.ephemeral_containers import judge_ephemeral
 from workers.compute.init_containers import InitActions, compute_init_container_actions
@@ -55,7 +55,7 @@ def compute_pod_actions(
     now_wall: float,
     limits: BackoffLimits,
     *,
-    verdicts: Mapping[str, ProbeVerdicts] | None = None,
+    probe_results: Mapping[str, ProbeResults] | None = None,
     restarting_all: bool = False,
     gc: GcPolicy = ONE_DEAD,
     garbage: Iterable[str] = (),
@@ -69,7 +69,7 @@ def compute_pod_actions(
         change=change,
         now_wall=now_wall,
         limits=limits,
-        verdicts=verdicts or {},
+        probe_results=probe_results or {},
         gc=gc,
         garbage=frozenset(garbage),
     )
@@ -151,11 +151,11 @@ def _succeeded(container: Container, pod: Pod, status: RuntimePodStatus) -> bool
 def _in_sandbox(given: Given) -> PodActions:
     init = compute_init_container_actions(given)
     regular = [judge_regular(given, c) for c in given.pod.spec.containers] if init.initialized() else []
-    done = init.failed or (init.initialized() and not any(verdict.lives_on() for verdict in regular))
+    done = init.failed or (init.initialized() and not any(action.lives_on() for action in regular))
     plan = PodActions(
         reason=init.reason or _found(regular),
         kill_pod=done,
-        containers_to_kill=kills_of([*init.verdicts, *regular]) + strays(given),
+        containers_to_kill=kills_of([*init.actions, *regular]) + strays(given),
         sandbox_id=given.change.sandbox_id,
         attempt=given.change.attempt,
     )
@@ -164,11 +164,11 @@ def _in_sandbox(given: Given) -> PodActions:
     return _without_the_unneeded(given, plan)
 
 
-def _found(regular: list[Verdict]) -> str:
-    return f"{sum(verdict.keep for verdict in regular)} of {len(regular)} containers as they should be"
+def _found(regular: list[ContainerAction]) -> str:
+    return f"{sum(action.keep for action in regular)} of {len(regular)} containers as they should be"
 
 
-def _with_starts(given: Given, plan: PodActions, init: InitActions, regular: list[Verdict]) -> PodActions:
+def _with_starts(given: Given, plan: PodActions, init: InitActions, regular: list[ContainerAction]) -> PodActions:
     """Sidecars do not keep a pod alive whose regular containers are done, so they start only beside others."""
     ephemeral = [judge_ephemeral(given, container) for container in given.pod.spec.ephemeral_containers]
     killed = {kill.id for kill in plan.containers_to_kill}
@@ -176,9 +176,9 @@ def _with_starts(given: Given, plan: PodActions, init: InitActions, regular: lis
         plan,
         containers_to_reset=tuple(reset for reset in init.resets if reset.container.id not in killed),
         ephemeral_containers_to_start=starts_of(ephemeral),
-        init_containers_to_start=starts_of(init.verdicts),
+        init_containers_to_start=starts_of(init.actions),
         containers_to_start=starts_of(regular),
-        waiting=waits_of([*ephemeral, *init.verdicts, *regular]),
+        waiting=waits_of([*ephemeral, *init.actions, *regular]),
     )
 
 

@@ -13,7 +13,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from ipc.kubecontainer.probe_results import ProbeResult
 from ipc.kubecontainer.restart_policy import should_container_be_restarted
 from workers.compute.container_actions import (
-    Verdict,
+    ContainerAction,
     is_redefined,
     replace,
     start_created,
@@ -25,7 +25,7 @@ from workers.compute.kill_spec import ALIVE, kill_of
 from workers.compute.types import Given
 
 
-def judge_regular(given: Given, container: Container) -> Verdict:
+def judge_regular(given: Given, container: Container) -> ContainerAction:
     """A container that is killed and not started again has no place among those that live on."""
     newest = given.status.newest(container.name)
     if newest is None or (newest.state in ALIVE and not given.is_inside(newest)):
@@ -33,37 +33,37 @@ def judge_regular(given: Given, container: Container) -> Verdict:
     return _JUDGES[newest.state](given, container, newest)
 
 
-def _judge_running(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+def _judge_running(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     if is_redefined(given, container, newest):
         message = f"Container {container.name} definition changed, will be restarted"
         return replace(given, container, newest, KillReason.NONE, message)
-    verdicts = given.verdicts_of(newest)
-    if verdicts.liveness is ProbeResult.FAILURE:
+    probe_results = given.probe_results_of(newest)
+    if probe_results.liveness is ProbeResult.FAILURE:
         return _failed_probe(given, container, newest, KillReason.LIVENESS_PROBE, "liveness")
-    if verdicts.startup is ProbeResult.FAILURE:
+    if probe_results.startup is ProbeResult.FAILURE:
         return _failed_probe(given, container, newest, KillReason.STARTUP_PROBE, "startup")
-    return Verdict(keep=True)
+    return ContainerAction(keep=True)
 
 
 def _failed_probe(
     given: Given, container: Container, newest: RuntimeContainerStatus, reason: KillReason, probe: str
-) -> Verdict:
+) -> ContainerAction:
     """Its policy decides and no rule: there is no exit code yet."""
     message = f"Container {container.name} failed {probe} probe"
     if (container.restart_policy or given.pod.spec.restart_policy) == "Never":
-        return Verdict(kill=kill_of(given.pod, newest, container, reason, message))
+        return ContainerAction(kill=kill_of(given.pod, newest, container, reason, message))
     return replace(given, container, newest, reason, f"{message}, will be restarted")
 
 
-def _judge_unknown(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+def _judge_unknown(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     return replace(given, container, newest, KillReason.UNKNOWN, unknown_message("Container", newest))
 
 
-def _judge_exited(given: Given, container: Container, newest: RuntimeContainerStatus) -> Verdict:
+def _judge_exited(given: Given, container: Container, newest: RuntimeContainerStatus) -> ContainerAction:
     deleting = given.pod.metadata.deletion_timestamp is not None
     again = should_container_be_restarted(container, given.pod.spec, newest, deleting=deleting)
     edited = not deleting and _has_not_run_since_edited(given, container, newest)
-    return start_or_wait(given, container) if again or edited else Verdict()
+    return start_or_wait(given, container) if again or edited else ContainerAction()
 
 
 def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:
@@ -72,7 +72,7 @@ def _has_not_run_since_edited(given: Given, container: Container, ended: Runtime
     return other_sandbox or is_redefined(given, container, ended)
 
 
-_JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContainerStatus], Verdict]]] = {
+_JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContainerStatus], ContainerAction]]] = {
     ContainerState.RUNNING: _judge_running,
     ContainerState.UNKNOWN: _judge_unknown,
     ContainerState.CREATED: start_created,

@@ -9,7 +9,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
-from ipc.kubecontainer.probe_results import NO_VERDICTS, ProbeVerdicts
+from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResults
 from workers.compute.crash_loop_backoff import BackoffLimits
 from workers.compute.kill_spec import ContainerKill
 from workers.compute.sandbox_change import SandboxChange
@@ -24,7 +24,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     now_wall: float
     """Epoch seconds."""
     limits: BackoffLimits
-    verdicts: Mapping[str, ProbeVerdicts] = {}
+    probe_results: Mapping[str, ProbeResults] = {}
     """By container id; one that is not in it has not been probed."""
     gc: GcPolicy = GcPolicy()
     """How many of the dead are kept. What a decision may still need is kept in any case."""
@@ -45,9 +45,9 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         newest = self.status.newest(name)
         return newest if newest is not None and self.is_inside(newest) else None
 
-    def verdicts_of(self, container: RuntimeContainerStatus) -> ProbeVerdicts:
+    def probe_results_of(self, container: RuntimeContainerStatus) -> ProbeResults:
         """What its probes say so far."""
-        return self.verdicts.get(container.id, NO_VERDICTS)
+        return self.probe_results.get(container.id, NO_PROBE_RESULTS)
 
 
 class ContainerStart(msgspec.Struct, frozen=True, kw_only=True):

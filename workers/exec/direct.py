@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from workers.exec.tags import RUNTIMES, Mark
+from workers.exec.tags import RUNTIMES, ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.proc.procfs import PROC, has_our_root, monitor_option, monitor_words
 from workers.proc.rlimit_tag import MARKED
@@ -85,11 +85,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         log = (f"--log={log_file}", "--log-format=json")
         return [*self.argv, *log, "exec", "--process", process_file, self.container_id]
 
-    def process_json(self, command: Sequence[str], mark: Mark) -> bytes:
+    def process_json(self, command: Sequence[str], tag: ProcessTag) -> bytes:
         """The process that is wanted, for ``exec --process``."""
         process = orjson.loads(self.process)
         process["args"] = list(command)
-        process["rlimits"].append(mark.rlimit())
+        process["rlimits"].append(tag.rlimit())
         return orjson.dumps(process)
 
 

@@ -20,7 +20,7 @@ from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
 from workers.exec.direct import NotDirect, Target, find_target, is_about_the_command
 from workers.exec.sessions import MAX_EXECS, ExecSessions, too_late
-from workers.exec.tags import Mark
+from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import EXEC, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
 
 MAX_TARGETS: Final = 2048
@@ -107,28 +107,28 @@ class Execs:
         self, target: Target, command: Sequence[str], timeout_s: float, deadline: float
     ) -> asyncio.Task[ExecResult]:
         """A task of its own: whoever is cancelled leaves the command running, and its deadline stays."""
-        mark = Mark(os.getpid(), next(self._numbers), int(wall() + timeout_s) + 1)
+        tag = ProcessTag(os.getpid(), next(self._numbers), int(wall() + timeout_s) + 1)
         try:
-            child = spawn(target, target.process_json(command, mark))
+            child = spawn(target, target.process_json(command, tag))
         except OSError as error:
             self._turns.release()
             raise NotStarted(f"{target.program}: {error}") from error
         task = self._running.spawn(
-            self._see_through(child, mark, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
+            self._see_through(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
         )
         task.add_done_callback(lambda _: self._turns.release())
         return task
 
-    async def _see_through(self, child: ExecChild, mark: Mark, timeout_s: float, deadline: float) -> ExecResult:
+    async def _see_through(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:
         try:
             async with asyncio.timeout_at(deadline):
                 await child.ended()
             return child.result()
         except TimeoutError:
-            await self._killer.end(child, mark)
+            await self._killer.end(child, tag)
             raise too_late(timeout_s) from None
         except RuntimeCallError:
-            await self._killer.end(child, mark)
+            await self._killer.end(child, tag)
             raise
         finally:
             child.close()
@@ -149,17 +149,17 @@ class _Killer:
     """Ends commands whose time is over. Looking for processes costs the same for one command and for all of them."""
 
     def __init__(self) -> None:
-        self._due: dict[Mark, int] = {}
-        self._scan: asyncio.Task[frozenset[Mark]] | None = None
-        self._next: asyncio.Task[frozenset[Mark]] | None = None
+        self._due: dict[ProcessTag, int] = {}
+        self._scan: asyncio.Task[frozenset[ProcessTag]] | None = None
+        self._next: asyncio.Task[frozenset[ProcessTag]] | None = None
         self._tasks = BackgroundTasks()
 
-    async def end(self, child: ExecChild, mark: Mark) -> None:
+    async def end(self, child: ExecChild, tag: ProcessTag) -> None:
         """Kill what the command has started, and make the child end: of its own accord, for it waits for the command
         as its parent, or by SIGKILL."""
-        self._due[mark] = child.pid
+        self._due[tag] = child.pid
         try:
-            is_gone = await self._kill(child, mark)
+            is_gone = await self._kill(child, tag)
         except OSError as error:  # no descriptor is left to look with
             log.warning("a command in a container cannot be killed: %s", error)
             child.kill()
@@ -167,13 +167,13 @@ class _Killer:
             if not is_gone:
                 log.warning("a command in a container could not be killed within %d rounds", MAX_KILL_ROUNDS)
         finally:
-            del self._due[mark]
+            del self._due[tag]
 
-    async def _kill(self, child: ExecChild, mark: Mark) -> bool:
+    async def _kill(self, child: ExecChild, tag: ProcessTag) -> bool:
         for number in range(MAX_KILL_ROUNDS):
             had_ended = child.has_ended
             found = await self._scanned()
-            if had_ended and mark not in found:
+            if had_ended and tag not in found:
                 return True
             if number >= PATIENT_ROUNDS:
                 child.kill()
@@ -187,7 +187,7 @@ class _Killer:
         except TimeoutError:
             return  # another round
 
-    def _scanned(self) -> Awaitable[frozenset[Mark]]:
+    def _scanned(self) -> Awaitable[frozenset[ProcessTag]]:
         """The outcome of a look that begins after this call, shared with all who ask before it does."""
         if self._next is None:
             self._next = self._tasks.spawn(
@@ -195,9 +195,9 @@ class _Killer:
             )
         return asyncio.shield(self._next)
 
-    async def _look(self, before: asyncio.Task[frozenset[Mark]] | None) -> frozenset[Mark]:
+    async def _look(self, before: asyncio.Task[frozenset[ProcessTag]] | None) -> frozenset[ProcessTag]:
         if before is not None:
             await asyncio.wait((before,))
         self._scan, self._next = self._next, None
-        due: Mapping[Mark, int] = dict(self._due)
+        due: Mapping[ProcessTag, int] = dict(self._due)
         return await asyncio.to_thread(tags.kill, due.keys(), frozenset(due.values()), wall())

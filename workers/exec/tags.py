@@ -25,7 +25,7 @@ _LOW: Final = 0xFFFFFFFF
 _MAX_NAME_BYTES: Final = 64
 
 
-class Mark(msgspec.Struct, frozen=True):
+class ProcessTag(msgspec.Struct, frozen=True):
     """One command."""
 
     owner: int
@@ -41,35 +41,35 @@ class Mark(msgspec.Struct, frozen=True):
         return {"type": MARKED, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
 
 
-def parse_mark(limit: tuple[int, int] | None) -> Mark | None:
+def parse_tag(limit: tuple[int, int] | None) -> ProcessTag | None:
     """The mark that a limit is; None for that of a process that no command has started."""
     if limit is None:
         return None
     soft, hard = limit
-    return Mark(soft >> 32, soft & _LOW, hard & _LOW) if hard >> 32 == _MAGIC else None
+    return ProcessTag(soft >> 32, soft & _LOW, hard & _LOW) if hard >> 32 == _MAGIC else None
 
 
-def kill(marks: Collection[Mark], spared: Collection[int], now: float) -> frozenset[Mark]:
+def kill(tags: Collection[ProcessTag], spared: Collection[int], now: float) -> frozenset[ProcessTag]:
     """SIGKILL to every process with one of these marks but the spared ones; of which marks there were any.
 
     Also to commands that are long overdue, whose owner has died over them. ``now`` is in epoch seconds. Reads all of
     /proc: for a thread.
     """
-    found = [(pid, mark) for pid, mark in _marked() if pid not in spared]
-    overdue = {mark for pid, mark in found if mark.deadline + OVERDUE_S < now and _name(pid) in RUNTIMES}
+    found = [(pid, tag) for pid, tag in _tagged() if pid not in spared]
+    overdue = {tag for pid, tag in found if tag.deadline + OVERDUE_S < now and _name(pid) in RUNTIMES}
     return frozenset(
-        mark for pid, mark in found if mark in overdue.union(marks) and kill_if(pid, partial(_is_alive, pid, mark))
+        tag for pid, tag in found if tag in overdue.union(tags) and kill_if(pid, partial(_is_alive, pid, tag))
     )
 
 
-def _marked() -> Iterator[tuple[int, Mark]]:
+def _tagged() -> Iterator[tuple[int, ProcessTag]]:
     for pid in procfs.pids():
-        if (mark := _mark(pid)) is not None:
-            yield pid, mark
+        if (tag := _tag(pid)) is not None:
+            yield pid, tag
 
 
-def _mark(pid: int) -> Mark | None:
-    return parse_mark(locks_limit(pid))
+def _tag(pid: int) -> ProcessTag | None:
+    return parse_tag(locks_limit(pid))
 
 
 def _name(pid: int) -> str:
@@ -77,6 +77,6 @@ def _name(pid: int) -> str:
     return procfs.read_once(pid, "comm", _MAX_NAME_BYTES).decode(errors="replace").strip()
 
 
-def _is_alive(pid: int, mark: Mark) -> bool:
+def _is_alive(pid: int, tag: ProcessTag) -> bool:
     """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
-    return _mark(pid) == mark and procfs.is_alive(pid)
+    return _tag(pid) == tag and procfs.is_alive(pid)

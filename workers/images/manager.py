@@ -21,7 +21,7 @@ from ipc.host.tasks import with_progress
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
 from ipc.messages.base import PullEnded
 from workers.images.pull_backoff import PullBackoff
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
 from workers.kubecontainer.image_reference import ImageReference, parse_image_reference
 from workers.kubecontainer.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
@@ -72,7 +72,7 @@ class _Seen(msgspec.Struct, frozen=True):
 class ImageManager:
     """The images of one worker's pods. What it remembers is only what it saw a moment ago."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, rights: ImageRights, pull: StartPull) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, rights: PullRecords, pull: StartPull) -> None:
         self._runtime = runtime
         self._clock = clock
         self._rights = rights

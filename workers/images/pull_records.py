@@ -32,7 +32,7 @@ class _Record(msgspec.Struct, frozen=True):
     fingerprints: tuple[str, ...] = ()
 
 
-class ImageRights:
+class PullRecords:
     """The records. A record that cannot be read gives no right to anybody: pulling makes it anew."""
 
     def __init__(self, directory: str) -> None:

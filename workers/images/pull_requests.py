@@ -25,7 +25,7 @@ class _Wish(msgspec.Struct, frozen=True, eq=False):
     answer: asyncio.Future[PullEnded]
 
 
-class PullWishes:
+class PullRequests:
     """Asks, waits, and takes the wish back, whatever ends the waiting."""
 
     def __init__(self, send: Send) -> None:
@@ -34,24 +34,24 @@ class PullWishes:
 
     async def pull(self, uid: str, what: Pull, hear: Hear) -> PullEnded:
         """The end of that pull. To cancel it is to give it up."""
-        wish = _Wish(uid, what, hear, asyncio.get_running_loop().create_future())
-        self._wishes.append(wish)
+        request = _Wish(uid, what, hear, asyncio.get_running_loop().create_future())
+        self._wishes.append(request)
         try:
             await self._send(PullImage(uid=uid, reference=what.reference, logins=what.logins))
-            return await wish.answer
+            return await request.answer
         finally:
-            self._wishes.remove(wish)
+            self._wishes.remove(request)
             if not any((other.uid, other.pull) == (uid, what) for other in self._wishes):
                 # Also after an answer: it may be one that had been on its way when the wish was sent.
                 await self._send(AbandonPull(uid=uid, reference=what.reference, logins=what.logins))
 
     def progressed(self, progress: PullProgress) -> None:
-        for wish in self._of(progress.pull):
-            wish.hear(progress.words)
+        for request in self._of(progress.pull):
+            request.hear(progress.words)
 
     def ended(self, ended: PullEnded) -> None:
-        for wish in self._of(ended.pull):
-            wish.answer.set_result(ended)
+        for request in self._of(ended.pull):
+            request.answer.set_result(ended)
 
     def _of(self, what: Pull) -> list[_Wish]:
-        return [wish for wish in self._wishes if wish.pull == what and not wish.answer.done()]
+        return [request for request in self._wishes if request.pull == what and not request.answer.done()]

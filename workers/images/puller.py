@@ -12,7 +12,7 @@ from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
 from ipc.messages.base import PullEnded, PullProgress
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 
 PROGRESS_PERIOD_S: Final = 5.0
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 class ImagePuller:
     """The pulls under way, one per image. Each one begun is answered by exactly one PullEnded."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, rights: ImageRights, send: Send) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, rights: PullRecords, send: Send) -> None:
         self._runtime = runtime
         self._clock = clock
         self._rights = rights

@@ -20,26 +20,26 @@ from workers.kuberuntime.run_as import find_user
 from workers.logs import layout
 from workers.logs.termination_message import make_termination_log, termination_log
 from workers.network.hostnames import HostnameError, kernel_hostname
-from workers.specgen.spec import ContainerPlace
+from workers.specgen.spec import ContainerConfig
 from workers.sync.context import SyncRun
 from workers.volumemanager.prepare import prepare_mounts
 
 
-async def make_place(
+async def generate_container_config(
     run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
-) -> ContainerPlace:
+) -> ContainerConfig:
     """Its files are there then. Raises ConfigError, SyncEnded."""
     try:
-        return await _make_place(run, pod, container, start, sandbox_id)
+        return await _generate_container_config(run, pod, container, start, sandbox_id)
     except RuntimeCallError as error:
         raise ConfigError(error.message) from error
     except (EtcFileError, HostnameError) as error:
         raise ConfigError(str(error)) from error
 
 
-async def _make_place(
+async def _generate_container_config(
     run: SyncRun, pod: Pod, container: Container, start: ContainerStart, sandbox_id: str
-) -> ContainerPlace:
+) -> ContainerConfig:
     target_pid = await _target_pid(run, container)
     environment = await _environment(run, pod, container)
     mounts = await prepare_mounts(run, pod, container, environment)
@@ -47,7 +47,7 @@ async def _make_place(
     termination_log = _termination_log(run, container, start.attempt)
     files = await make_etc_files(run, pod)
     hostname = "" if pod.spec.host_network else kernel_hostname(pod, run.context.network.cluster_domain)
-    return ContainerPlace(
+    return ContainerConfig(
         ownership=run.context.ownership,
         sandbox_id=sandbox_id,
         image=str(parse_image_reference(container.image)),

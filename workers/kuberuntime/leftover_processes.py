@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus
-from workers.proc.container_tags import ContainerMark, container_mark, end_marked
+from workers.proc.container_tags import ContainerTag, container_tag, end_tagged
 from workers.sync.context import SyncEnded, SyncRun
 
 STRAYS_ERROR: Final = "EndStraysError"
 
 
-async def end_strays(
+async def end_leftover_processes(
     run: SyncRun, ended: Iterable[RuntimeContainerStatus], others: Iterable[RuntimeContainerStatus] = ()
 ) -> None:
     """Of containers that have ended. Raises SyncEnded.
@@ -23,12 +23,12 @@ async def end_strays(
     ended.
     """
     uid = run.pod.uid
-    spared = {_mark(uid, container) for container in others}
-    leaving = [container for container in ended if container.leaves_processes and _mark(uid, container) not in spared]
+    spared = {_tag(uid, container) for container in others}
+    leaving = [container for container in ended if container.leaves_processes and _tag(uid, container) not in spared]
     if run.context.settled_ends.has(uid, leaving):
         return
     try:
-        number = await asyncio.to_thread(end_marked, {_mark(uid, container) for container in leaving})
+        number = await asyncio.to_thread(end_tagged, {_tag(uid, container) for container in leaving})
     except OSError as error:
         raise SyncEnded(STRAYS_ERROR, f"processes of containers that have ended: {error}") from error
     if number:
@@ -37,5 +37,5 @@ async def end_strays(
         run.context.settled_ends.add(uid, leaving)
 
 
-def _mark(uid: str, container: RuntimeContainerStatus) -> ContainerMark:
-    return container_mark(uid, container.name, container.attempt)
+def _tag(uid: str, container: RuntimeContainerStatus) -> ContainerTag:
+    return container_tag(uid, container.name, container.attempt)

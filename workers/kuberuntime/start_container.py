@@ -21,12 +21,12 @@ from workers.images.manager import ImageError
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.labels import read_container
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
-from workers.kuberuntime.container_config import make_place
+from workers.kuberuntime.container_config import generate_container_config
 from workers.kuberuntime.container_images import ensure_image, ensure_images
 from workers.kuberuntime.remove import remove_id
 from workers.lifecycle.post_start import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.logs import layout, start_error
-from workers.specgen.spec import ContainerPlace, container_spec
+from workers.specgen.spec import ContainerConfig, container_spec
 from workers.sync.context import NORMAL, WARNING, SyncRun
 
 CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
@@ -89,7 +89,7 @@ async def _create(
     """A container that only has to be started. Raises _Failed, ImageError, SyncEnded."""
     run.step(f"creating {container.name}")
     try:
-        place = await make_place(run, pod, container, start, sandbox_id)
+        place = await generate_container_config(run, pod, container, start, sandbox_id)
         spec = container_spec(pod, container, place)
     except ConfigError as error:
         raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
@@ -102,7 +102,7 @@ async def _create(
 
 
 async def _create_or_adopt(
-    run: SyncRun, pod: Pod, container: Container, place: ContainerPlace, spec: dict[str, Any]
+    run: SyncRun, pod: Pod, container: Container, place: ContainerConfig, spec: dict[str, Any]
 ) -> str:
     """Raises RuntimeCallError, ImageError, SyncEnded."""
     try:
@@ -125,7 +125,7 @@ async def _create_or_adopt(
     return await run.act(run.runtime.create_container, spec)
 
 
-def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, place: ContainerPlace) -> bool:
+def _is_the_same(found: InspectedContainer, pod: Pod, container: Container, place: ContainerConfig) -> bool:
     own = read_container(found.labels)
     is_ours = place.ownership.owns(found) and not found.is_infra
     is_same = (own.pod_uid, own.hash) == (pod.metadata.uid, hash_in(pod.spec, container))

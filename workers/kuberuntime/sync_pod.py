@@ -24,7 +24,7 @@ from workers.eviction.manager import evict_if_beyond_limits
 from workers.kubecontainer.event_messages import crash_loop_event, crash_loop_message
 from workers.kuberuntime.etc_files import EtcFileError, refresh_etc_files
 from workers.kuberuntime.kill_container import kill_container, kill_pod, wait_freed
-from workers.kuberuntime.leftover_processes import end_strays
+from workers.kuberuntime.leftover_processes import end_leftover_processes
 from workers.kuberuntime.remove import REMOVE_ERROR, remove_container, remove_sandbox
 from workers.kuberuntime.sandbox import create_sandbox
 from workers.kuberuntime.start_container import start_container
@@ -46,7 +46,7 @@ async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
     # 2. Stop the whole pod, or those containers that are in the way.
     await _kill(run, pod, status, actions)
     ended = _ended(status, actions)
-    await end_strays(run, ended, [container for container in status.containers if container not in ended])
+    await end_leftover_processes(run, ended, [container for container in status.containers if container not in ended])
     # 3. Take away what has to begin as if it had never run.
     await _reset(run, actions)
     # 4. Prune dead init containers.
@@ -77,7 +77,7 @@ def _decide(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> PodActions:
         status,
         run.context.clock.now().wall,
         run.context.limits,
-        verdicts=run.request.verdicts,
+        probe_results=run.request.probe_results,
         restarting_all=run.request.restarting_all,
         gc=run.context.gc,
         garbage=run.request.garbage,

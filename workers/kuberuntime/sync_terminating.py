@@ -9,7 +9,7 @@ from __future__ import annotations
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from workers.compute.kill_spec import kill_all
 from workers.kuberuntime.kill_container import kill_pod
-from workers.kuberuntime.leftover_processes import end_strays
+from workers.kuberuntime.leftover_processes import end_leftover_processes
 from workers.sync.context import SyncRun
 
 
@@ -19,4 +19,4 @@ async def sync_terminating(run: SyncRun, status: RuntimePodStatus) -> None:
     run.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
     await kill_pod(run, run.request.pod, targets, status.sandboxes)
-    await end_strays(run, status.containers)
+    await end_leftover_processes(run, status.containers)

@@ -39,7 +39,7 @@ class Breaker:
         return float(min(PAUSE_INITIAL_S * 2.0 ** min(max(self.pings_lost - 1, 0), 16), PAUSE_MAX_S))
 
     @property
-    def in_doubt(self) -> bool:
+    def is_resyncing(self) -> bool:
         """Whether pings are to go on."""
         return self.state is BreakerState.OPEN or self.pings_lost > 0 or self._closes_by_ping
 

@@ -21,7 +21,7 @@ import urllib3.exceptions
 from ipc.shm.breaker_state import BreakerState
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
 from workers.libpod import decode
-from workers.libpod.deadline_socket import Wires
+from workers.libpod.deadline_socket import DeadlineSockets
 from workers.libpod.health import Listener, ServiceWatch
 
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -108,7 +108,7 @@ class LibpodClient:
     def __init__(
         self,
         api: Any,
-        wires: Wires,
+        sockets: DeadlineSockets,
         *,
         max_mutations: int,
         max_reads: int,
@@ -118,7 +118,7 @@ class LibpodClient:
     ) -> None:
         """``api`` is podman-py's APIClient, made in this process. The maxima are calls in flight, by kind."""
         self._send_by_method = {"GET": api.get, "POST": api.post, "DELETE": api.delete}
-        self._wires = wires
+        self._sockets = sockets
         self._timeouts = _timeouts(request_timeout_s, pull_timeout_s)
         self._pools = _pools(max_mutations, max_reads)
         self._calling: set[int] = set()
@@ -151,7 +151,7 @@ class LibpodClient:
 
     def break_off(self, threads: Collection[int]) -> None:
         """End the exchanges of these threads, from any thread."""
-        self._wires.break_off(threads)
+        self._sockets.break_off(threads)
 
     async def close(self) -> None:
         """Calls that wait for a thread are cancelled, those under way end by their own deadline."""
@@ -168,7 +168,7 @@ class LibpodClient:
         return await asyncio.get_running_loop().run_in_executor(threads, self._exchange, request)
 
     def _break_off_calls(self) -> None:
-        self._wires.break_off(frozenset(self._calling))
+        self._sockets.break_off(frozenset(self._calling))
 
     def _count(self, *, calls: int = 0, errors: int = 0) -> None:
         old = self.counts

@@ -15,7 +15,7 @@ from typing import Any
 from ipc.host import clock
 
 
-class Wire(socket.socket):
+class DeadlineSocket(socket.socket):
     """A socket whose timeout, once set, is the time for everything that is received from then on."""
 
     thread = 0
@@ -41,27 +41,27 @@ class Wire(socket.socket):
         return super().recv_into(*args, **kwargs)
 
 
-class Wires:
+class DeadlineSockets:
     """All wires of a client, as long as they are open."""
 
     def __init__(self) -> None:
-        self._wires: weakref.WeakSet[Wire] = weakref.WeakSet()
+        self._sockets: weakref.WeakSet[DeadlineSocket] = weakref.WeakSet()
         self._lock = threading.Lock()
 
-    def adopt(self, connected: socket.socket, timeout_s: float | None) -> Wire:
+    def adopt(self, connected: socket.socket, timeout_s: float | None) -> DeadlineSocket:
         """Takes the place of a connected socket."""
-        wire = Wire(fileno=connected.detach())
-        wire.settimeout(timeout_s)
+        sock = DeadlineSocket(fileno=connected.detach())
+        sock.settimeout(timeout_s)
         with self._lock:
-            self._wires.add(wire)
-        return wire
+            self._sockets.add(sock)
+        return sock
 
     def break_off(self, threads: Collection[int]) -> None:
         """End the exchanges of these threads: they find their connection broken."""
         with self._lock:
-            wires = [wire for wire in self._wires if wire.thread in threads]
-        for wire in wires:
+            sockets = [sock for sock in self._sockets if sock.thread in threads]
+        for sock in sockets:
             try:
-                wire.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue  # it is closed, or the other side was quicker

@@ -259,71 +259,71 @@ def decode_containers(body: bytes) -> tuple[ListedContainer, ...]:
 
 def decode_container(body: bytes) -> InspectedContainer:
     """GET containers/{id}/json."""
-    wire = _decode(_InspectContainer, body)
-    state = wire.state
-    log_config = wire.host_config.log_config if wire.host_config else None
+    sock = _decode(_InspectContainer, body)
+    state = sock.state
+    log_config = sock.host_config.log_config if sock.host_config else None
     return InspectedContainer(
-        id=wire.id,
-        name=wire.name,
-        pod_id=wire.pod,
-        is_infra=wire.is_infra,
+        id=sock.id,
+        name=sock.name,
+        pod_id=sock.pod,
+        is_infra=sock.is_infra,
         state=state.status,
         pid=state.pid,
         conmon_pid=state.conmon_pid,
         exit_code=state.exit_code,
         oom_killed=state.oom_killed,
         error="" if state.error.endswith(_STARTED_TWICE) else state.error,
-        created_at=_epoch_s(wire.created),
+        created_at=_epoch_s(sock.created),
         started_at=_epoch_s(state.started_at),
         finished_at=_epoch_s(state.finished_at),
-        image=wire.image_name,
-        image_id=wire.image,
-        image_digest=wire.image_digest,
-        labels=(wire.config.labels if wire.config else None) or {},
-        ips=_ips(wire.network_settings),
+        image=sock.image_name,
+        image_id=sock.image,
+        image_digest=sock.image_digest,
+        labels=(sock.config.labels if sock.config else None) or {},
+        ips=_ips(sock.network_settings),
         log_path=log_config.path if log_config else "",
-        resolv_conf=wire.resolv_conf_path,
-        stop_signal=signal_name(wire.config.stop_signal) if wire.config else "",
-        config_path=wire.oci_config_path,
-        layer=((wire.graph_driver.data if wire.graph_driver else None) or {}).get("UpperDir", ""),
+        resolv_conf=sock.resolv_conf_path,
+        stop_signal=signal_name(sock.config.stop_signal) if sock.config else "",
+        config_path=sock.oci_config_path,
+        layer=((sock.graph_driver.data if sock.graph_driver else None) or {}).get("UpperDir", ""),
     )
 
 
 def decode_pod(body: bytes) -> InspectedPod:
     """GET pods/{id}/json."""
-    wire = _decode(_InspectPod, body)
+    sock = _decode(_InspectPod, body)
     return InspectedPod(
-        id=wire.id,
-        name=wire.name,
-        infra_id=wire.infra_id,
-        labels=wire.labels or {},
-        created_at=_epoch_s(wire.created),
-        containers=tuple((member.id, member.state) for member in wire.containers or ()),
+        id=sock.id,
+        name=sock.name,
+        infra_id=sock.infra_id,
+        labels=sock.labels or {},
+        created_at=_epoch_s(sock.created),
+        containers=tuple((member.id, member.state) for member in sock.containers or ()),
     )
 
 
 def decode_image(body: bytes) -> ImageInfo:
     """GET images/{name}/json."""
-    wire = _decode(_Image, body)
-    config = wire.config or _ImageConfig()
+    sock = _decode(_Image, body)
+    config = sock.config or _ImageConfig()
     return ImageInfo(
-        id=wire.id,
-        digests=wire.repo_digests or (),
-        user=wire.user or config.user,
+        id=sock.id,
+        digests=sock.repo_digests or (),
+        user=sock.user or config.user,
         stop_signal=config.stop_signal,
-        size_bytes=wire.size,
+        size_bytes=sock.size,
     )
 
 
 def decode_volume(body: bytes) -> VolumeInfo:
     """GET volumes/{name}/json and POST volumes/create."""
-    wire = _decode(_Volume, body)
+    sock = _decode(_Volume, body)
     return VolumeInfo(
-        name=wire.name,
-        mount_point=wire.mountpoint,
-        driver=wire.driver or "local",
-        options=wire.options or {},
-        labels=wire.labels or {},
+        name=sock.name,
+        mount_point=sock.mountpoint,
+        driver=sock.driver or "local",
+        options=sock.options or {},
+        labels=sock.labels or {},
     )
 
 
@@ -410,12 +410,12 @@ def without_userinfo(text: str) -> str:
 
 def decode_event(line: bytes) -> RuntimeEvent:
     """One line of GET events."""
-    wire = _decode(_Event, line)
+    sock = _decode(_Event, line)
     return RuntimeEvent(
-        action=wire.action,
-        container_id=wire.actor.id,
-        labels=wire.actor.attributes or {},
-        time=wire.time_ns / 1e9,
+        action=sock.action,
+        container_id=sock.actor.id,
+        labels=sock.actor.attributes or {},
+        time=sock.time_ns / 1e9,
     )
 
 
@@ -481,14 +481,14 @@ def _by_cause(cause: str) -> ErrorKind | None:
     return next((kind for fragment, kind in _KIND_BY_CAUSE if fragment in cause), None)
 
 
-def _listed_pod(wire: _ListPod) -> ListedPod:
+def _listed_pod(sock: _ListPod) -> ListedPod:
     return ListedPod(
-        id=wire.id,
-        name=wire.name,
-        infra_id=wire.infra_id,
-        labels=wire.labels or {},
-        created_at=_epoch_s(wire.created),
-        containers=tuple((member.id, member.status) for member in wire.containers or ()),
+        id=sock.id,
+        name=sock.name,
+        infra_id=sock.infra_id,
+        labels=sock.labels or {},
+        created_at=_epoch_s(sock.created),
+        containers=tuple((member.id, member.status) for member in sock.containers or ()),
     )
 
 
@@ -509,22 +509,22 @@ def _one_listed(entry: bytes) -> ListedContainer:
     )
 
 
-def _listed_container(wire: _ListContainer) -> ListedContainer:
+def _listed_container(sock: _ListContainer) -> ListedContainer:
     return ListedContainer(
-        id=wire.id,
-        name=next(iter(wire.names or ()), ""),
-        pod_id=wire.pod,
-        pod_name=wire.pod_name,
-        is_infra=wire.is_infra,
-        state=wire.state,
-        pid=wire.pid,
-        exit_code=wire.exit_code,
-        created_at=max(0.0, wire.created.timestamp()) if wire.created else 0.0,
-        started_at=max(0.0, float(wire.started_at)),
-        exited_at=max(0.0, float(wire.exited_at)),
-        image=wire.image,
-        image_id=wire.image_id,
-        labels=wire.labels or {},
+        id=sock.id,
+        name=next(iter(sock.names or ()), ""),
+        pod_id=sock.pod,
+        pod_name=sock.pod_name,
+        is_infra=sock.is_infra,
+        state=sock.state,
+        pid=sock.pid,
+        exit_code=sock.exit_code,
+        created_at=max(0.0, sock.created.timestamp()) if sock.created else 0.0,
+        started_at=max(0.0, float(sock.started_at)),
+        exited_at=max(0.0, float(sock.exited_at)),
+        image=sock.image,
+        image_id=sock.image_id,
+        labels=sock.labels or {},
     )
 
 

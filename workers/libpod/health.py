@@ -120,7 +120,7 @@ class ServiceWatch:
             else:
                 self._breaker.ping_answered()
                 self._show()
-            if not self._breaker.in_doubt:
+            if not self._breaker.is_resyncing:
                 return
             await asyncio.sleep(self._breaker.pause_s)
 

@@ -50,7 +50,7 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence each."""
 
 
-class LogGarbage:
+class LogGarbageCollector:
     """Looks when the master asks for it, in a thread, once at a time; the newest request counts."""
 
     def __init__(

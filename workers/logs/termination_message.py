@@ -82,7 +82,7 @@ def read_termination_message(found: InspectedContainer, pods_dir: str, pod_logs_
     return _read_log(Path(pod_logs_dir), Path(found.log_path))
 
 
-def last_words(tail: bytes, is_whole: bool) -> str:
+def crash_trace(tail: bytes, is_whole: bool) -> str:
     """What the last lines of a log show. ``tail`` is its end, and begins in the middle of a line unless it is whole."""
     lines = tail.split(b"\n")
     complete = lines if is_whole else lines[1:]
@@ -133,7 +133,7 @@ def _read_file(directory: Path, file: Path) -> tuple[str, bool]:
 def _read_log(directory: Path, log_file: Path) -> str:
     try:
         with regular_file(directory, log_file) as fd:
-            return last_words(*read_tail(fd, _LOG_TAIL_BYTES))
+            return crash_trace(*read_tail(fd, _LOG_TAIL_BYTES))
     except (OSError, ValueError) as error:
         return f"Error on reading termination message from logs: {_words(error)}"
 

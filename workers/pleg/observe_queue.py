@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from workers.pleg.relist_schedule import retry_delay_s
 
 
-class WaitingPods:
+class ObserveQueue:
     """Bounded by the pods that the master tracks and those that Podman has."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from workers.kubecontainer.runtime import Runtime, RuntimeCallError
 log = logging.getLogger(__name__)
 
 
-class Garbage:
+class OrphanCollector:
     """Of one instance, which is known by its ``pod_logs_dir``."""
 
     def __init__(self, runtime: Runtime, pod_logs_dir: str) -> None:

@@ -21,7 +21,7 @@ class _Row(msgspec.Struct, frozen=True):
     writer: PodRowWriter
 
 
-class Published:
+class Publisher:
     """The rows of tracked pods and the newest view of all. The only writer of pod rows."""
 
     def __init__(self, board: Board) -> None:

@@ -21,15 +21,25 @@ from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, FailureLog, restarted
 from ipc.kubecontainer.pod_containers import every_container, field_path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
-from ipc.kubecontainer.probe_results import NO_VERDICTS, ProbeResult, ProbeType, ProbeVerdicts, probes_of
+from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.messages.base import EventReport
-from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeVerdict, ProbingStopped
+from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
 from ipc.shm.board import Board
 from workers.kubecontainer.pod_row import decode_row
 from workers.podhttp.pod_network import pod_network
 from workers.prober.events import outcome_event
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
-from workers.prober.state import INITIAL_RESULTS, ProbeSpec, ProbeState, Scene, Step, Target, answer, look, probe_spec
+from workers.prober.state import (
+    INITIAL_RESULTS,
+    ProbeInput,
+    ProbeSpec,
+    ProbeState,
+    Step,
+    Target,
+    answer,
+    look,
+    probe_spec,
+)
 
 MAX_PROBES_IN_FLIGHT: Final = 1000
 """Attempts under way in one worker: each may hold a socket or two. Beyond it they wait for one another."""
@@ -48,7 +58,7 @@ RESULTS: Final = {
     Answer.FAILURE: ProbeResult.FAILURE,
 }
 
-ProberReport = ProbeVerdict | EventReport | ProbingStopped
+ProberReport = ProbeResultChanged | EventReport | ProbingStopped
 Key = tuple[str, ProbeType]
 """Container name, and which of its probes."""
 
@@ -93,17 +103,17 @@ class _ProbedPod:
 
     def __init__(self, command: ProbePod) -> None:
         self.command = command
-        self.verdicts: dict[str, ProbeVerdicts] = {}
+        self.probe_results: dict[str, ProbeResults] = {}
         """By container id: what was told, and what was found out here."""
         self.probers: dict[Key, _Prober] = {}
         self.seen: _Seen | None = None
 
     def take(self, command: ProbePod) -> None:
         self.command = command
-        self.verdicts = {**command.verdicts, **self.verdicts}
+        self.probe_results = {**command.probe_results, **self.probe_results}
 
     def forget_all_but(self, ids: Set[str]) -> None:
-        self.verdicts = {id: verdicts for id, verdicts in self.verdicts.items() if id in ids}
+        self.probe_results = {id: probe_results for id, probe_results in self.probe_results.items() if id in ids}
 
     def wake(self, name: str | None = None) -> None:
         """All its probes, or those of one container."""
@@ -153,14 +163,14 @@ class PodProber:
             if key not in pod.probers:
                 self._begin(pod, key, container, probe)
         pod.wake()
-        await self._say_again(pod, command.verdicts)
+        await self._say_again(pod, command.probe_results)
 
     async def containers_changed(self, command: ContainersChanged) -> None:
         pod = self._pods.get(command.uid)
         if pod is None:
             return
         pod.wake()
-        await self._say_again(pod, command.verdicts)
+        await self._say_again(pod, command.probe_results)
 
     def stop(self, uid: str) -> None:
         """Answered when the last attempt is over. A pod that is not probed here is answered for too."""
@@ -208,11 +218,11 @@ class PodProber:
 
     def _look(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> Step:
         target = _find_target(view, prober.container.name)
-        verdicts = pod.verdicts.get(target.id, NO_VERDICTS) if target is not None else NO_VERDICTS
-        scene = Scene(
+        probe_results = pod.probe_results.get(target.id, NO_PROBE_RESULTS) if target is not None else NO_PROBE_RESULTS
+        scene = ProbeInput(
             target=target,
-            told=verdicts.of(prober.type),
-            has_started=verdicts.has_started(prober.container),
+            told=probe_results.of(prober.type),
+            has_started=probe_results.has_started(prober.container),
             terminating=pod.command.terminating,
             jitter_s=self._jitter_s(prober, target),
         )
@@ -277,13 +287,13 @@ class PodProber:
         target = step.state.target
         if step.says is None or target is None:
             return
-        known = pod.verdicts.get(target.id, NO_VERDICTS)
-        pod.verdicts[target.id] = known.changed(prober.type, step.says)
+        known = pod.probe_results.get(target.id, NO_PROBE_RESULTS)
+        pod.probe_results[target.id] = known.changed(prober.type, step.says)
         if prober.type is ProbeType.STARTUP:
             pod.wake(prober.container.name)
-        await self._send(_verdict(pod, prober, target))
+        await self._send(_result_changed(pod, prober, target))
 
-    async def _say_again(self, pod: _ProbedPod, known: Mapping[str, ProbeVerdicts]) -> None:
+    async def _say_again(self, pod: _ProbedPod, known: Mapping[str, ProbeResults]) -> None:
         """What the master has lost, or not got yet, of the containers that are there."""
         view = self._view(pod)
         if view is None:
@@ -292,8 +302,8 @@ class PodProber:
         pod.forget_all_but(there)
         for prober in list(pod.probers.values()):
             target = prober.state.target
-            if target is not None and target.id in there and _is_news(prober, known.get(target.id, NO_VERDICTS)):
-                await self._send(_verdict(pod, prober, target))
+            if target is not None and target.id in there and _is_news(prober, known.get(target.id, NO_PROBE_RESULTS)):
+                await self._send(_result_changed(pod, prober, target))
 
     async def _report(self, pod: Pod, prober: _Prober, outcome: ProbeOutcome | ProbeError) -> None:
         event = outcome_event(prober.type, outcome)
@@ -330,9 +340,9 @@ class PodProber:
         return status
 
 
-def _verdict(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeVerdict:
+def _result_changed(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeResultChanged:
     """What counts of that container now."""
-    return ProbeVerdict(
+    return ProbeResultChanged(
         uid=pod.command.uid,
         name=prober.container.name,
         container_id=target.id,
@@ -341,7 +351,7 @@ def _verdict(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeVerdict:
     )
 
 
-def _is_news(prober: _Prober, known: ProbeVerdicts) -> bool:
+def _is_news(prober: _Prober, known: ProbeResults) -> bool:
     """Nothing said yet is the same as what counts initially."""
     initial = INITIAL_RESULTS[prober.type]
     said = known.of(prober.type)

@@ -65,7 +65,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Epoch seconds."""
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeInput(msgspec.Struct, frozen=True, kw_only=True):
     """What the next step of a probe depends on besides its own state."""
 
     target: Target | None
@@ -114,7 +114,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """It is due now."""
 
 
-def look(spec: ProbeSpec, state: ProbeState, scene: Scene, now: Instant) -> Step:
+def look(spec: ProbeSpec, state: ProbeState, scene: ProbeInput, now: Instant) -> Step:
     """To be called when something may have changed, and when ``due`` has come."""
     if scene.target is None:
         return _without_target(spec, state, scene)
@@ -146,7 +146,7 @@ def answer(spec: ProbeSpec, state: ProbeState, result: ProbeResult, now: Instant
     return Step(state=state, says=result)
 
 
-def _without_target(spec: ProbeSpec, state: ProbeState, scene: Scene) -> Step:
+def _without_target(spec: ProbeSpec, state: ProbeState, scene: ProbeInput) -> Step:
     """Nothing to probe. What does not run is not ready; the other two say nothing of it."""
     ended = scene.terminating and spec.type is not ProbeType.READINESS
     step = Step(state=msgspec.structs.replace(state, due=math.inf, ended=ended))
@@ -155,7 +155,7 @@ def _without_target(spec: ProbeSpec, state: ProbeState, scene: Scene) -> Step:
     return step
 
 
-def _take_up(spec: ProbeSpec, state: ProbeState, target: Target, scene: Scene, now: Instant) -> Step:
+def _take_up(spec: ProbeSpec, state: ProbeState, target: Target, scene: ProbeInput, now: Instant) -> Step:
     """Another container, or the same one started again behind our back: it begins without a past."""
     again = state.target is not None and state.target.id == target.id
     initial = INITIAL_RESULTS[spec.type]

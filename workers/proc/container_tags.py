@@ -27,7 +27,7 @@ ROUND_S: Final = 0.05
 _MAGIC: Final = 0x526F6F75
 
 
-class ContainerMark(msgspec.Struct, frozen=True):
+class ContainerTag(msgspec.Struct, frozen=True):
     """Of one attempt of a container: 94 bits of a hash, in a soft limit that is below the hard one."""
 
     soft: int
@@ -38,20 +38,20 @@ class ContainerMark(msgspec.Struct, frozen=True):
         return {"type": MARKED.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
 
 
-def container_mark(uid: str, name: str, attempt: int) -> ContainerMark:
+def container_tag(uid: str, name: str, attempt: int) -> ContainerTag:
     digest = hashlib.sha256(f"{uid}/{name}/{attempt}".encode()).digest()
     low, soft = int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:12], "big") >> 2
-    return ContainerMark(soft, _MAGIC << 32 | low)
+    return ContainerTag(soft, _MAGIC << 32 | low)
 
 
-def end_marked(marks: Collection[ContainerMark]) -> int:
+def end_tagged(tags: Collection[ContainerTag]) -> int:
     """SIGKILL to every process with one of these marks, until none is left; how many there were.
 
     Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE; EAGAIN when they are started faster than they end.
     """
     ended: set[int] = set()
     for _ in range(MAX_ROUNDS):
-        killed = {pid for pid in procfs.pids() if _mark(pid) in marks and kill_if(pid, partial(_is_alive, pid, marks))}
+        killed = {pid for pid in procfs.pids() if _tag(pid) in tags and kill_if(pid, partial(_is_alive, pid, tags))}
         ended |= killed
         if not killed:
             return len(ended)
@@ -59,11 +59,11 @@ def end_marked(marks: Collection[ContainerMark]) -> int:
     raise OSError(errno.EAGAIN, f"{len(ended)} were ended, and they still start new ones")
 
 
-def _mark(pid: int) -> ContainerMark | None:
+def _tag(pid: int) -> ContainerTag | None:
     limit = locks_limit(pid)
-    return ContainerMark(*limit) if limit is not None else None
+    return ContainerTag(*limit) if limit is not None else None
 
 
-def _is_alive(pid: int, marks: Collection[ContainerMark]) -> bool:
+def _is_alive(pid: int, tags: Collection[ContainerTag]) -> bool:
     """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
-    return _mark(pid) in marks and procfs.is_alive(pid)
+    return _tag(pid) in tags and procfs.is_alive(pid)

@@ -25,7 +25,7 @@ from workers.kubecontainer.naming import container_name, infra_name, sandbox_nam
 from workers.kubecontainer.signal_names import signal_number
 from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
-from workers.proc.container_tags import container_mark
+from workers.proc.container_tags import container_tag
 from workers.specgen.container_resources import container_resources, pod_resources
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.specgen.seccomp import SeccompSettings
@@ -89,7 +89,7 @@ def _pod_labels(pod: Pod, instance: str) -> dict[str, Any]:
 # --- containers --------------------------------------------------------------------------------------------------
 
 
-class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What a container gets beside its definition."""
 
     ownership: Ownership
@@ -115,7 +115,7 @@ class ContainerPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Pid on the host of the process whose PID namespace it shares; 0 gives it one of its own, or the pod's."""
 
 
-def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
+def container_spec(pod: Pod, container: Container, place: ContainerConfig) -> dict[str, Any]:
     """Body of POST containers/create.
 
     The environment of the image lies below that of the place: Podman joins them.
@@ -147,7 +147,7 @@ def container_spec(pod: Pod, container: Container, place: ContainerPlace) -> dic
     }
 
 
-def _process(container: Container, place: ContainerPlace) -> dict[str, list[str]]:
+def _process(container: Container, place: ContainerConfig) -> dict[str, list[str]]:
     """``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
     and command do the same. But for an entrypoint of one empty word, which Podman takes for none: it would run the
     first argument."""
@@ -158,7 +158,7 @@ def _process(container: Container, place: ContainerPlace) -> dict[str, list[str]
     return {"entrypoint": command, "command": args}
 
 
-def _binds(container: Container, place: ContainerPlace) -> list[Mapping[str, Any]]:
+def _binds(container: Container, place: ContainerConfig) -> list[Mapping[str, Any]]:
     """``Z`` is for hosts with SELinux: the file is for no container but this one."""
     binds = [*place.mounts.binds, *mounted_files(container, place.files)]
     if place.termination_log is None:
@@ -172,7 +172,7 @@ def _stop_signal(container: Container) -> dict[str, int]:
     return {"stop_signal": signal_number(name)} if name else {}
 
 
-def _host_name(place: ContainerPlace) -> dict[str, Any]:
+def _host_name(place: ContainerConfig) -> dict[str, Any]:
     """In a UTS namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins over
     the manifest's and the image's, with which many a server says where it listens."""
     return {"utsns": {"nsmode": "private"}, "hostname": place.hostname} if place.hostname else {}
@@ -189,7 +189,7 @@ _ON_ITS_OWN_NOTHING: Final = {
 }
 
 
-def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> ContainerLabels:
+def _container_labels(pod: Pod, container: Container, place: ContainerConfig) -> ContainerLabels:
     return ContainerLabels(
         **_pod_labels(pod, place.ownership.instance),
         name=container.name,
@@ -203,11 +203,11 @@ def _container_labels(pod: Pod, container: Container, place: ContainerPlace) -> 
     )
 
 
-def _mark(pod: Pod, container: Container, place: ContainerPlace) -> dict[str, Any]:
+def _mark(pod: Pod, container: Container, place: ContainerConfig) -> dict[str, Any]:
     """By which its processes are known when it has ended."""
     if not leaves_processes(pod, place.target_pid):
         return {}
-    return {"r_limits": [container_mark(pod.metadata.uid, container.name, place.attempt).rlimit()]}
+    return {"r_limits": [container_tag(pod.metadata.uid, container.name, place.attempt).rlimit()]}
 
 
 def _pre_stop(container: Container) -> LifecycleHandler | None:

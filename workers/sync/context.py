@@ -31,8 +31,8 @@ from workers.network.etc_mounts import PodFile
 from workers.network.sandbox_network import SandboxNetwork
 from workers.podhttp.pod_network import Dialer
 from workers.specgen.seccomp import SeccompSettings
-from workers.sync.fs_executor import FileWork
-from workers.sync.mutation_limiter import Turns
+from workers.sync.fs_executor import FsExecutor
+from workers.sync.mutation_limiter import MutationLimiter
 from workers.sync.settled_ends import SettledEnds
 from workers.userns.unshare import DEFAULT, Unshare
 
@@ -67,14 +67,14 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     node: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp: SeccompSettings = SeccompSettings()
-    mutations: Turns
+    mutations: MutationLimiter
     """Calls that change something, across all syncs of this worker."""
     order: Iterator[int]
     """Which sync began first."""
     report: Callable[[EventReport], Awaitable[None]]
     step: Callable[[str], None]
     """Shows what is being done, for people."""
-    files: FileWork = msgspec.field(default_factory=FileWork)
+    files: FsExecutor = msgspec.field(default_factory=FsExecutor)
     """Where what a pod's volumes lie on may hang."""
     settled_ends: SettledEnds = msgspec.field(default_factory=SettledEnds)
     pre_stops: PreStops = msgspec.field(default_factory=PreStops)
@@ -248,7 +248,7 @@ class SyncRun:
             incarnation=self.request.incarnation,
             kind=self.request.kind,
             results=tuple(self._results),
-            sentence=self._sentence(),
+            summary=self._summary(),
             error=ended.error if ended else "",
             message=ended.message if ended else "",
             changed=self._changed,
@@ -257,7 +257,7 @@ class SyncRun:
             evicted=self._evicted,
         )
 
-    def _sentence(self) -> str:
+    def _summary(self) -> str:
         """Found, did, back when."""
         tries = [result.retry_at for result in self._results if result.retry_at]
         back = f"; next try at {rfc3339(min(tries))}" if tries else ""

@@ -23,7 +23,7 @@ MAX_THREADS: Final = 64
 """Calls at once. When so many hang, others find no thread within their deadline."""
 
 
-class FileWork:
+class FsExecutor:
     """The threads of one worker."""
 
     def __init__(self, deadline_s: float = DEADLINE_S, max_threads: int = MAX_THREADS) -> None:

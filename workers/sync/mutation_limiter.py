@@ -74,7 +74,7 @@ class OwnSlots:
         """Nothing is open."""
 
 
-class Turns:
+class MutationLimiter:
     """A semaphore with an order. Belongs to one event loop."""
 
     def __init__(self, slots: Slots) -> None:

@@ -25,7 +25,7 @@ from ipc.messages.pod_worker import (
     PodWorkerCommand,
     PodWorkerReport,
     ProbePod,
-    ProbeVerdict,
+    ProbeResultChanged,
     ProbingStopped,
     PullFailure,
     PullImage,
@@ -64,7 +64,7 @@ class Master:
         self.channel, self.board, self.runtime = channel, board, runtime
         self.events: list[EventReport] = []
 
-    async def hear(self) -> Ready | SyncDone | PullImage | AbandonPull | ProbeVerdict | ProbingStopped:
+    async def hear(self) -> Ready | SyncDone | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped:
         """The next message that is no event."""
         async with asyncio.timeout(MASTER_WAIT_S):
             while isinstance(message := await self.channel.receive(), EventReport):
@@ -283,7 +283,7 @@ async def test_a_probed_pod_is_told_ready_until_it_is_probed_no_more(master: Mas
     await master.ask(request(pod=probed))
     status = await master.observe()
     await master.channel.send(ContainersChanged(uid=UID))
-    assert await master.hear() == ProbeVerdict(
+    assert await master.hear() == ProbeResultChanged(
         uid=UID,
         name="a",
         container_id=status.containers[0].id,

@@ -14,7 +14,7 @@ from ipc.shm.board import Board
 from ipc.shm.breaker_state import BreakerState
 from ipc.wire.channel import Channel
 from workers.api_server.handlers.workers_view import worker_view
-from workers.main import NodeTeller
+from workers.main import NodeHealthReporter
 
 INFO = WorkerInfo(slot=0, role="node-worker", name="node", pid=7, incarnation=1, state="Running", pods=0, deaths=0)
 
@@ -25,7 +25,7 @@ async def test_the_state_is_on_the_board_and_a_silence_reaches_the_master() -> N
     master: Channel[Any, Any] = await Channel.open(theirs, NodeWorkerCommand, NodeWorkerReport)
     writer = board.worker_writer(0)
     writer.begin(7, 1)
-    teller = NodeTeller(writer, channel)
+    teller = NodeHealthReporter(writer, channel)
     teller.breaker_changed(BreakerState.OPEN)
     assert worker_view(INFO, board.read_worker(0), 1.0).breaker == "Open"
     assert not teller.answers.is_set()

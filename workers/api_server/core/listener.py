@@ -21,7 +21,7 @@ class Server(Protocol):
         """Those that are open."""
 
 
-class Door:
+class Listener:
     """The listening end. Belongs to one event loop, which must be uvloop's for `until_idle` (see there)."""
 
     def __init__(self, server: Server) -> None:

@@ -10,7 +10,7 @@ from ipc.kubecontainer.config_objects import ObjectKind
 from ipc.messages.api_server import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
 from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import StatusDetails, bad_request, failure, success
-from workers.api_server.store.site import Site, json_answer, read_body, status_answer
+from workers.api_server.store.site import AppState, json_answer, read_body, status_answer
 from workers.api_server.store.views import action_result
 
 MAX_GRACE_PERIOD_S: Final = 7 * 24 * 3600
@@ -22,7 +22,7 @@ MAX_FILE_NAME_CHARS: Final = 1024
 class Changes:
     """The handlers."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AppState) -> None:
         self._site = site
 
     async def delete_pod(self, request: web.Request) -> web.Response:

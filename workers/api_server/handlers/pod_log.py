@@ -12,13 +12,13 @@ from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.handlers.log_choice import choose_log, has_ended, log_path
 from workers.api_server.handlers.log_files import LogOptions, LogReader, stream_log
-from workers.api_server.store.site import Site, begin_stream
+from workers.api_server.store.site import AppState, begin_stream
 
 
 class PodLog:
     """The handler."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AppState) -> None:
         self._site = site
 
     async def get(self, request: web.Request) -> web.StreamResponse:

@@ -16,7 +16,7 @@ from workers.api_server.core.status_errors import expired, not_found
 from workers.api_server.handlers.workers_view import read_row, with_resources, worker_view
 from workers.api_server.store.objects import EVENT_FIELDS, OBJECT_FIELDS, POD_FIELDS, StoredObject, list_object
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
-from workers.api_server.store.site import Site, begin_stream, json_answer
+from workers.api_server.store.site import AppState, begin_stream, json_answer
 from workers.api_server.store.store import Expired, ObjectStore, Wanted
 from workers.api_server.store.views import WorkerList, pod_details, version_info
 from workers.api_server.store.watch import MAX_WATCH_S, WatchRequest, stream_watch
@@ -35,7 +35,7 @@ class _Resource(msgspec.Struct, Generic[M], frozen=True):
 class Reads:
     """The handlers."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AppState) -> None:
         self._site = site
         self._pods = _Resource("Pod", POD_FIELDS, site.store.pods)
         self._events = _Resource("Event", EVENT_FIELDS, site.store.events)

@@ -34,7 +34,7 @@ _JSON: Final = "application/json"
 T = TypeVar("T")
 
 
-class Site(msgspec.Struct, frozen=True, kw_only=True):
+class AppState(msgspec.Struct, frozen=True, kw_only=True):
     """One API server's parts."""
 
     store: Store

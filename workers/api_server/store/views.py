@@ -89,7 +89,7 @@ class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The newest one; None when there was none yet, or none is left."""
     next_try: dict[str, str]
     """Container name -> when its next start comes, and why not now."""
-    sentence: str
+    summary: str
     """What the last sync found and did."""
 
 
@@ -148,7 +148,7 @@ def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
         worker=next((worker.name for worker in agent.workers if worker.slot == pod.slot), ""),
         sandbox=SandboxView(id=newest.id, attempt=newest.attempt, state=newest.state) if newest else None,
         next_try=pod.next_try,
-        sentence=pod.sentence,
+        summary=pod.summary,
     )
 
 

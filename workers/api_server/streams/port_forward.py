@@ -22,7 +22,7 @@ from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, PortChannel
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
-from workers.api_server.store.site import Site
+from workers.api_server.store.site import AppState
 from workers.api_server.streams.stream_target import forwarded_port
 from workers.podhttp.endpoints import Endpoint, connect
 from workers.podhttp.pod_network import DialError, PodNetwork, pod_network
@@ -36,7 +36,7 @@ _LOOPBACK: Final = ("127.0.0.1", "::1")
 class PortForward:
     """The handler."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AppState) -> None:
         self._site = site
         self._sockets = site.sockets
         self._dialer = site.dialer

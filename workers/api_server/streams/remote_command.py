@@ -30,7 +30,7 @@ from ipc.wire.stream_channels import (
 )
 from workers.api_server.core.status_errors import ApiError, bad_request, too_many
 from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
-from workers.api_server.store.site import Site
+from workers.api_server.store.site import AppState
 from workers.api_server.streams.stream_target import Streams, Target, not_running, running_container, wanted_streams
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.libpod.streams import ProcessStreams
@@ -68,7 +68,7 @@ class Opening(msgspec.Struct, frozen=True):
 class RemoteCommand:
     """The handlers."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: AppState) -> None:
         self._site = site
         self._podman = site.podman
         self._sockets = site.sockets

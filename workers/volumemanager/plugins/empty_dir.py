@@ -20,7 +20,7 @@ from ipc.api.v1.volume import MEMORY_MEDIUM, EmptyDirVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
 from workers.sync.context import SyncRun
 from workers.volumemanager.plugins.ownership import fs_group, give_volume_to_group, group_given, note_group
-from workers.volumemanager.plugins.places import VolumePlace, volume_directory
+from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
 
 MODE: Final = 0o777
 
@@ -42,16 +42,16 @@ async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVol
     return MountedVolume(name=volume.name, path=place.path)
 
 
-def _make(place: VolumePlace) -> None:
+def _make(place: VolumeDirectory) -> None:
     """Unless it is complete. Blocks. Raises OSError."""
     if not (place.path.is_dir() and place.ready_file.exists()):
         with volume_directory(place, MODE):
             note_group(place.ready_file, None)
 
 
-def empty_dir_place(run: SyncRun, name: str) -> VolumePlace:
+def empty_dir_place(run: SyncRun, name: str) -> VolumeDirectory:
     """Of either medium."""
-    return VolumePlace(run.context.pods_dir, run.pod.uid, "empty-dir", name)
+    return VolumeDirectory(run.context.pods_dir, run.pod.uid, "empty-dir", name)
 
 
 def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:

@@ -22,7 +22,7 @@ from workers.kubecontainer.mounted_volume import VolumeError
 from workers.sync.context import WARNING, SyncRun
 from workers.userns.steps.group import give_to_group
 from workers.userns.unshare import Step, Unshare, UnshareError
-from workers.volumemanager.plugins.places import VolumePlace
+from workers.volumemanager.plugins.places import VolumeDirectory
 
 ON_ROOT_MISMATCH: Final = "OnRootMismatch"
 DEADLINE_S: Final = 600.0
@@ -82,7 +82,7 @@ class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
     says to which group, and what was written since is of the agent's own.
     """
 
-    place: VolumePlace
+    place: VolumeDirectory
     group: int | None
     unshare: Unshare
 

@@ -25,7 +25,7 @@ VOLUME_MODE: Final = 0o755
 0777, where the mount is what keeps containers from writing.)"""
 
 
-class VolumePlace(msgspec.Struct, frozen=True):
+class VolumeDirectory(msgspec.Struct, frozen=True):
     """One volume of one pod."""
 
     root: str
@@ -56,7 +56,7 @@ def held_path(pods_dir: str, uid: str, volume: str, container: str, index: int) 
 
 
 @contextmanager
-def volume_directory(place: VolumePlace, mode: int = VOLUME_MODE) -> Iterator[int]:
+def volume_directory(place: VolumeDirectory, mode: int = VOLUME_MODE) -> Iterator[int]:
     """Its descriptor, the directory made when it is missing. Raises OSError."""
     *above, name = place.steps
     with (

@@ -25,7 +25,7 @@ from workers.volumemanager.plugins.atomic_writer import current_version, write_p
 from workers.volumemanager.plugins.nested_mounts import nested_mountpoints
 from workers.volumemanager.plugins.ownership import WrittenOwner, fs_group
 from workers.volumemanager.plugins.payload import Payload, PayloadError, PayloadSources, holds_secrets, make_payload
-from workers.volumemanager.plugins.places import VolumePlace, volume_directory
+from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
 
 
 class _Plugin(msgspec.Struct, frozen=True):
@@ -61,13 +61,13 @@ async def set_up_object_volume(run: SyncRun, pod: Pod, volume: Volume) -> Mounte
     return MountedVolume(name=volume.name, path=place.path, read_only=True)
 
 
-def _place(context: SyncContext, pod: Pod, volume: Volume) -> VolumePlace:
+def _place(context: SyncContext, pod: Pod, volume: Volume) -> VolumeDirectory:
     """Raises VolumeError."""
     plugin = next(plugin for attribute, plugin in _PLUGINS.items() if getattr(volume, attribute) is not None)
     root = context.memory_dir if plugin.is_in_memory else context.pods_dir
     if not root:
         raise VolumeError(volume.name, "there is no directory for it")
-    return VolumePlace(root, pod.metadata.uid, plugin.name, volume.name)
+    return VolumeDirectory(root, pod.metadata.uid, plugin.name, volume.name)
 
 
 def _has_mounted(view: RuntimePodStatus) -> bool:
@@ -76,7 +76,9 @@ def _has_mounted(view: RuntimePodStatus) -> bool:
     return any(sandbox.state is SandboxState.READY for sandbox in view.sandboxes)
 
 
-def _write(place: VolumePlace, payload: Payload, wall: float, pod: Pod, volume: Volume, owner: WrittenOwner) -> bool:
+def _write(
+    place: VolumeDirectory, payload: Payload, wall: float, pod: Pod, volume: Volume, owner: WrittenOwner
+) -> bool:
     """Blocks. Raises OSError."""
     with volume_directory(place) as directory:
         if holds_secrets(volume):
@@ -91,7 +93,7 @@ def _write(place: VolumePlace, payload: Payload, wall: float, pod: Pod, volume: 
         )
 
 
-def _require_memory(directory: int, place: VolumePlace) -> None:
+def _require_memory(directory: int, place: VolumeDirectory) -> None:
     found = file_system_type(directory)
     if found not in MEMORY_FILE_SYSTEMS:
         raise OSError(
@@ -101,7 +103,7 @@ def _require_memory(directory: int, place: VolumePlace) -> None:
         )
 
 
-def _is_written(place: VolumePlace) -> bool:
+def _is_written(place: VolumeDirectory) -> bool:
     """Blocks."""
     try:
         with volume_directory(place) as directory:

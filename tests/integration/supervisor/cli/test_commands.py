@@ -196,7 +196,7 @@ async def test_a_reader_that_goes_away_is_no_error(master: Master) -> None:
 
 async def test_describe(master: Master) -> None:
     master.ready(
-        pod_changed(1, "web", next_try={"app": "in 20s: back-off after exit code 1"}, sentence="nothing to do"),
+        pod_changed(1, "web", next_try={"app": "in 20s: back-off after exit code 1"}, summary="nothing to do"),
         event_changed(2, "web.1", "web", count=2),
         event_changed(3, "db.1", "db", reason="Other"),
     )

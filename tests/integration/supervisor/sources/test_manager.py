@@ -15,7 +15,7 @@ from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
 from supervisor.protocol.loop_protocol import KillPod
 from supervisor.protocol.manifests import ObjectUpdate, PodOperation
-from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, Desired
+from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, SourceManager
 from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
 
 LOOK_PERIOD = Seconds(0.2)
@@ -35,7 +35,7 @@ class Sources:
             memory_dir=directory / "memory",
             file_check_frequency_s=LOOK_PERIOD,
         )
-        self.desired = Desired(settings, SystemClock())
+        self.desired = SourceManager(settings, SystemClock())
         self.changes: AsyncIterator[Change] = self.desired.watch()
 
     async def next_change(self) -> Change:

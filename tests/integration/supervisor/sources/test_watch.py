@@ -381,11 +381,11 @@ async def test_a_file_that_never_holds_still_is_looked_at_less_and_less(
     elsewhere.mkdir()
     target = elsewhere / "log"
     target.write_text("x")
-    looks: list[float] = []
+    observation_requests: list[float] = []
     original = list_manifests
 
     def counted(path: Path) -> Any:
-        looks.append(monotonic())
+        observation_requests.append(monotonic())
         with target.open("a") as file:
             file.write("more")
         return original(path)
@@ -394,8 +394,8 @@ async def test_a_file_that_never_holds_still_is_looked_at_less_and_less(
     monkeypatch.setattr(watch, "MAX_SETTLE_LOOKS", 1)
     (manifests / "log.yaml").symlink_to(target)
     async with watched(manifests) as seen:
-        await seen.until(lambda: len(looks) >= 10)
-        gaps = [later - earlier for earlier, later in itertools.pairwise(looks)]
+        await seen.until(lambda: len(observation_requests) >= 10)
+        gaps = [later - earlier for earlier, later in itertools.pairwise(observation_requests)]
         assert max(gaps[-2:]) > 4 * SETTLE_S
         replace(manifests / "a.yaml", manifest("a"))
         await seen.until(lambda: "a" in seen.names())

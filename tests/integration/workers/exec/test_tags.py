@@ -12,7 +12,7 @@ from time import sleep
 import pytest
 
 from ipc.host.clock import monotonic, wall
-from workers.exec.tags import OVERDUE_S, Mark, kill, parse_mark
+from workers.exec.tags import OVERDUE_S, ProcessTag, kill, parse_tag
 from workers.proc.rlimit_tag import locks_limit, parse_locks_limit
 
 LOCKS = 10
@@ -20,7 +20,7 @@ LOCKS = 10
 DEADLINE_S = 10.0
 
 
-def begin(mark: Mark, *command: str) -> subprocess.Popen[bytes]:
+def begin(mark: ProcessTag, *command: str) -> subprocess.Popen[bytes]:
     limit = mark.rlimit()
     child = subprocess.Popen(command or ("sleep", "1000"))
     resource.prlimit(child.pid, LOCKS, (limit["soft"], limit["hard"]))
@@ -28,16 +28,16 @@ def begin(mark: Mark, *command: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.fixture
-def mark() -> Iterator[Mark]:
+def mark() -> Iterator[ProcessTag]:
     """Nobody else's, and nothing of it is left."""
-    made = Mark(os.getpid(), int(monotonic() * 1e6) % 2**32, int(wall()) + 1000)
+    made = ProcessTag(os.getpid(), int(monotonic() * 1e6) % 2**32, int(wall()) + 1000)
     yield made
     kill({made}, (), wall())
 
 
-def test_a_mark_is_read_as_it_was_written(mark: Mark) -> None:
+def test_a_mark_is_read_as_it_was_written(mark: ProcessTag) -> None:
     child = begin(mark)
-    assert parse_mark(locks_limit(child.pid)) == mark
+    assert parse_tag(locks_limit(child.pid)) == mark
     child.kill()
     child.wait()
 
@@ -52,16 +52,16 @@ def test_a_mark_is_read_as_it_was_written(mark: Mark) -> None:
     ],
 )
 def test_others_have_none(row: str) -> None:
-    assert parse_mark(parse_locks_limit(f"Limit\n{row}Max pending signals 1 1 signals\n".encode())) is None
+    assert parse_tag(parse_locks_limit(f"Limit\n{row}Max pending signals 1 1 signals\n".encode())) is None
 
 
 def test_marks_fit_into_limits() -> None:
-    limit = Mark(2**22, 2**40 + 5, 2**32 - 1).rlimit()
+    limit = ProcessTag(2**22, 2**40 + 5, 2**32 - 1).rlimit()
     assert 0 < limit["soft"] <= limit["hard"] < 2**63
 
 
-def test_only_the_commands_with_the_mark_are_killed(mark: Mark) -> None:
-    other = Mark(mark.owner, mark.number + 1, mark.deadline)
+def test_only_the_commands_with_the_mark_are_killed(mark: ProcessTag) -> None:
+    other = ProcessTag(mark.owner, mark.number + 1, mark.deadline)
     children = [begin(mark), begin(other), subprocess.Popen(["sleep", "1000"])]
     assert kill({mark}, (), wall()) == {mark}
     assert children[0].wait(DEADLINE_S) == -9
@@ -72,7 +72,7 @@ def test_only_the_commands_with_the_mark_are_killed(mark: Mark) -> None:
         child.wait()
 
 
-def test_a_zombie_counts_as_ended(mark: Mark) -> None:
+def test_a_zombie_counts_as_ended(mark: ProcessTag) -> None:
     child = begin(mark)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
@@ -80,7 +80,7 @@ def test_a_zombie_counts_as_ended(mark: Mark) -> None:
     child.wait()
 
 
-def test_the_spared_is_spared(mark: Mark) -> None:
+def test_the_spared_is_spared(mark: ProcessTag) -> None:
     child = begin(mark)
     assert kill({mark}, (child.pid,), wall()) == frozenset()
     assert child.poll() is None
@@ -88,7 +88,7 @@ def test_the_spared_is_spared(mark: Mark) -> None:
     child.wait()
 
 
-def test_a_daemon_is_found(mark: Mark, tmp_path: Path) -> None:
+def test_a_daemon_is_found(mark: ProcessTag, tmp_path: Path) -> None:
     """Another parent, another session, another group."""
     script = f"sleep 0.5; (setsid sh -c 'echo $$ >{tmp_path}/pid; exec sleep 1000' &) ; true"
     begin(mark, "sh", "-c", script).wait()
@@ -109,14 +109,16 @@ def _until_written(file: Path) -> str:
 
 
 @pytest.fixture
-def overdue(mark: Mark) -> Iterator[Mark]:
+def overdue(mark: ProcessTag) -> Iterator[ProcessTag]:
     """By the real clock: at any other time commands of others would be overdue too."""
-    made = Mark(mark.owner, mark.number, int(wall() - OVERDUE_S) - 1)
+    made = ProcessTag(mark.owner, mark.number, int(wall() - OVERDUE_S) - 1)
     yield made
     kill({made}, (), wall())
 
 
-def test_what_is_overdue_goes_if_an_oci_runtime_still_waits_for_it(mark: Mark, overdue: Mark, tmp_path: Path) -> None:
+def test_what_is_overdue_goes_if_an_oci_runtime_still_waits_for_it(
+    mark: ProcessTag, overdue: ProcessTag, tmp_path: Path
+) -> None:
     runtime = tmp_path / "crun"
     runtime.symlink_to("/bin/sleep")
     waiting, in_time = begin(overdue, str(runtime), "1000"), begin(mark, str(runtime), "1000")
@@ -128,7 +130,7 @@ def test_what_is_overdue_goes_if_an_oci_runtime_still_waits_for_it(mark: Mark, o
     in_time.wait()
 
 
-def test_daemons_of_a_command_that_has_ended_in_time_stay(overdue: Mark) -> None:
+def test_daemons_of_a_command_that_has_ended_in_time_stay(overdue: ProcessTag) -> None:
     daemon = begin(overdue)
     assert overdue not in kill((), (), wall())
     assert daemon.poll() is None

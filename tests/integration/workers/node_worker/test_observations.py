@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages.node_worker import LookFailed, Observe, Observed, Relist, Relisted, RuntimeHealth, Track
+from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, RuntimeHealth, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import Flavour
 from tests.harness.node_worker import NEVER_S, Host
@@ -22,17 +22,19 @@ async def test_few_are_looked_at_one_by_one_and_many_by_one_list() -> None:
         host.running(f"u{number}")
     async with host.worker(relist_period_s=NEVER_S) as master:
         master.send(*(Track(uid=f"u{number}", row=number) for number in range(20)))
-        lists, looks, inspects = (host.calls(verb) for verb in ("list_containers", "list_pods", "inspect_container"))
+        lists, observation_requests, inspects = (
+            host.calls(verb) for verb in ("list_containers", "list_pods", "inspect_container")
+        )
         before = len(master.reports)
         master.send(Observe(uids=("u1", "u2", "u3")))
         for uid in ("u1", "u2", "u3"):
             await master.observation(uid, after=before)
-        assert (host.calls("list_containers"), host.calls("list_pods")) == (lists, looks + 3)
+        assert (host.calls("list_containers"), host.calls("list_pods")) == (lists, observation_requests + 3)
         before = len(master.reports)
         master.send(Observe(uids=tuple(f"u{number}" for number in range(20))))
         observed = await master.first(Observed, after=before)
         assert len(observed.observations) == 20
-        assert (host.calls("list_containers"), host.calls("list_pods")) == (lists + 1, looks + 3)
+        assert (host.calls("list_containers"), host.calls("list_pods")) == (lists + 1, observation_requests + 3)
         # Nothing had changed: what runs under a watched process needs no inspect.
         assert host.calls("inspect_container") == inspects
 
@@ -43,11 +45,11 @@ async def test_requests_that_wait_are_answered_together() -> None:
     for number in range(40):
         host.running(f"u{number}")
     async with host.worker(relist_period_s=NEVER_S) as master:
-        looks = host.calls("list_pods")
+        observation_requests = host.calls("list_pods")
         for _ in range(10):
             master.send(Observe(uids=("u1",)))
         await asyncio.sleep(2)
-        assert host.calls("list_pods") - looks <= 2
+        assert host.calls("list_pods") - observation_requests <= 2
 
 
 @simulated
@@ -78,11 +80,11 @@ async def test_a_pod_that_cannot_be_looked_at_holds_up_no_other() -> None:
         master.send(Observe(uids=("u1", "u2")))
         await master.observation("u2", after=before)
         assert host.now() < asked_at + 0.1
-        failed = await master.first(LookFailed, after=before)
+        failed = await master.first(ObservationFailed, after=before)
         assert (failed.uid, "list_pods" in failed.message) == ("u1", True)
         seen = await master.observation("u1", after=before)
         assert asked_at + retry_delay_s(1) <= seen.observed_at < asked_at + retry_delay_s(1) + 0.1
-        assert (master.count(RuntimeHealth), master.count(LookFailed)) == (1, 1)
+        assert (master.count(RuntimeHealth), master.count(ObservationFailed)) == (1, 1)
 
 
 @simulated
@@ -107,7 +109,7 @@ async def test_a_look_that_hangs_is_given_up_and_repeated() -> None:
         assert host.now() < asked_at + 0.1
         seen = await master.observation("u1", after=before)
         assert asked_at + ROUND_S < seen.observed_at < asked_at + ROUND_S + 1
-        assert master.count(LookFailed) == 0, "late is not wrong"
+        assert master.count(ObservationFailed) == 0, "late is not wrong"
 
 
 @simulated

@@ -235,9 +235,9 @@ async def test_both_ways_of_looking_show_the_same() -> None:
         (relisted,) = [report for report in master.reports if isinstance(report, Relisted)]
         (listed,) = [seen.status for seen in relisted.changed if seen.uid == "u1"]
         assert listed is not None
-        looks = host.calls("list_pods")
+        observation_requests = host.calls("list_pods")
         seen = await asked(master, "u1")
-        assert host.calls("list_pods") == looks + 1
+        assert host.calls("list_pods") == observation_requests + 1
         assert seen.status is not None
         assert seen.status.same_as(listed)
         assert not seen.changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ipc.messages.node_worker import LookFailed, Observe, Relist, Relisted, RuntimeHealth, ServiceSilent, Track
+from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, ServiceSilent, Track
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime, Flavour
 from tests.harness.node_worker import GROWN, NEVER_S, Host, asked, gaps_between_relists
@@ -54,7 +54,7 @@ async def test_a_service_that_goes_and_comes_back_is_told_once_each() -> None:
         assert came_back_at <= seen.observed_at <= came_back_at + RETRY_MAX_S
         await master.first(Relisted, after=before)
         assert [r.healthy for r in master.reports[before:] if isinstance(r, RuntimeHealth)] == [False, True]
-        assert master.count(LookFailed) == 0, "it is no pod's fault"
+        assert master.count(ObservationFailed) == 0, "it is no pod's fault"
 
 
 @simulated
@@ -72,7 +72,7 @@ async def test_a_podman_that_goes_away_during_a_relist_is_no_pod_s_fault() -> No
         host.runtime.down = False
         relisted = await master.first(Relisted, after=before)
         assert ([seen.uid for seen in relisted.changed], relisted.unseen) == (["u1"], ())
-        assert master.count(LookFailed) == 0
+        assert master.count(ObservationFailed) == 0
 
 
 @simulated

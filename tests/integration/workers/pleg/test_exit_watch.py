@@ -146,9 +146,9 @@ async def test_what_the_monitor_has_noted_is_told_instead_of_the_need_to_look() 
     assert await watched.noted.get() == "u1"
     assert watched.watch.record_of("c1", GONE.pid) == record
     assert watched.watch.record_of("c1", GONE.pid + 1) is None
-    looks = watched.host.looks_for_records
+    observation_requests = watched.host.looks_for_records
     await asyncio.sleep(10)
-    assert (watched.host.looks_for_records, watched.told.empty()) == (looks, True)
+    assert (watched.host.looks_for_records, watched.told.empty()) == (observation_requests, True)
     assert watched.watch.doubted == {"c1"}, "Podman is to be asked, too"
     watched.watch.forget("c1")
     assert watched.watch.record_of("c1", GONE.pid) is None
@@ -203,17 +203,19 @@ async def test_a_dead_monitor_has_told_podman_nothing() -> None:
 @simulated
 async def test_a_monitor_that_lives_has_its_time_and_no_more() -> None:
     watched = Watched()
-    began, looks = watched.clock.now(), []
+    began, observation_requests = watched.clock.now(), []
     while watched.watch.end_of("c1", GONE.pid) is None:
         watched.watch.watch(GONE, "u1")
         if watched.watch.end_of("c1", GONE.pid) is None:
             assert await watched.next() == "u1"
-            looks.append(watched.clock.now().mono - began.mono)
+            observation_requests.append(watched.clock.now().mono - began.mono)
     took_s = watched.clock.now().mono - began.mono
     assert PATIENCE_S <= took_s <= PATIENCE_S + MAX_PAUSE_S
-    pauses = [later - earlier for earlier, later in zip([0.0, *looks], looks, strict=False)]
+    pauses = [
+        later - earlier for earlier, later in zip([0.0, *observation_requests], observation_requests, strict=False)
+    ]
     assert pauses == sorted(pauses)
-    assert len(looks) < 15
+    assert len(observation_requests) < 15
     watched.watch.watch(GONE, "u1")
     assert watched.watch.end_of("c1", GONE.pid) == pytest.approx(began.wall)
 

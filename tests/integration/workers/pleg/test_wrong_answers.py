@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipc.kubecontainer.pod_status import CONTAINER_STATUS_UNKNOWN, ContainerState, RuntimePodStatus, SandboxState
-from ipc.messages.node_worker import LookFailed, Observation, Observe, Relist, Relisted, RuntimeHealth, Track
+from ipc.messages.node_worker import Observation, ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, Track
 from ipc.messages.pod_worker import WorkType
 from tests.fakes.clock import SimClock, simulate, simulated
 from tests.fakes.ownership import ownership
@@ -246,7 +246,7 @@ async def test_a_look_at_one_pod_that_lacks_what_exists_is_made_again() -> None:
         host.runtime.list_limit = 0
         master.send(Observe(uids=("u1",)))
         await asyncio.sleep(5)
-        assert {type(report) for report in master.reports[before:]} == {LookFailed}
+        assert {type(report) for report in master.reports[before:]} == {ObservationFailed}
         host.runtime.list_limit = None
         seen = await master.observation("u1", after=before)
         assert not seen.changed

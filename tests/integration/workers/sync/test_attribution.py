@@ -120,8 +120,8 @@ def test_results_errors_cancellations_and_names_of_tasks_are_as_ever(worker: Wor
             tasks.append(worker.loop.create_task(cleans_up(noted), name="cleans up"))
 
         await worker.take("a", begin)
-        looks, fails, waits = tasks
-        assert await looks == "looked"
+        observation_requests, fails, waits = tasks
+        assert await observation_requests == "looked"
         with pytest.raises(ValueError, match="as ever"):
             await fails
         waits.cancel()

@@ -18,7 +18,7 @@ from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from tests.harness.pods import container, pod
 from tests.harness.sync import FakeHost
 from tests.hung_file_system import hung, is_there
-from workers.sync.fs_executor import FileWork
+from workers.sync.fs_executor import FsExecutor
 
 DEADLINE_S = 0.2
 
@@ -45,7 +45,7 @@ def server() -> Iterator[Server]:
 
 def test_what_does_not_answer_has_a_deadline_and_one_thread(server: Server) -> None:
     async def scenario() -> None:
-        with closing(FileWork(deadline_s=DEADLINE_S)) as files:
+        with closing(FsExecutor(deadline_s=DEADLINE_S)) as files:
             for _ in range(3):
                 with pytest.raises(TimeoutError, match="timed out waiting for the file system"):
                     await files.run("v", server.ask)
@@ -59,7 +59,7 @@ def test_what_does_not_answer_has_a_deadline_and_one_thread(server: Server) -> N
 
 def test_who_finds_no_thread_has_a_deadline_too_and_leaves_nothing_behind(server: Server) -> None:
     async def scenario() -> None:
-        with closing(FileWork(deadline_s=DEADLINE_S, max_threads=1)) as files:
+        with closing(FsExecutor(deadline_s=DEADLINE_S, max_threads=1)) as files:
             for subject in ("v", "other"):
                 with pytest.raises(TimeoutError):
                     await files.run(subject, server.ask)
@@ -76,7 +76,7 @@ def test_what_the_file_system_says_is_passed_on(error: OSError) -> None:
         raise error
 
     async def scenario() -> None:
-        with closing(FileWork()) as files, pytest.raises(type(error), match=str(error.args[-1])):
+        with closing(FsExecutor()) as files, pytest.raises(type(error), match=str(error.args[-1])):
             await files.run("v", fail)
 
     asyncio.run(scenario())
@@ -91,7 +91,7 @@ def seeing(path: Path) -> Pod:
 @contextmanager
 def on_real_host(tmp_path: Path, deadline_s: float = DEADLINE_S) -> Iterator[FakeHost]:
     host = FakeHost(tmp_path / "logs")
-    with closing(FileWork(deadline_s=deadline_s)) as files:
+    with closing(FsExecutor(deadline_s=deadline_s)) as files:
         host.context = msgspec.structs.replace(host.context, files=files)
         yield host
 

@@ -27,13 +27,13 @@ def container(name: str, attempt: int, state: str = "exited", **fields: Any) -> 
     return RuntimeContainerStatus(name=name, attempt=attempt, state=ContainerState(state), **made)
 
 
-def lives(name: str, *states: str) -> list[RuntimeContainerStatus]:
+def pod_table(name: str, *states: str) -> list[RuntimeContainerStatus]:
     """Containers of one name, the oldest first."""
     return [container(name, attempt, state) for attempt, state in enumerate(states)]
 
 
-DEAD_3 = lives("a", "exited", "exited", "exited")
-RUNNING_AFTER_3 = lives("a", "exited", "exited", "exited", "running")
+DEAD_3 = pod_table("a", "exited", "exited", "exited")
+RUNNING_AFTER_3 = pod_table("a", "exited", "exited", "exited", "running")
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ RUNNING_AFTER_3 = lives("a", "exited", "exited", "exited", "running")
         (DEAD_3, 0, ["a-0", "a-1"]),
         (RUNNING_AFTER_3, 1, ["a-0", "a-1"]),
         (RUNNING_AFTER_3, 0, ["a-0", "a-1", "a-2"]),
-        (lives("a", "exited", "created"), 1, []),
-        (lives("a", "exited", "unknown"), 1, []),
-        (lives("a", "exited", "created", "exited"), 1, ["a-0"]),
-        ([*DEAD_3, *lives("b", "exited", "exited")], 1, ["a-0", "a-1", "b-0"]),
+        (pod_table("a", "exited", "created"), 1, []),
+        (pod_table("a", "exited", "unknown"), 1, []),
+        (pod_table("a", "exited", "created", "exited"), 1, ["a-0"]),
+        ([*DEAD_3, *pod_table("b", "exited", "exited")], 1, ["a-0", "a-1", "b-0"]),
     ],
 )
 def test_each_container_keeps_its_newest_dead(
@@ -104,7 +104,7 @@ def test_deleted_pods_lose_all_only_when_every_source_is_known() -> None:
 
 
 def test_the_spared_are_counted_and_others_go_in_their_place() -> None:
-    pods = {"job": [container("a", 0, id="job")], "x": lives("b", "exited", "running")}
+    pods = {"job": [container("a", 0, id="job")], "x": pod_table("b", "exited", "running")}
     policy = GcPolicy(max_containers=1)
     removed = evict_containers(pods, NOBODY, policy, NOW, all_sources_ready=True, spared={"job"})
     assert removed == ("b-0",)

@@ -503,11 +503,11 @@ class Interrupted:
     def __init__(self, row: bytearray, between: Callable[[int], None]) -> None:
         self._items = memoryview(row)[:8].cast("Q")
         self._between = between
-        self.looks = 0
+        self.observation_requests = 0
 
     def __getitem__(self, index: int) -> int:
-        self._between(self.looks)
-        self.looks += 1
+        self._between(self.observation_requests)
+        self.observation_requests += 1
         return self._items[index]
 
 
@@ -531,7 +531,7 @@ def test_reader_looks_again_when_the_row_changed_under_it() -> None:
     stamped = cell.read()
     assert stamped is not None
     assert (stamped.stamp, stamped.content) == (2.0, b"new")
-    assert sequence.looks == 4
+    assert sequence.observation_requests == 4
 
 
 def test_reader_gives_up_on_a_writer_that_never_rests() -> None:
@@ -539,7 +539,7 @@ def test_reader_gives_up_on_a_writer_that_never_rests() -> None:
     writer = _Cell(memoryview(row))
     cell, sequence = interrupted_reader(row, lambda look: writer.write(float(look), b"restless"))
     assert cell.read() is None
-    assert sequence.looks == 2 * MAX_READ_ATTEMPTS
+    assert sequence.observation_requests == 2 * MAX_READ_ATTEMPTS
 
 
 def test_reader_gives_up_on_a_writer_that_stopped_in_the_middle() -> None:
@@ -548,7 +548,7 @@ def test_reader_gives_up_on_a_writer_that_stopped_in_the_middle() -> None:
     row[0] += 1
     cell, sequence = interrupted_reader(row, lambda _: None)
     assert cell.read() is None
-    assert sequence.looks == MAX_READ_ATTEMPTS
+    assert sequence.observation_requests == MAX_READ_ATTEMPTS
 
 
 # --- hostile content ---

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.shm.mutation_slots import MAX_MEMBERS, MAX_SLOTS, CallSlots, SlotMember
+from ipc.shm.mutation_slots import MAX_MEMBERS, MAX_SLOTS, MutationSlots, SlotMember
 
 
 @pytest.fixture
-def shared() -> Iterator[CallSlots]:
-    slots = CallSlots.create(slots=3, members=4)
+def shared() -> Iterator[MutationSlots]:
+    slots = MutationSlots.create(slots=3, members=4)
     yield slots
     slots.close()
 
@@ -23,7 +23,7 @@ def rung(member: SlotMember) -> bool:
     return heard
 
 
-def test_one_member_may_have_all_and_nobody_more(shared: CallSlots) -> None:
+def test_one_member_may_have_all_and_nobody_more(shared: MutationSlots) -> None:
     busy, other = shared.member(0), shared.member(1)
     assert [busy.take() for _ in range(4)] == [True, True, True, False]
     assert not other.take()
@@ -32,7 +32,7 @@ def test_one_member_may_have_all_and_nobody_more(shared: CallSlots) -> None:
     assert not busy.take()
 
 
-def test_a_member_that_goes_gives_everything_back(shared: CallSlots) -> None:
+def test_a_member_that_goes_gives_everything_back(shared: MutationSlots) -> None:
     gone, other = shared.member(0), shared.member(1)
     assert all(gone.take() for _ in range(3))
     gone.wait(True)
@@ -42,7 +42,7 @@ def test_a_member_that_goes_gives_everything_back(shared: CallSlots) -> None:
     assert all(other.take() for _ in range(3))
 
 
-def test_who_waits_is_rung_in_turn_when_a_slot_is_given(shared: CallSlots) -> None:
+def test_who_waits_is_rung_in_turn_when_a_slot_is_given(shared: MutationSlots) -> None:
     first, second, third, giver = (shared.member(number) for number in (0, 1, 2, 3))
     assert all(giver.take() for _ in range(3))
     for member in (first, third):
@@ -54,7 +54,7 @@ def test_who_waits_is_rung_in_turn_when_a_slot_is_given(shared: CallSlots) -> No
     assert [rung(member) for member in (first, second, third)] == [False, False, True]
 
 
-def test_nobody_is_rung_when_nobody_else_waits(shared: CallSlots) -> None:
+def test_nobody_is_rung_when_nobody_else_waits(shared: MutationSlots) -> None:
     alone, other = shared.member(0), shared.member(1)
     alone.wait(True)
     assert alone.take()
@@ -65,7 +65,7 @@ def test_nobody_is_rung_when_nobody_else_waits(shared: CallSlots) -> None:
     assert not other.others_wait()
 
 
-def test_the_last_member_sees_those_before_it(shared: CallSlots) -> None:
+def test_the_last_member_sees_those_before_it(shared: MutationSlots) -> None:
     first, last = shared.member(0), shared.member(3)
     first.wait(True)
     assert last.others_wait()
@@ -78,4 +78,4 @@ def test_the_last_member_sees_those_before_it(shared: CallSlots) -> None:
 @pytest.mark.parametrize(("slots", "members"), [(0, 1), (1, 0), (MAX_SLOTS + 1, 1), (1, MAX_MEMBERS + 1)])
 def test_sizes_are_bounded(slots: int, members: int) -> None:
     with pytest.raises(ValueError, match="not within"):
-        CallSlots.create(slots=slots, members=members)
+        MutationSlots.create(slots=slots, members=members)

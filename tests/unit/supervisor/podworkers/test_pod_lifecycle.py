@@ -28,7 +28,7 @@ def pod(grace_s: int | None = 30, deletion_grace_s: int | None = None) -> Pod:
     )
 
 
-def life(grace_s: int = 30) -> PodLifecycle:
+def lifecycle(grace_s: int = 30) -> PodLifecycle:
     return PodLifecycle("u", pod(grace_s), "file", 3, 0, 0.0)
 
 
@@ -46,7 +46,7 @@ def answer(to: PodLifecycle, error: str = "", cancelled: bool = False, generatio
 
 
 def test_one_sync_at_a_time() -> None:
-    one = life()
+    one = lifecycle()
     assert one.wants_dispatch()
     one.dispatched(3, 1)
     one.update(pod())
@@ -57,7 +57,7 @@ def test_one_sync_at_a_time() -> None:
 
 
 def test_a_stale_generation_or_incarnation_is_no_answer() -> None:
-    one = life()
+    one = lifecycle()
     one.dispatched(3, 1)
     stale = answer(one, generation=0)
     assert not one.answered_by(stale)
@@ -68,7 +68,7 @@ def test_a_stale_generation_or_incarnation_is_no_answer() -> None:
 
 
 def test_the_whole_way_down() -> None:
-    one = life()
+    one = lifecycle()
     one.dispatched(3, 1)
     assert one.remove(None, 100.0), "the sync in flight is in the way"
     one.done(answer(one, cancelled=True), 1.0)
@@ -87,7 +87,7 @@ def test_the_whole_way_down() -> None:
 
 
 def test_an_update_never_revives_what_goes_down() -> None:
-    one = life()
+    one = lifecycle()
     one.remove(None, 100.0)
     one.dispatched(3, 1)
     one.update(pod())
@@ -96,7 +96,7 @@ def test_an_update_never_revives_what_goes_down() -> None:
 
 
 def completed() -> PodLifecycle:
-    one = life()
+    one = lifecycle()
     one.terminate()
     one.settle(DOWN)
     one.dispatched(3, 1)
@@ -126,7 +126,7 @@ def test_a_finished_pod_that_runs_again_goes_down_again() -> None:
 
 def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
     """A start that timed out took effect later, while TERMINATED was under way."""
-    one = life()
+    one = lifecycle()
     one.terminate()
     one.settle(DOWN)
     one.dispatched(3, 1)
@@ -137,7 +137,7 @@ def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
 
 
 def test_removal_during_the_sync_that_keeps_everything_is_carried_out_by_another() -> None:
-    one = life()
+    one = lifecycle()
     one.terminate()
     one.settle(GONE)
     assert not one.dispatched(3, 1).remove
@@ -149,7 +149,7 @@ def test_removal_during_the_sync_that_keeps_everything_is_carried_out_by_another
 
 
 def test_what_goes_down_moves_on_when_its_view_changes() -> None:
-    one = life()
+    one = lifecycle()
     one.remove(None, 100.0)
     one.settle(UP)
     one.dispatched(3, 1)
@@ -160,7 +160,7 @@ def test_what_goes_down_moves_on_when_its_view_changes() -> None:
 
 
 def test_a_shorter_grace_interrupts_and_a_longer_one_does_not() -> None:
-    one = life(30)
+    one = lifecycle(30)
     one.remove(None, 100.0)
     one.dispatched(3, 1)
     assert not one.remove(60, 101.0)
@@ -171,7 +171,7 @@ def test_a_shorter_grace_interrupts_and_a_longer_one_does_not() -> None:
 
 @given(asked=st.lists(st.one_of(st.none(), st.integers(0, 100)), min_size=1, max_size=8))
 def test_grace_only_shrinks_and_never_below_the_minimum(asked: list[int | None]) -> None:
-    one = life(30)
+    one = lifecycle(30)
     seen = []
     for override in asked:
         one.remove(override, 1.0)

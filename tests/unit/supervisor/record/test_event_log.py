@@ -28,7 +28,7 @@ from ipc.host.private_directories import make_private
 from ipc.messages.base import EventReport
 from supervisor.record import event_log
 from supervisor.record.event_log import EventLog, EventLogError
-from supervisor.record.event_writer import RETRY_S, EventKeeper
+from supervisor.record.event_writer import RETRY_S, EventWriter
 from supervisor.record.recorder import EventRecorder
 from tests.podman_service import wait_until
 
@@ -248,7 +248,7 @@ class Disk(EventLog):
         super().write(changed, everything)
 
 
-async def ticks(keeper: EventKeeper, history: EventRecorder, until: Callable[[], bool]) -> None:
+async def ticks(keeper: EventWriter, history: EventRecorder, until: Callable[[], bool]) -> None:
     """The master's, until it is so."""
     async with asyncio.timeout(10):
         while not until():
@@ -258,7 +258,7 @@ async def ticks(keeper: EventKeeper, history: EventRecorder, until: Callable[[],
 
 async def test_what_happens_is_on_disk_soon_and_nothing_is_written_for_nothing(path: Path) -> None:
     disk = Disk(path)
-    keeper, history = EventKeeper(disk, HandClock()), recorder_of("a")
+    keeper, history = EventWriter(disk, HandClock()), recorder_of("a")
     assert keeper.restore() == ()
     await ticks(keeper, history, lambda: messages(path) == ["a"])
     record(history, "b")
@@ -270,12 +270,12 @@ async def test_what_happens_is_on_disk_soon_and_nothing_is_written_for_nothing(p
 
 
 async def test_the_end_waits_for_the_last_ones(path: Path) -> None:
-    keeper, history = EventKeeper(EventLog(path), HandClock()), recorder_of("a")
+    keeper, history = EventWriter(EventLog(path), HandClock()), recorder_of("a")
     keeper.keep(history)
     record(history, "b")
     await keeper.close(history)
     assert messages(path) == ["a", "b"]
-    successor = EventKeeper(EventLog(path), HandClock())
+    successor = EventWriter(EventLog(path), HandClock())
     assert [event.message for event in successor.restore()] == ["a", "b"]
     await successor.close(recorder_of())
 
@@ -285,7 +285,7 @@ async def test_a_file_that_cannot_be_used_is_told_and_does_not_matter(
 ) -> None:
     make_private(path.parent)
     write_atomically(path, b"rubbish\n")
-    keeper, history = EventKeeper(EventLog(path), HandClock()), recorder_of("a")
+    keeper, history = EventWriter(EventLog(path), HandClock()), recorder_of("a")
     assert keeper.restore() == ()
     assert "moved to events.jsonl.refused" in caplog.text
     await keeper.close(history)
@@ -297,7 +297,7 @@ async def test_a_full_disk_is_told_once_and_what_was_missed_is_written_later(
 ) -> None:
     caplog.set_level(logging.INFO, "rootlet.events")
     clock, disk, history = HandClock(), Disk(path), recorder_of("a")
-    keeper, disk.is_full = EventKeeper(disk, clock), True
+    keeper, disk.is_full = EventWriter(disk, clock), True
     await ticks(keeper, history, lambda: "not kept" in caplog.text)
     record(history, "b")
     keeper.keep(history)

@@ -14,7 +14,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStateTerminated
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import EventReport
-from ipc.messages.node_worker import LookFailed
+from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncAction, SyncResult
 from ipc.text.redaction import MAX_VALUES_BYTES, WITHHELD
 from tests.harness.dialogue import Talk, exited, pod
@@ -57,7 +57,7 @@ def ended_saying(message: str, **fields: bool) -> RuntimePodStatus:
     return msgspec.structs.replace(view, containers=containers)
 
 
-def last_words(talk: Talk) -> str:
+def crash_trace(talk: Talk) -> str:
     [main] = talk.told["a"].status.container_statuses
     ended: ContainerStateTerminated | None = main.state.terminated or main.last_state.terminated
     assert ended is not None
@@ -103,14 +103,14 @@ def test_beyond_the_maximum_texts_are_withheld() -> None:
 def test_the_last_words_of_a_container_have_no_value() -> None:
     talk = talk_with(secret())
     talk.see(ended_saying(f"it was {VALUE.decode()}\r\n"))
-    assert last_words(talk) == "it was <secret>\r\n"
+    assert crash_trace(talk) == "it was <secret>\r\n"
 
 
 def test_last_words_that_were_cut_leave_no_half() -> None:
     talk = talk_with(secret())
     talk.see(ended_saying(f"{VALUE.decode()[3:]} and more words {VALUE.decode()[:13]}", message_cut=True))
-    assert "4c1f" not in last_words(talk)
-    assert "plant" not in last_words(talk)
+    assert "4c1f" not in crash_trace(talk)
+    assert "plant" not in crash_trace(talk)
 
 
 def test_last_words_are_told_when_the_secret_is_known() -> None:
@@ -119,9 +119,9 @@ def test_last_words_are_told_when_the_secret_is_known() -> None:
     talk.add(using("a"))
     talk.relist()
     talk.see(ended_saying(VALUE.decode()))
-    assert last_words(talk) == WITHHELD
+    assert crash_trace(talk) == WITHHELD
     talk.state(secret())
-    assert last_words(talk) == "<secret>"
+    assert crash_trace(talk) == "<secret>"
 
 
 def test_the_results_of_a_sync_have_no_value() -> None:
@@ -131,7 +131,7 @@ def test_the_results_of_a_sync_have_no_value() -> None:
         action=SyncAction.START_CONTAINER, target="main", error="RunContainerError", message=f"`{VALUE.decode()}`\x1b"
     )
     talk.see(exited("a"))
-    talk.done("a", results=(failed,), error="Internal", message=VALUE.decode(), sentence="s")
+    talk.done("a", results=(failed,), error="Internal", message=VALUE.decode(), summary="s")
     [main] = talk.told["a"].status.container_statuses
     assert main.state.waiting is not None
     assert main.state.waiting.message == r"`<secret>`\x1b"
@@ -141,7 +141,7 @@ def test_the_results_of_a_sync_have_no_value() -> None:
 
 def test_a_look_that_failed_has_no_value() -> None:
     talk = talk_with(secret())
-    talk.say(LookFailed(uid="a", message=VALUE.decode()))
+    talk.say(ObservationFailed(uid="a", message=VALUE.decode()))
     assert talk.loop.event_history.events()[-1].message == "error determining status: <secret>"
 
 

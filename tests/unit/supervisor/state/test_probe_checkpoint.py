@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import Instant
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeVerdicts
-from supervisor.state.probe_checkpoint import WRITE_PERIOD_S, ProbeMemory, load, save, worth_keeping
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
+from supervisor.state.probe_checkpoint import WRITE_PERIOD_S, ProbeCheckpoint, load, save, worth_keeping
 
 SUCCESS, FAILURE = ProbeResult.SUCCESS, ProbeResult.FAILURE
-READY = {"a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+READY = {"a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
 
 
 LOOKS = 1000
@@ -29,12 +29,12 @@ class HandClock:
         return Instant(mono=self.mono, wall=0.0)
 
 
-async def until_kept(path: Path, verdicts: dict[str, ProbeVerdicts]) -> None:
+async def until_kept(path: Path, probe_results: dict[str, ProbeResults]) -> None:
     for _ in range(LOOKS):
-        if load(path) == verdicts:
+        if load(path) == probe_results:
             return
         await asyncio.sleep(0.005)
-    raise AssertionError(f"{load(path)} is kept, not {verdicts}")
+    raise AssertionError(f"{load(path)} is kept, not {probe_results}")
 
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 
 def test_only_successes_that_keep_a_pod_as_it_was_are_kept() -> None:
     said = {
-        "a": ProbeVerdicts(startup=SUCCESS, liveness=FAILURE, readiness=FAILURE),
-        "b": ProbeVerdicts(liveness=SUCCESS, readiness=FAILURE),
-        "c": ProbeVerdicts(startup=FAILURE, readiness=SUCCESS),
+        "a": ProbeResults(startup=SUCCESS, liveness=FAILURE, readiness=FAILURE),
+        "b": ProbeResults(liveness=SUCCESS, readiness=FAILURE),
+        "c": ProbeResults(startup=FAILURE, readiness=SUCCESS),
     }
-    assert worth_keeping(said) == {"a": ProbeVerdicts(startup=SUCCESS), "c": ProbeVerdicts(readiness=SUCCESS)}
+    assert worth_keeping(said) == {"a": ProbeResults(startup=SUCCESS), "c": ProbeResults(readiness=SUCCESS)}
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_a_file_that_is_not_ours_is_moved_aside(tmp_path: Path, data: bytes) -> 
 
 async def test_changes_are_written_now_and_then_and_at_the_end(tmp_path: Path) -> None:
     path, clock = tmp_path / "probes.json", HandClock()
-    memory, known = ProbeMemory(path, clock), dict(READY)
+    memory, known = ProbeCheckpoint(path, clock), dict(READY)
     memory.keep(lambda: known)
     await until_kept(path, READY)
-    known["b"] = ProbeVerdicts(readiness=SUCCESS)
+    known["b"] = ProbeResults(readiness=SUCCESS)
     await asyncio.sleep(0.05)
     memory.keep(lambda: known)
     await asyncio.sleep(0.05)
@@ -92,7 +92,7 @@ async def test_changes_are_written_now_and_then_and_at_the_end(tmp_path: Path) -
 
 async def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
-    memory = ProbeMemory(tmp_path / "file" / "probes.json", HandClock())
+    memory = ProbeCheckpoint(tmp_path / "file" / "probes.json", HandClock())
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             await memory.close(READY)

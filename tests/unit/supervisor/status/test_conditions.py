@@ -18,7 +18,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxState,
     SandboxStatus,
 )
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
 from supervisor.status.generate import StatusInput, generate_pod_status, is_restarting_all
 from supervisor.status.report import merge_pod_status
 
@@ -148,20 +148,20 @@ def probed(*probes: str) -> Pod:
     ],
 )
 def test_probes_decide_what_started_and_is_ready(
-    wanted: Pod, verdicts: dict[str, ProbeResult], before: bool, started: bool, ready: bool
+    wanted: Pod, probe_results: dict[str, ProbeResult], before: bool, started: bool, ready: bool
 ) -> None:
     """``before``: the same container had started according to the status before."""
     previous = made_of(pod(), runs("main")) if before else None
-    said = {"main-0": ProbeVerdicts(**verdicts), "main-7": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
-    status = made_of(wanted, runs("main"), previous=previous, verdicts=said)
+    said = {"main-0": ProbeResults(**probe_results), "main-7": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
+    status = made_of(wanted, runs("main"), previous=previous, probe_results=said)
     [main] = status.container_statuses
     assert (main.started, main.ready) == (started, ready)
     assert condition(status, "Ready").status == str(ready)
 
 
 def test_no_verdict_makes_a_container_ready_that_does_not_run() -> None:
-    verdicts = {"main-0": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
-    [main] = made_of(probed("startup", "readiness"), ended("main"), verdicts=verdicts).container_statuses
+    probe_results = {"main-0": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
+    [main] = made_of(probed("startup", "readiness"), ended("main"), probe_results=probe_results).container_statuses
     assert (main.started, main.ready) == (False, False)
 
 

@@ -29,7 +29,7 @@ RUNNING, EXITED, UNKNOWN = ContainerState.RUNNING, ContainerState.EXITED, Contai
 View = Sequence[RuntimeContainerStatus]
 
 
-def life(id: str, attempt: int, state: ContainerState) -> RuntimeContainerStatus:
+def lifecycle(id: str, attempt: int, state: ContainerState) -> RuntimeContainerStatus:
     return RuntimeContainerStatus(id=id, name="main", attempt=attempt, state=state, created_at=1.0, started_at=1.0)
 
 
@@ -43,31 +43,34 @@ def count_after(views: Sequence[View]) -> int:
 
 
 RESTARTED_ONCE = (
-    [life("a", 0, RUNNING)],
-    [life("a", 0, EXITED)],
-    [life("b", 1, RUNNING), life("a", 0, EXITED)],
-    [life("b", 1, RUNNING), life("a", 0, RUNNING)],
-    [life("b", 1, RUNNING)],
+    [lifecycle("a", 0, RUNNING)],
+    [lifecycle("a", 0, EXITED)],
+    [lifecycle("b", 1, RUNNING), lifecycle("a", 0, EXITED)],
+    [lifecycle("b", 1, RUNNING), lifecycle("a", 0, RUNNING)],
+    [lifecycle("b", 1, RUNNING)],
 )
 
 
 @pytest.mark.parametrize("at", range(len(RESTARTED_ONCE) + 1))
 @pytest.mark.parametrize("state", [RUNNING, EXITED, UNKNOWN])
 def test_a_predecessor_seen_alone_counts_nothing(at: int, state: ContainerState) -> None:
-    views = (*RESTARTED_ONCE[:at], [life("a", 0, state)], *RESTARTED_ONCE[at:])
+    views = (*RESTARTED_ONCE[:at], [lifecycle("a", 0, state)], *RESTARTED_ONCE[at:])
     assert count_after(views) == 1
 
 
 def test_one_that_is_lost_sight_of_counts_once() -> None:
-    unknown = [life("a", 0, UNKNOWN)]
-    assert count_after([[life("a", 0, RUNNING)], unknown]) == 1
-    assert count_after([[life("a", 0, RUNNING)], unknown, [life("a", 0, EXITED)], [life("b", 1, RUNNING)]]) == 1
+    unknown = [lifecycle("a", 0, UNKNOWN)]
+    assert count_after([[lifecycle("a", 0, RUNNING)], unknown]) == 1
+    assert (
+        count_after([[lifecycle("a", 0, RUNNING)], unknown, [lifecycle("a", 0, EXITED)], [lifecycle("b", 1, RUNNING)]])
+        == 1
+    )
 
 
 def test_attempts_that_begin_anew_go_on_from_what_was_told() -> None:
-    many = [[life("e", 5, RUNNING)], [life("e", 5, EXITED)]]
-    assert count_after([*many, [life("f", 0, RUNNING)]]) == 6
-    assert count_after([*many, [life("f", 0, RUNNING)], [life("f", 0, RUNNING)]]) == 6
+    many = [[lifecycle("e", 5, RUNNING)], [lifecycle("e", 5, EXITED)]]
+    assert count_after([*many, [lifecycle("f", 0, RUNNING)]]) == 6
+    assert count_after([*many, [lifecycle("f", 0, RUNNING)], [lifecycle("f", 0, RUNNING)]]) == 6
 
 
 def first_count(seen: View, lost: dict[str, int], *, terminating: bool = False) -> int:
@@ -79,14 +82,16 @@ def first_count(seen: View, lost: dict[str, int], *, terminating: bool = False) 
 def test_a_new_agent_counts_what_its_logs_tell() -> None:
     assert first_count([], {"main": 3}) == 4, "it starts again"
     assert first_count([], {"main": 3}, terminating=True) == 4, "as it was told before it was to go"
-    assert first_count([life("c", 2, EXITED)], {"main": 3}) == 4
-    assert first_count([life("c", 2, EXITED)], {"other": 3}) == 2
+    assert first_count([lifecycle("c", 2, EXITED)], {"main": 3}) == 4
+    assert first_count([lifecycle("c", 2, EXITED)], {"other": 3}) == 2
 
 
 def test_one_that_was_only_made_is_no_restart_yet() -> None:
-    made = life("c", 2, ContainerState.CREATED)
-    assert count_after([[made, life("b", 1, EXITED)]]) == 1
-    assert count_after([[made, life("b", 1, EXITED)], [life("b", 1, EXITED)], [life("d", 2, RUNNING)]]) == 2
+    made = lifecycle("c", 2, ContainerState.CREATED)
+    assert count_after([[made, lifecycle("b", 1, EXITED)]]) == 1
+    assert (
+        count_after([[made, lifecycle("b", 1, EXITED)], [lifecycle("b", 1, EXITED)], [lifecycle("d", 2, RUNNING)]]) == 2
+    )
     assert count_after([[made]]) == 2, "the end of the one before it counts already"
 
 
@@ -95,7 +100,7 @@ def test_an_init_container_that_goes_before_the_others_is_restarted_once() -> No
     first = Container(name="first")
     pod = Pod(metadata=ObjectMeta(name="web", uid="u"), spec=PodSpec(init_containers=(first,), containers=(MAIN,)))
     done = RuntimeContainerStatus(id="i", name="first", attempt=0, state=EXITED, created_at=1.0, started_at=1.0)
-    created = life("a", 1, ContainerState.CREATED)
+    created = lifecycle("a", 1, ContainerState.CREATED)
     statuses: tuple[ContainerStatus, ...] = ()
     for seen, restarting in (([done, created], False), ([created], True), ([created], True), ([], True)):
         observed = RuntimePodStatus(uid="u", containers=tuple(seen))
@@ -110,7 +115,7 @@ def test_an_init_container_that_never_ran_is_not_restarted_with_the_others() -> 
         spec=PodSpec(init_containers=(Container(name="late"),), containers=POD.spec.containers),
     )
     statuses: tuple[ContainerStatus, ...] = ()
-    for seen, restarting in (([life("a", 0, RUNNING)], False), ([], True)):
+    for seen, restarting in (([lifecycle("a", 0, RUNNING)], False), ([], True)):
         observed = RuntimePodStatus(uid="u", containers=tuple(seen))
         given = Surroundings(pod=pod, observed=observed, restarting_all=restarting)
         statuses = container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, statuses)
@@ -125,7 +130,7 @@ def test_a_late_init_container_of_a_pod_that_is_past_it_does_not_start_again(sta
         spec=PodSpec(init_containers=(Container(name="late"),), containers=POD.spec.containers),
     )
     sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY)
-    made = msgspec.structs.replace(life("a", 0, state), sandbox_id="s")
+    made = msgspec.structs.replace(lifecycle("a", 0, state), sandbox_id="s")
     observed = RuntimePodStatus(uid="u", sandboxes=(sandbox,), containers=(made,), lost_attempts={"late": 3})
     given = Surroundings(pod=pod, observed=observed)
     assert container_statuses(given, ContainerKind.INIT, pod.spec.init_containers, ())[0].restart_count == 3

@@ -30,12 +30,12 @@ def test_the_log_and_describe_follow_a_sync_that_fails_although_it_changes_nothi
     talk.relist()
     talk.add("a")
     tried = msgspec.structs.replace(PULL, retry_at=WALL + 200.0)
-    talk.done("a", results=(PULL,), sentence="made it, main: ErrImagePull", changed=True)
-    for sentence, result in (("first wait", tried), ("the same wait", tried), ("next wait", PULL)):
+    talk.done("a", results=(PULL,), summary="made it, main: ErrImagePull", changed=True)
+    for summary, result in (("first wait", tried), ("the same wait", tried), ("next wait", PULL)):
         talk.see(absent("a"))
-        talk.update(pod("a", image=sentence))
-        talk.done("a", results=(result,), sentence=sentence)
-        assert talk.told["a"].sentence == sentence
+        talk.update(pod("a", image=summary))
+        talk.done("a", results=(result,), summary=summary)
+        assert talk.told["a"].summary == summary
     assert [line.partition(": ")[2] for line in talk.logs] == ["made it, main: ErrImagePull", "first wait", "next wait"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ipc.api.v1.container import Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.node_worker import LookFailed
+from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncResult
 from supervisor.protocol.manifests import PodOperation
 from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, exited, pod, running
@@ -179,8 +179,8 @@ def test_stop_pods_waits_for_what_cannot_be_looked_at() -> None:
 def test_a_pod_that_cannot_be_looked_at_says_so() -> None:
     talk = Talk()
     talk.start("a")
-    assert talk.say(LookFailed(uid="a", message="inspect: broken")) == []
-    talk.say(LookFailed(uid="unknown", message="inspect: broken"))
+    assert talk.say(ObservationFailed(uid="a", message="inspect: broken")) == []
+    talk.say(ObservationFailed(uid="unknown", message="inspect: broken"))
     assert talk.events == ["FailedSync a"]
 
 

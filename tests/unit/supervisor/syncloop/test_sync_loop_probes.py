@@ -10,9 +10,9 @@ import pytest
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import VerdictsRestored
+from supervisor.protocol.loop_protocol import ProbeResultsRestored
 from supervisor.protocol.manifests import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
@@ -129,7 +129,7 @@ def test_the_next_worker_is_told_what_the_dead_one_had_found_out() -> None:
     assert state_of(talk) == (True, True, "True"), "readiness outlives a worker"
     assert "probe a" in talk.up(POD_SLOT, 2)
     _, told = talk.probing["a"]
-    assert told.verdicts == {"c-a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+    assert told.probe_results == {"c-a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
 
 
 def two_workers() -> Talk:
@@ -171,41 +171,41 @@ def test_a_worker_that_stays_says_that_it_has_stopped() -> None:
     talk.verdict(moved, READINESS, SUCCESS)
     assert talk.probing_stopped(moved) == [f"probe {moved}"]
     slot, told = talk.probing[moved]
-    assert (slot, told.verdicts) == (B, {f"c-{moved}": ProbeVerdicts(readiness=SUCCESS)})
+    assert (slot, told.probe_results) == (B, {f"c-{moved}": ProbeResults(readiness=SUCCESS)})
 
 
 def test_what_was_ready_stays_ready_over_a_restart_of_the_agent() -> None:
     before = at_rest()
     before.verdict("a", STARTUP, SUCCESS)
     before.verdict("a", READINESS, SUCCESS)
-    known = before.loop.probe_verdicts()
-    assert known == {"c-a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+    known = before.loop.probe_results_by_id()
+    assert known == {"c-a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
     talk = Talk()
-    talk.say(VerdictsRestored({**known, "long gone": ProbeVerdicts(readiness=SUCCESS)}))
+    talk.say(ProbeResultsRestored({**known, "long gone": ProbeResults(readiness=SUCCESS)}))
     talk.update(probed("a"), op=PodOperation.RESTORE)
     talk.relist(running("a"))
     assert state_of(talk) == (True, True, "True")
-    assert talk.loop.probe_verdicts() == known
+    assert talk.loop.probe_results_by_id() == known
 
 
 def test_what_was_found_before_the_manifest_is_remembered_too() -> None:
     talk = Talk()
-    talk.say(VerdictsRestored({"c-a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}))
+    talk.say(ProbeResultsRestored({"c-a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}))
     talk.relist(running("a"), row=-1)
     talk.add(probed("a"))
     assert state_of(talk) == (True, True, "True")
 
 
 def test_what_was_restored_is_kept_until_podman_has_said_what_there_is() -> None:
-    known = {"c-a": ProbeVerdicts(startup=SUCCESS, readiness=SUCCESS)}
+    known = {"c-a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
     talk = Talk()
-    talk.say(VerdictsRestored(known))
+    talk.say(ProbeResultsRestored(known))
     talk.update(probed("a"), op=PodOperation.RESTORE)
-    assert talk.loop.probe_verdicts() == known, "another restart before Podman answers loses nothing"
+    assert talk.loop.probe_results_by_id() == known, "another restart before Podman answers loses nothing"
     talk.relist(unseen=("a",))
-    assert talk.loop.probe_verdicts() == known
+    assert talk.loop.probe_results_by_id() == known
     talk.relist()
-    assert talk.loop.probe_verdicts() == {}
+    assert talk.loop.probe_results_by_id() == {}
 
 
 # --- what is made of verdicts ---
@@ -227,7 +227,7 @@ def test_what_a_worker_has_to_act_on_syncs_the_pod_at_once_and_goes_along(
     talk = at_rest()
     assert talk.verdict("a", probe, result) == ["observe a"]
     assert talk.see(running("a")) == ["sync a"]
-    assert talk.syncs["a"].verdicts == {"c-a": ProbeVerdicts(**{probe.value: result})}
+    assert talk.syncs["a"].probe_results == {"c-a": ProbeResults(**{probe.value: result})}
     assert talk.verdict("a", probe, result) == [], "said again it is no news"
 
 
@@ -245,7 +245,7 @@ def test_verdicts_go_with_their_container() -> None:
     talk.verdict("a", LIVENESS, FAILURE)
     talk.verdict("a", READINESS, SUCCESS)
     talk.see(renamed(running("a"), "another"))
-    assert talk.syncs["a"].verdicts == {}
+    assert talk.syncs["a"].probe_results == {}
     assert state_of(talk)[1] is False
 
 
@@ -255,7 +255,7 @@ def test_a_verdict_of_a_probe_that_is_gone_kills_nobody() -> None:
     talk.verdict("a", READINESS, SUCCESS)
     talk.update(probed("a", READINESS))
     talk.see(running("a"))
-    assert talk.syncs["a"].verdicts == {"c-a": ProbeVerdicts(readiness=SUCCESS)}
+    assert talk.syncs["a"].probe_results == {"c-a": ProbeResults(readiness=SUCCESS)}
     talk.done("a")
     assert talk.verdict("a", LIVENESS, FAILURE) == []
     assert talk.verdict("nobody", LIVENESS, FAILURE) == []

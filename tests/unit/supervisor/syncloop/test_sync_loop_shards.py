@@ -117,13 +117,13 @@ def test_pods_even_out_when_others_have_gone() -> None:
 
 
 def test_what_can_move() -> None:
-    life = PodLifecycle("a", pod("a"), "file", A, 0, 0.0)
-    assert life.can_move
-    life.dispatched(A, 1)
-    assert not life.can_move
-    life.lost(1.0)
-    life.terminate()
-    assert not life.can_move
+    lifecycle = PodLifecycle("a", pod("a"), "file", A, 0, 0.0)
+    assert lifecycle.can_move
+    lifecycle.dispatched(A, 1)
+    assert not lifecycle.can_move
+    lifecycle.lost(1.0)
+    lifecycle.terminate()
+    assert not lifecycle.can_move
 
 
 # --- as many workers as there are pods for -----------------------------------------------------------------------
@@ -218,7 +218,7 @@ def poisoned() -> Talk:
 def test_a_pod_that_kills_its_worker_pauses_and_the_others_go_on() -> None:
     talk = poisoned()
     assert talk.events == [EVENT]
-    assert f"{POISON_DEATHS} deaths of its worker in a row" in talk.told["a"].sentence
+    assert f"{POISON_DEATHS} deaths of its worker in a row" in talk.told["a"].summary
     talk.update(pod("b", image="v3"))
     assert talk.see(running("b")) == ["sync b"]
     talk.done("b")
@@ -328,7 +328,7 @@ def test_a_pod_whose_probes_kill_its_worker_is_found_at_the_second_death_and_pro
     assert talk.probing["a"][0] == QUARANTINE_SLOT
     talk.down(QUARANTINE_SLOT, at="a")
     assert talk.events == [EVENT, EVENT]
-    assert "next try in 20 s" in talk.told["a"].sentence
+    assert "next try in 20 s" in talk.told["a"].summary
     assert talk.up(QUARANTINE_SLOT, 2) == []
     assert talk.tick(after_s=INITIAL_BACK_OFF_S) == []
     assert talk.tick(after_s=INITIAL_BACK_OFF_S) == ["probe a"]

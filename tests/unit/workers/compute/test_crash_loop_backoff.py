@@ -133,7 +133,7 @@ class Life(msgspec.Struct, frozen=True):
     edited: bool
 
 
-lives = st.builds(
+pod_table = st.builds(
     Life,
     runs_s=st.one_of(st.integers(0, 30), st.integers(590, 610), st.integers(0, 5000)),
     looked_after_s=st.integers(0, 400),
@@ -141,16 +141,16 @@ lives = st.builds(
 )
 
 
-@given(st.lists(lives, max_size=20), st.sampled_from([1.0, 11.0, 60.0, 300.0]))
+@given(st.lists(pod_table, max_size=20), st.sampled_from([1.0, 11.0, 60.0, 300.0]))
 def test_labels_remember_what_upstream_remembers(history: list[Life], max_s: float) -> None:
     """Every life after the first: both wait the same time, ours with nothing but the last container's labels."""
     limits, upstream = crash_loop_limits(max_s), UpstreamBackoff(max_s)
     now, label, hash = START, 0.0, 0
-    for attempt, life in enumerate(history):
-        created_at, finished_at = now, now + life.runs_s
-        last = dead(attempt, created_at=created_at, ran_s=life.runs_s, backoff_s=label, hash=str(hash))
-        now = finished_at + life.looked_after_s
-        if life.edited:
+    for attempt, lifecycle in enumerate(history):
+        created_at, finished_at = now, now + lifecycle.runs_s
+        last = dead(attempt, created_at=created_at, ran_s=lifecycle.runs_s, backoff_s=label, hash=str(hash))
+        now = finished_at + lifecycle.looked_after_s
+        if lifecycle.edited:
             hash += 1
             upstream.forget()
         decision = do_backoff("main", str(hash), status(last), now, limits)

@@ -16,7 +16,7 @@ NOW = 1_800_000_000.0
 OF = pod("a", restart_policy="OnFailure")
 
 
-def life(attempt: int, state: ContainerState, exit_code: int = 1) -> RuntimeContainerStatus:
+def lifecycle(attempt: int, state: ContainerState, exit_code: int = 1) -> RuntimeContainerStatus:
     """Of container ``a``, a minute after the one before it."""
     return RuntimeContainerStatus(
         id=f"a-{attempt}",
@@ -32,18 +32,18 @@ def life(attempt: int, state: ContainerState, exit_code: int = 1) -> RuntimeCont
     )
 
 
-def removed(*lives: RuntimeContainerStatus, garbage: tuple[str, ...] = (), **policy: float) -> list[str]:
+def removed(*pod_table: RuntimeContainerStatus, garbage: tuple[str, ...] = (), **policy: float) -> list[str]:
     """Ids, of a pod with these containers, oldest first."""
-    status = RuntimePodStatus(uid=UID, sandboxes=(sandbox(OF),), containers=lives[::-1])
+    status = RuntimePodStatus(uid=UID, sandboxes=(sandbox(OF),), containers=pod_table[::-1])
     gc = GcPolicy(**policy)  # type: ignore[arg-type]
     actions = compute_pod_actions(OF, status, NOW, crash_loop_limits(300), gc=gc, garbage=garbage)
     return sorted(container.id for container in actions.containers_to_remove)
 
 
 EXITED, RUNNING = ContainerState.EXITED, ContainerState.RUNNING
-RUNS = (life(0, EXITED), life(1, EXITED), life(2, EXITED), life(3, RUNNING))
+RUNS = (lifecycle(0, EXITED), lifecycle(1, EXITED), lifecycle(2, EXITED), lifecycle(3, RUNNING))
 CRASHED = RUNS[:3]
-DONE = (*RUNS[:2], life(2, EXITED, exit_code=0))
+DONE = (*RUNS[:2], lifecycle(2, EXITED, exit_code=0))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ipc.api.v1.container import Container, ContainerRestartRule, ContainerResta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
 from tests.harness.pods import IMAGE, container, observed, pod, sandbox, seen, sidecar
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.pod_actions import compute_pod_actions
@@ -156,7 +156,7 @@ def test_all_of_them_go_with_the_sandbox_but_one_that_says_how_long_to_wait() ->
 @pytest.mark.parametrize("startup", list(ProbeResult))
 def test_the_next_one_waits_for_a_startup_probe(startup: ProbeResult) -> None:
     of = initialized_by(sidecar("s1", startup_probe=PROBE), container("i1"))
-    actions = compute(of, seen(of, "s1", RUNNING), verdicts={"s1-0": ProbeVerdicts(startup=startup)})
+    actions = compute(of, seen(of, "s1", RUNNING), probe_results={"s1-0": ProbeResults(startup=startup)})
     started = {ProbeResult.SUCCESS: ["i1"], ProbeResult.FAILURE: ["s1"], ProbeResult.UNKNOWN: []}
     assert outcome(actions)[0] == started[startup]
     killed = [(kill.reason, kill.message, kill.grace_period_s) for kill in actions.containers_to_kill]
@@ -166,7 +166,7 @@ def test_the_next_one_waits_for_a_startup_probe(startup: ProbeResult) -> None:
 
 def test_a_sidecar_that_is_not_alive_is_replaced_and_the_next_one_starts_all_the_same() -> None:
     of = initialized_by(sidecar("s1", liveness_probe=PROBE), container("i1"))
-    actions = compute(of, seen(of, "s1", RUNNING), verdicts={"s1-0": ProbeVerdicts(liveness=ProbeResult.FAILURE)})
+    actions = compute(of, seen(of, "s1", RUNNING), probe_results={"s1-0": ProbeResults(liveness=ProbeResult.FAILURE)})
     assert outcome(actions) == (["s1", "i1"], [], ["s1-0"])
     assert actions.containers_to_kill[0].message == "Init container s1 failed liveness probe"
 

@@ -16,7 +16,7 @@ from ipc.api.v1.probe import Probe
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.hashing import sandbox_hash
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxState
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
 from tests.harness.pods import container, observed, pod, sandbox, seen
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.compute.kill_spec import ALIVE, kill_all
@@ -187,8 +187,10 @@ def test_a_pod_whose_containers_are_all_done_is_stopped(
 @pytest.mark.parametrize(("policy", "again"), [("Always", True), ("OnFailure", True), ("Never", False)])
 def test_a_failed_probe_kills_and_the_policy_says_whether_it_starts_again(probe: str, policy: str, again: bool) -> None:
     wanted = pod(container("a", **{f"{probe}_probe": Probe(termination_grace_period_seconds=5)}), restart_policy=policy)
-    failed = {"a-0": ProbeVerdicts(**{probe: ProbeResult.FAILURE})}
-    actions = compute_pod_actions(wanted, observed(wanted, seen(wanted, "a", RUNNING)), NOW, LIMITS, verdicts=failed)
+    failed = {"a-0": ProbeResults(**{probe: ProbeResult.FAILURE})}
+    actions = compute_pod_actions(
+        wanted, observed(wanted, seen(wanted, "a", RUNNING)), NOW, LIMITS, probe_results=failed
+    )
     assert killed(actions) == {"a-0": f"Container a failed {probe} probe{', will be restarted' if again else ''}"}
     assert actions.containers_to_kill[0].grace_period_s == 5
     assert (actions.containers_to_start, actions.kill_pod) == ((start("a", 1),) if again else (), not again)
@@ -197,8 +199,8 @@ def test_a_failed_probe_kills_and_the_policy_says_whether_it_starts_again(probe:
 def test_the_containers_own_policy_goes_before_the_pods_when_a_probe_fails() -> None:
     wanted = pod(container("a", restart_policy="Never"), "b")
     running = observed(wanted, seen(wanted, "a", RUNNING), seen(wanted, "b", RUNNING))
-    failed = {"a-0": ProbeVerdicts(liveness=ProbeResult.FAILURE)}
-    actions = compute_pod_actions(wanted, running, NOW, LIMITS, verdicts=failed)
+    failed = {"a-0": ProbeResults(liveness=ProbeResult.FAILURE)}
+    actions = compute_pod_actions(wanted, running, NOW, LIMITS, probe_results=failed)
     assert (list(killed(actions)), actions.containers_to_start, actions.kill_pod) == (["a-0"], (), False)
 
 
@@ -439,9 +441,9 @@ def test_after_a_failed_probe_the_policy_decides_and_no_rule(policy: RestartPoli
     rules = (ContainerRestartRule(action="Restart", exit_codes=every_code),)
     wanted = pod(container("a", restart_policy=policy, restart_policy_rules=rules), "b")
     a = seen(wanted, "a", RUNNING)
-    failed = {a.id: ProbeVerdicts(**{probe: ProbeResult.FAILURE})}
+    failed = {a.id: ProbeResults(**{probe: ProbeResult.FAILURE})}
     status = observed(wanted, a, seen(wanted, "b", RUNNING))
-    actions = compute_pod_actions(wanted, status, NOW, LIMITS, verdicts=failed)
+    actions = compute_pod_actions(wanted, status, NOW, LIMITS, probe_results=failed)
     again = policy != "Never"
     assert killed(actions) == {"a-0": f"Container a failed {probe} probe" + ", will be restarted" * again}
     assert [s.name for s in actions.containers_to_start] == ["a"] * again

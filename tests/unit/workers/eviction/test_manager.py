@@ -47,7 +47,7 @@ def test_who_is_beyond_the_limit_is_told_of_and_marked(tmp_path: Path) -> None:
         fill(volume_directory(host), 128)
         done = await host.sync(limited())
         assert (done.evicted, done.changed) == (MESSAGE, False)
-        assert done.sentence == "found 1 of 1 containers as they should be; to be evicted"
+        assert done.summary == "found 1 of 1 containers as they should be; to be evicted"
         assert evicted(host.pods_dir) == {UID: MESSAGE}
         assert host.running().keys() == {"main"}, "that it goes down is the master's decision"
 

@@ -22,11 +22,11 @@ from workers.exec.direct import (
     parse_limits,
     runtime_options,
 )
-from workers.exec.tags import Mark
+from workers.exec.tags import ProcessTag
 from workers.proc.procfs import monitor_words
 from workers.proc.rlimit_tag import MARKED
 
-MARK = Mark(1, 2, 3)
+MARK = ProcessTag(1, 2, 3)
 UNLIMITED = 2**64 - 1
 ID = "c" * 64
 DEADLINE_S = 20.0

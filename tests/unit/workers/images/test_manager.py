@@ -15,7 +15,7 @@ from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakeRuntime, Flavour
 from workers.images.manager import SEEN_FOR_S, ImageError, ImageManager, ImageReason
 from workers.images.pull_backoff import PullBackoff
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 THERE = "quay.io/a/there:1"
@@ -31,7 +31,7 @@ class Kit:
         self.clock = SimClock()
         self.podman = FakePodman(self.clock, images=[THERE, LOCAL], registry=[THERE, REMOTE])
         self.runtime = FakeRuntime(self.podman, "one", latency_s=latency_s)
-        self.rights = ImageRights(rights_dir)
+        self.rights = PullRecords(rights_dir)
         self.images = ImageManager(
             self.runtime, self.clock, self.rights, LocalPulls(self.runtime, self.clock, limits, self.rights).pull
         )

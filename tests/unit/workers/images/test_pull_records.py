@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ipc.kubecontainer.registry_login import RegistryLogin
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 
 NAME = "quay.io/a/private:1"
 ID = "0123456789abcdef" * 4
@@ -15,21 +15,21 @@ ONE, OTHER = RegistryLogin(username="one", password="1"), RegistryLogin(username
 
 
 @pytest.fixture
-def rights(tmp_path: Path) -> ImageRights:
-    return ImageRights(str(tmp_path / "rights"))
+def rights(tmp_path: Path) -> PullRecords:
+    return PullRecords(str(tmp_path / "rights"))
 
 
-def allowed(rights: ImageRights) -> list[bool]:
+def allowed(rights: PullRecords) -> list[bool]:
     """To a pod with each of the logins, and to one without any."""
     return [rights.allows(NAME, ID, logins) for logins in ([ONE], [OTHER], [])]
 
 
-def test_what_nobody_has_recorded_is_everybodys(rights: ImageRights) -> None:
+def test_what_nobody_has_recorded_is_everybodys(rights: PullRecords) -> None:
     assert allowed(rights) == [True, True, True]
-    assert [ImageRights("").allows(NAME, ID, logins) for logins in ([ONE], [])] == [True, True]
+    assert [PullRecords("").allows(NAME, ID, logins) for logins in ([ONE], [])] == [True, True]
 
 
-def test_what_a_login_has_pulled_is_for_those_who_have_it(rights: ImageRights) -> None:
+def test_what_a_login_has_pulled_is_for_those_who_have_it(rights: PullRecords) -> None:
     rights.intend(NAME, ONE)
     rights.grant(NAME, ID, ONE)
     assert allowed(rights) == [True, False, False]
@@ -39,26 +39,26 @@ def test_what_a_login_has_pulled_is_for_those_who_have_it(rights: ImageRights) -
     assert allowed(rights) == [True, True, True]
 
 
-def test_a_pull_that_nobody_has_seen_the_end_of_is_not_everybodys(rights: ImageRights) -> None:
+def test_a_pull_that_nobody_has_seen_the_end_of_is_not_everybodys(rights: PullRecords) -> None:
     rights.intend(NAME, ONE)
     assert allowed(rights) == [True, False, False]
     rights.grant(NAME, ID, None)
     assert allowed(rights) == [True, True, True], "the registry has let somebody without a login in"
 
 
-def test_a_pull_that_has_failed_leaves_nothing(rights: ImageRights) -> None:
+def test_a_pull_that_has_failed_leaves_nothing(rights: PullRecords) -> None:
     rights.intend(NAME, ONE)
     rights.withdraw(NAME, ONE)
     assert allowed(rights) == [True, True, True]
 
 
-def test_a_record_that_cannot_be_read_is_nobodys(rights: ImageRights, tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_is_nobodys(rights: PullRecords, tmp_path: Path) -> None:
     rights.grant(NAME, ID, ONE)
     (tmp_path / "rights" / ID).write_bytes(b"{")
     assert allowed(rights) == [False, False, False]
 
 
-def test_no_password_is_written(rights: ImageRights, tmp_path: Path) -> None:
+def test_no_password_is_written(rights: PullRecords, tmp_path: Path) -> None:
     secret = RegistryLogin(username="user", password="nobody-reads-this")
     rights.intend(NAME, secret)
     rights.grant(NAME, ID, secret)
@@ -67,7 +67,7 @@ def test_no_password_is_written(rights: ImageRights, tmp_path: Path) -> None:
     assert not [path for path in files if b"nobody-reads-this" in path.read_bytes()]
 
 
-def test_a_record_that_was_written_again_meanwhile_is_not_forgotten(rights: ImageRights) -> None:
+def test_a_record_that_was_written_again_meanwhile_is_not_forgotten(rights: PullRecords) -> None:
     rights.grant(NAME, ID, ONE)
     ((image_id, at),) = rights.oldest(5).items()
     rights.forget(image_id, at - 1)

@@ -8,7 +8,7 @@ from ipc.kubecontainer.registry_login import Pull
 from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.pod_worker import AbandonPull, PullImage
 from tests.fakes.clock import simulate
-from workers.images.pull_requests import PullWishes
+from workers.images.pull_requests import PullRequests
 
 IMAGE = "quay.io/a/b:1"
 
@@ -16,15 +16,15 @@ IMAGE = "quay.io/a/b:1"
 class Kit:
     def __init__(self) -> None:
         self.sent: list[str] = []
-        self.wishes = PullWishes(self._send)
+        self.requests = PullRequests(self._send)
         self.heard: list[str] = []
 
-    async def _send(self, wish: PullImage | AbandonPull) -> None:
-        self.sent.append(f"{type(wish).__name__} {wish.uid}")
+    async def _send(self, request: PullImage | AbandonPull) -> None:
+        self.sent.append(f"{type(request).__name__} {request.uid}")
 
     def pull(self, uid: str, reference: str = IMAGE) -> asyncio.Task[PullEnded]:
         return asyncio.create_task(
-            self.wishes.pull(uid, Pull(reference=reference), lambda words: self.heard.append(f"{uid} {words}"))
+            self.requests.pull(uid, Pull(reference=reference), lambda words: self.heard.append(f"{uid} {words}"))
         )
 
 
@@ -33,8 +33,8 @@ def test_everybody_who_waits_hears_and_is_answered() -> None:
         kit = Kit()
         waiting = [kit.pull("u1"), kit.pull("u2"), kit.pull("u3", "other")]
         await asyncio.sleep(1)
-        kit.wishes.progressed(PullProgress(reference=IMAGE, words="copying"))
-        kit.wishes.ended(PullEnded(reference=IMAGE, image_id="i"))
+        kit.requests.progressed(PullProgress(reference=IMAGE, words="copying"))
+        kit.requests.ended(PullEnded(reference=IMAGE, image_id="i"))
         await asyncio.sleep(1)
         assert [task.done() for task in waiting] == [True, True, False]
         assert waiting[0].result().image_id == "i"
@@ -56,7 +56,7 @@ def test_two_containers_of_a_pod_are_one_waiter() -> None:
         one.cancel()
         await asyncio.sleep(1)
         assert "AbandonPull u1" not in kit.sent
-        kit.wishes.ended(PullEnded(reference=IMAGE))
+        kit.requests.ended(PullEnded(reference=IMAGE))
         await two
         assert kit.sent[-1] == "AbandonPull u1"
 
@@ -66,8 +66,8 @@ def test_two_containers_of_a_pod_are_one_waiter() -> None:
 def test_news_for_nobody_is_dropped() -> None:
     async def main() -> None:
         kit = Kit()
-        kit.wishes.progressed(PullProgress(reference=IMAGE, words="copying"))
-        kit.wishes.ended(PullEnded(reference=IMAGE))
+        kit.requests.progressed(PullProgress(reference=IMAGE, words="copying"))
+        kit.requests.ended(PullEnded(reference=IMAGE))
         assert kit.sent == []
 
     simulate(main)

@@ -8,7 +8,7 @@ from ipc.messages.base import PullEnded, PullProgress
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
-from workers.images.pull_records import ImageRights
+from workers.images.pull_records import PullRecords
 from workers.images.puller import MAX_PULLS, PROGRESS_PERIOD_S, PRUNED_PER_PULL, ImagePuller
 
 REMOTE = "quay.io/a/remote:1"
@@ -23,7 +23,7 @@ class Kit:
         self.podman = FakePodman(clock, registry=[REMOTE, OTHER])
         self.podman.pull_s = 60.0
         self.runtime = FakeRuntime(self.podman, "one")
-        self.puller = ImagePuller(self.runtime, clock, ImageRights(rights_dir), self._send)
+        self.puller = ImagePuller(self.runtime, clock, PullRecords(rights_dir), self._send)
         self.said: list[PullProgress | PullEnded] = []
 
     async def _send(self, report: PullProgress | PullEnded) -> None:
@@ -133,7 +133,7 @@ def test_each_login_is_tried_and_the_one_that_is_good_is_noted(tmp_path: Path) -
         await kit.puller.start(Pull(reference=REMOTE, logins=(wrong,)))
         await asyncio.sleep(121)
         assert {end.logins: end.error for end in kit.ends()} == {(wrong,): "Pull", (wrong, good): ""}
-        rights, id = ImageRights(str(tmp_path)), kit.podman.images[REMOTE].id
+        rights, id = PullRecords(str(tmp_path)), kit.podman.images[REMOTE].id
         assert [rights.allows(REMOTE, id, [login]) for login in (wrong, good)] == [False, True]
 
     simulate(main)
@@ -142,7 +142,7 @@ def test_each_login_is_tried_and_the_one_that_is_good_is_noted(tmp_path: Path) -
 def test_records_of_images_that_are_gone_go_with_later_pulls(tmp_path: Path) -> None:
     async def main() -> None:
         kit = Kit(str(tmp_path))
-        rights, login = ImageRights(str(tmp_path)), RegistryLogin(username="a", password="1")
+        rights, login = PullRecords(str(tmp_path)), RegistryLogin(username="a", password="1")
         there = kit.podman.images
         for n in range(2 * PRUNED_PER_PULL):
             rights.grant(f"quay.io/a/{n}:1", f"{n:064x}", login)
@@ -160,11 +160,11 @@ def test_a_record_is_kept_while_podman_does_not_say_that_its_image_is_gone(tmp_p
     async def main() -> None:
         kit = Kit(str(tmp_path))
         login = RegistryLogin(username="a", password="1")
-        ImageRights(str(tmp_path)).grant(OTHER, f"{1:064x}", login)
+        PullRecords(str(tmp_path)).grant(OTHER, f"{1:064x}", login)
         kit.runtime.fail(1, Flavour.TIMED_OUT, "inspect_image")
         await kit.puller.start(Pull(reference=REMOTE, logins=(login,)))
         await asyncio.sleep(61)
         assert [end.error for end in kit.ends()] == [""]
-        assert f"{1:064x}" in ImageRights(str(tmp_path)).oldest(99)
+        assert f"{1:064x}" in PullRecords(str(tmp_path)).oldest(99)
 
     simulate(main)

@@ -43,7 +43,7 @@ class WatchedHost(FakeHost):
 
     def __init__(self, logs_dir: Path) -> None:
         self.made: list[SpecDict] = []
-        self.looks: list[str] = []
+        self.observation_requests: list[str] = []
         super().__init__(logs_dir)
         self._host_ip = HOST_IP
         self.next_worker()
@@ -59,7 +59,7 @@ class WatchedHost(FakeHost):
         async def inspect_container(id: str) -> InspectedContainer:
             found = await inspect(id)
             if found.is_infra:
-                self.looks.append(id)
+                self.observation_requests.append(id)
             return msgspec.structs.replace(found, ips=(ADDRESS,)) if found.is_infra else found
 
         self.runtime.create_container = create_container  # type: ignore[method-assign]
@@ -99,11 +99,11 @@ def test_the_address_of_a_sandbox_that_was_there(tmp_path: Path) -> None:
     async def scenario(host: WatchedHost) -> None:
         await host.sync(pods.pod(container()))
         host.made.clear()
-        host.looks.clear()
+        host.observation_requests.clear()
         view = await host.observe(pods.UID)
         sandboxes = tuple(msgspec.structs.replace(sandbox, ips=("10.88.0.8",)) for sandbox in view.sandboxes)
         await host.sync(of, view=msgspec.structs.replace(view, sandboxes=sandboxes))
-        assert (host.environments(), host.looks) == ([{"IP": "10.88.0.8"}], [])
+        assert (host.environments(), host.observation_requests) == ([{"IP": "10.88.0.8"}], [])
 
     on_host(tmp_path, scenario)
 
@@ -115,7 +115,7 @@ def test_in_the_hosts_network_the_hosts_address_is_the_pods(tmp_path: Path) -> N
         await host.sync(of)
         assert host.environments() == [{"IP": HOST_IP, "IPS": HOST_IP}]
         assert "hostname" not in host.made[0], "nor a name of its own"
-        assert host.looks == []
+        assert host.observation_requests == []
 
     on_host(tmp_path, scenario)
 

@@ -31,10 +31,10 @@ def test_hosts_are_written_before_the_first_container_and_refreshed(tmp_path: Pa
         hosts = host.pods_dir / UID / "etc-hosts"
         assert hosts.read_text().endswith("\n# Entries added by HostAliases.\n203.0.113.1\tone\n")
         hosts.write_text("a container's own")
-        assert (await host.sync(aliased("one"))).sentence.endswith("nothing to do")
+        assert (await host.sync(aliased("one"))).summary.endswith("nothing to do")
         assert hosts.read_text() == "a container's own"
         done = await host.sync(aliased("two"))
-        assert (done.changed, done.sentence.endswith("wrote the hosts file")) == (False, True)
+        assert (done.changed, done.summary.endswith("wrote the hosts file")) == (False, True)
         assert hosts.read_text().endswith("\n203.0.113.1\ttwo\n")
 
     on_host(tmp_path, scenario)

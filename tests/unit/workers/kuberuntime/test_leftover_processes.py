@@ -13,7 +13,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from tests.harness.pods import UID, observed, pod, seen
 from tests.harness.sync import FakeHost, on_host
 from workers.kuberuntime import leftover_processes
-from workers.proc.container_tags import ContainerMark, container_mark
+from workers.proc.container_tags import ContainerTag, container_tag
 from workers.sync.settled_ends import MAX_PODS, SettledEnds
 
 OF = pod("main", "other", share_process_namespace=True, restart_policy="Never")
@@ -23,11 +23,11 @@ class Processes:
     """What looking for marked processes finds."""
 
     def __init__(self) -> None:
-        self.left: list[ContainerMark] = []
-        self.looks: list[set[ContainerMark]] = []
+        self.left: list[ContainerTag] = []
+        self.observation_requests: list[set[ContainerTag]] = []
 
-    def end_marked(self, marks: set[ContainerMark]) -> int:
-        self.looks.append(marks)
+    def end_tagged(self, marks: set[ContainerTag]) -> int:
+        self.observation_requests.append(marks)
         found = [mark for mark in self.left if mark in marks]
         self.left = [mark for mark in self.left if mark not in marks]
         return len(found)
@@ -36,7 +36,7 @@ class Processes:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
     made = Processes()
-    monkeypatch.setattr(leftover_processes, "end_marked", made.end_marked)
+    monkeypatch.setattr(leftover_processes, "end_marked", made.end_tagged)
     return made
 
 
@@ -46,21 +46,21 @@ def ended(name: str, of: Pod = OF, finished_at: float = 5.0, **fields: Any) -> R
 
 
 def test_after_an_end_all_processes_are_looked_at_until_nothing_is_left(tmp_path: Path, processes: Processes) -> None:
-    main, other = (container_mark(UID, name, 0) for name in ("main", "other"))
+    main, other = (container_tag(UID, name, 0) for name in ("main", "other"))
     running = seen(OF, "other", ContainerState.RUNNING, leaves_processes=True)
 
     async def scenario(host: FakeHost) -> None:
         async def sync(*containers: RuntimeContainerStatus) -> int:
             """How often it looked."""
-            before = len(processes.looks)
+            before = len(processes.observation_requests)
             await host.sync(OF, view=observed(OF, *containers))
-            return len(processes.looks) - before
+            return len(processes.observation_requests) - before
 
         processes.left = [main]
-        looks = [await sync(ended("main"), running) for _ in range(4)]
-        assert (looks, processes.looks) == ([1, 1, 0, 0], [{main}, {main}])
+        observation_requests = [await sync(ended("main"), running) for _ in range(4)]
+        assert (observation_requests, processes.observation_requests) == ([1, 1, 0, 0], [{main}, {main}])
         assert [await sync(ended("main"), ended("other")) for _ in range(2)] == [1, 0], "another end"
-        assert processes.looks[-1] == {main, other}
+        assert processes.observation_requests[-1] == {main, other}
         assert [await sync(ended("main", finished_at=6.0), ended("other")) for _ in range(2)] == [1, 0], "a second life"
         assert await sync(ended("main", leaves_processes=False), running) == 0
         host.next_worker()

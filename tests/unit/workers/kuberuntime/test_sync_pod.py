@@ -11,7 +11,7 @@ import pytest
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.host.clock import rfc3339
 from ipc.kubecontainer.pod_status import ContainerState
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
 from ipc.messages.pod_worker import SyncAction
 from tests.fakes.ownership import ownership
 from tests.fakes.runtime import Flavour
@@ -20,7 +20,7 @@ from tests.harness.sync import FakeHost, on_host, results
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name
 from workers.logs import layout
-from workers.specgen.spec import ContainerPlace, container_spec, pod_spec
+from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
 CRASHING = container("main", args=("false",))
 
@@ -33,13 +33,13 @@ def test_a_new_pod_starts(tmp_path: Path) -> None:
             ("StartContainer", "a", ""),
             ("StartContainer", "b", ""),
         ]
-        assert done.sentence == "found no sandbox; created sandbox 0, started a (0), started b (0)"
+        assert done.summary == "found no sandbox; created sandbox 0, started a (0), started b (0)"
         assert (done.changed, done.error) == (True, "")
         assert host.running().keys() == {"a", "b"}
         assert host.reasons() == [f"{r} spec.containers{{{n}}}" for n in "ab" for r in ("Pulled", "Created", "Started")]
         again = await host.sync(pod("a", "b"))
         assert (again.changed, again.results) == (False, ())
-        assert again.sentence == "found 2 of 2 containers as they should be; nothing to do"
+        assert again.summary == "found 2 of 2 containers as they should be; nothing to do"
 
     on_host(tmp_path, scenario)
 
@@ -95,7 +95,7 @@ def test_a_crash_loop_backs_off_and_says_when_it_comes_back(tmp_path: Path) -> N
                 waited.append(started.retry_at - host.clock.now().wall)
                 await asyncio.sleep(waited[-1])
         assert waited == pytest.approx([10, 20, 40])
-        assert done.sentence == (
+        assert done.summary == (
             "found 0 of 1 containers as they should be; main: CrashLoopBackOff, removed main (2)"
             f"; next try at {rfc3339(started.retry_at)}"
         )
@@ -197,9 +197,9 @@ def test_nobody_answers(tmp_path: Path) -> None:
     on_host(tmp_path, scenario)
 
 
-def place(host: FakeHost, sandbox_id: str) -> ContainerPlace:
+def place(host: FakeHost, sandbox_id: str) -> ContainerConfig:
     directory = layout.pod_directory(str(host.logs_dir), "default", "web", UID)
-    return ContainerPlace(
+    return ContainerConfig(
         ownership=ownership(FakeHost.INSTANCE),
         sandbox_id=sandbox_id,
         image=container("a").image,
@@ -232,7 +232,7 @@ def test_what_podman_died_over_is_made_again_and_is_no_restart(tmp_path: Path) -
         (stuck,) = [c.id for c in host.podman.containers.values() if not c.is_infra]
         host.reasons()
         done = await host.sync(of)
-        assert done.sentence == "found 0 of 1 containers as they should be; started a (0)"
+        assert done.summary == "found 0 of 1 containers as they should be; started a (0)"
         assert host.reasons() == ["Created spec.containers{a}", "Started spec.containers{a}"]
         assert host.running()["a"] != stuck
         (left,) = (await host.runtime.end_leftovers(str(tmp_path))).ended
@@ -353,12 +353,12 @@ def test_what_probes_say_decides_what_starts_and_what_is_killed(tmp_path: Path) 
         for _ in range(2):
             await host.sync(of)
         assert host.running().keys() == {"s"}
-        started = {host.running()["s"]: ProbeVerdicts(startup=ProbeResult.SUCCESS)}
-        await host.sync(of, verdicts=started)
+        started = {host.running()["s"]: ProbeResults(startup=ProbeResult.SUCCESS)}
+        await host.sync(of, probe_results=started)
         before = host.running()
         assert before.keys() == {"s", "a"}
         host.events.clear()
-        await host.sync(of, verdicts={**started, before["a"]: ProbeVerdicts(liveness=ProbeResult.FAILURE)})
+        await host.sync(of, probe_results={**started, before["a"]: ProbeResults(liveness=ProbeResult.FAILURE)})
         killing = next(event for event in host.events if event.reason == "Killing")
         assert killing.message == "Container a failed liveness probe, will be restarted"
         after = host.running()

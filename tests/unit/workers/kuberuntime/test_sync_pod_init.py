@@ -30,7 +30,7 @@ def test_everything_starts_in_its_turn(tmp_path: Path) -> None:
         of = pod("main", init_containers=(step("i1", 5), sidecar("s1"), step("i2")), ephemeral_containers=(debug,))
         said = []
         for _ in range(5):
-            said.append((await host.sync(of)).sentence)
+            said.append((await host.sync(of)).summary)
             await asyncio.sleep(6)
         assert said == [
             "found no sandbox; created sandbox 0, started i1 (0)",
@@ -51,7 +51,7 @@ def test_while_an_init_container_runs_nothing_is_done(tmp_path: Path) -> None:
         await host.sync(of)
         done = await host.sync(of)
         assert (done.changed, done.results) == (False, ())
-        assert done.sentence == "found 0 of 1 init containers done; nothing to do"
+        assert done.summary == "found 0 of 1 init containers done; nothing to do"
 
     on_host(tmp_path, scenario)
 
@@ -64,7 +64,7 @@ def test_a_failing_init_container_backs_off_and_that_is_no_error_of_the_sync(tmp
             await asyncio.sleep(1)
         done = await host.sync(of)
         assert results(done) == [("RemoveContainer", "i1", ""), ("StartContainer", "i1", "CrashLoopBackOff")]
-        assert (done.error, "next try at" in done.sentence) == ("", True)
+        assert (done.error, "next try at" in done.summary) == ("", True)
         assert [c.attempt for c in (await host.observe(UID)).containers] == [1]
 
     on_host(tmp_path, scenario)
@@ -77,8 +77,8 @@ def test_an_init_container_that_fails_for_good_stops_the_pod(tmp_path: Path) -> 
             done = await host.sync(of)
             await asyncio.sleep(1)
         assert results(done) == [("KillContainer", "s1", ""), ("KillPodSandbox", "web", "")]
-        assert done.sentence.startswith("found init container i1 failed for good; ")
-        assert (await host.settle(of)).sentence == "found sandbox is not ready, the pod is done; nothing to do"
+        assert done.summary.startswith("found init container i1 failed for good; ")
+        assert (await host.settle(of)).summary == "found sandbox is not ready, the pod is done; nothing to do"
 
     on_host(tmp_path, scenario)
 

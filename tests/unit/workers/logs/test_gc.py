@@ -17,7 +17,7 @@ from tests.fakes.runtime import FakeRuntime
 from tests.harness.node_worker import node_worker
 from tests.podman_service import wait_until
 from workers.logs import layout
-from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, LogGarbage, collect
+from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, LogGarbageCollector, collect
 from workers.userns.unshare import Unshare
 
 NOBODY = Unshare(podman="/nonexistent/podman")
@@ -174,7 +174,7 @@ async def test_a_failure_that_stays_is_told_once(tmp_path: Path, pods: Path) -> 
     async def tell(report: EventReport) -> None:
         told.append(report)
 
-    garbage = LogGarbage(str(logs), (str(pods),), "here", lambda uid: False, tell, NOBODY)
+    garbage = LogGarbageCollector(str(logs), (str(pods),), "here", lambda uid: False, tell, NOBODY)
     looking = asyncio.create_task(garbage.collect())
     for _ in range(3):
         made(pods / UID)

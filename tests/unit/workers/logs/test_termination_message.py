@@ -24,13 +24,13 @@ from workers.logs.termination_message import (
     MAX_LOG_LINES,
     MAX_MESSAGE_BYTES,
     MAX_POD_BYTES,
-    last_words,
+    crash_trace,
     make_termination_log,
     read_termination_message,
     termination_log,
     with_termination_messages,
 )
-from workers.pleg.publisher import Published, within_one_message
+from workers.pleg.publisher import Publisher, within_one_message
 
 PATH = "/dev/termination-log"
 LOGS = "logs"
@@ -211,14 +211,14 @@ def test_the_end_of_a_long_log_is_read(file: Path, tmp_path: Path) -> None:
 
 
 def test_of_the_last_lines_the_end_is_kept() -> None:
-    words = last_words("".join(entry(f"{n:03}" + "x" * 97) for n in range(100)).encode(), is_whole=True)
+    words = crash_trace("".join(entry(f"{n:03}" + "x" * 97) for n in range(100)).encode(), is_whole=True)
     assert len(words) == MAX_LOG_BYTES
     assert words.endswith("099" + "x" * 97 + "\n")
 
 
 def test_pieces_of_a_line_are_one_and_half_an_entry_is_none() -> None:
     tail = "alf of an entry\n" + entry("one ", "P") + entry("line") + "2026-11-20T08:37:22+00:00 std"
-    assert last_words(tail.encode(), is_whole=False) == "one line\n"
+    assert crash_trace(tail.encode(), is_whole=False) == "one line\n"
 
 
 # --- all of a pod ---
@@ -245,7 +245,7 @@ def test_the_last_words_of_a_whole_pod_fit_its_row(containers: int) -> None:
     newest = [c.message for c in told.containers if c.attempt == 1]
     assert all(newest)
     assert sum(len(message.encode()) for message in newest) <= MAX_POD_BYTES
-    published = Published(Board.create(worker_slots=1, pod_rows=1))
+    published = Publisher(Board.create(worker_slots=1, pod_rows=1))
     published.track(of.metadata.uid, 0)
     assert published.record(told).row == 0
 
@@ -253,7 +253,7 @@ def test_the_last_words_of_a_whole_pod_fit_its_row(containers: int) -> None:
 def test_more_than_a_row_holds_travels_in_the_message() -> None:
     of = pod("a")
     told = with_termination_messages(observed(of, seen(of, "a", ContainerState.EXITED)), {"a-0": "x" * 4096})
-    published = Published(Board.create(worker_slots=1, pod_rows=1, pod_row_bytes=1024))
+    published = Publisher(Board.create(worker_slots=1, pod_rows=1, pod_row_bytes=1024))
     published.track(of.metadata.uid, 0)
     again = published.record(told)
     assert (again.row, again.status) == (-1, told)

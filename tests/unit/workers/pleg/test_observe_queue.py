@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import math
 
-from workers.pleg.observe_queue import WaitingPods
+from workers.pleg.observe_queue import ObserveQueue
 
 NOW = 1000.0
 
 
 def test_the_soonest_request_counts_and_keeps_its_place() -> None:
-    waiting = WaitingPods()
+    waiting = ObserveQueue()
     assert (waiting.next_at, waiting.due(NOW)) == (math.inf, [])
     waiting.ask("u1", NOW + 5)
     waiting.ask("u2")
@@ -24,7 +24,7 @@ def test_the_soonest_request_counts_and_keeps_its_place() -> None:
 
 
 def test_who_was_not_looked_at_waits_on_unless_there_is_a_newer_request() -> None:
-    waiting = WaitingPods()
+    waiting = ObserveQueue()
     waiting.ask("u1", NOW + 5)
     waiting.ask_again(["u1", "u2"])
     assert waiting.due(NOW) == ["u2"]
@@ -32,7 +32,7 @@ def test_who_was_not_looked_at_waits_on_unless_there_is_a_newer_request() -> Non
 
 
 def test_a_look_that_fails_is_repeated_later_and_later() -> None:
-    waiting = WaitingPods()
+    waiting = ObserveQueue()
     for failures, delay_s in enumerate((0.25, 0.5, 1.0), 1):
         assert waiting.failed("u1", NOW) == failures
         assert waiting.next_at == NOW + delay_s
@@ -46,7 +46,7 @@ def test_a_look_that_fails_is_repeated_later_and_later() -> None:
 
 
 def test_all_that_failed_are_due_when_the_last_of_them_is() -> None:
-    waiting = WaitingPods()
+    waiting = ObserveQueue()
     assert waiting.retry_delay_s([]) == math.inf
     waiting.failed("u1", NOW)
     waiting.failed("u2", NOW)

@@ -10,7 +10,7 @@ from tests.fakes.ownership import signed_container
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime, Flavour
 from workers.kubecontainer import labels
-from workers.pleg.orphan_collector import Garbage
+from workers.pleg.orphan_collector import OrphanCollector
 
 SPEC = {"name": "main", "image": "x", "labels": {labels.INSTANCE: "one"}, "command": ("sleep", "1000")}
 
@@ -21,9 +21,9 @@ class Node:
     def __init__(self) -> None:
         self.podman = FakePodman(SimClock(), images=["x"])
         self.runtime = FakeRuntime(self.podman, "one")
-        self.garbage = Garbage(self.runtime, "/logs")
+        self.garbage = OrphanCollector(self.runtime, "/logs")
 
-    async def looks(self, relists: int = 1) -> int:
+    async def observation_requests(self, relists: int = 1) -> int:
         """How often somebody looked in the course of so many relists."""
         before = self.runtime.calls.count("end_leftovers")
         for _ in range(relists):
@@ -44,9 +44,9 @@ def on_node(scenario: Callable[[Node], Awaitable[None]]) -> None:
 
 def test_once_at_the_start_and_once_after_every_death() -> None:
     async def scenario(node: Node) -> None:
-        assert await node.looks(3) == 1
+        assert await node.observation_requests(3) == 1
         node.garbage.podman_was_lost()
-        assert await node.looks(3) == 1
+        assert await node.observation_requests(3) == 1
 
     on_node(scenario)
 
@@ -55,10 +55,10 @@ def test_again_until_what_was_interrupted_is_replaced() -> None:
     async def scenario(node: Node) -> None:
         id = node.podman.create_container(signed_container(SPEC))
         node.podman.cut_start_container(id)
-        assert await node.looks(3) == 3
+        assert await node.observation_requests(3) == 3
         node.podman.remove_container(id)
         assert node.podman.lost
-        assert await node.looks(3) == 1
+        assert await node.observation_requests(3) == 1
         assert not node.podman.lost
 
     on_node(scenario)
@@ -67,6 +67,6 @@ def test_again_until_what_was_interrupted_is_replaced() -> None:
 def test_again_when_it_failed() -> None:
     async def scenario(node: Node) -> None:
         node.runtime.fail(1, Flavour.FAILED)
-        assert await node.looks(3) == 2
+        assert await node.observation_requests(3) == 2
 
     on_node(scenario)

@@ -6,7 +6,7 @@ import pytest
 from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.shm.board import Board
-from workers.pleg.publisher import Published
+from workers.pleg.publisher import Publisher
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def on_row(board: Board, row: int) -> RuntimePodStatus | None:
 
 
 def test_an_untracked_pod_travels_in_the_message(board: Board) -> None:
-    published = Published(board)
+    published = Publisher(board)
     seen = published.record(status(1.0, "c1"))
     assert (seen.row, seen.status, seen.changed) == (-1, status(1.0, "c1"), True)
     again = published.record(status(2.0, "c1"))
@@ -38,7 +38,7 @@ def test_an_untracked_pod_travels_in_the_message(board: Board) -> None:
 
 
 def test_a_tracked_pod_lies_on_its_row(board: Board) -> None:
-    published = Published(board)
+    published = Publisher(board)
     published.track("u1", 2)
     assert on_row(board, 2) is None
     for moment, ids, changed in ((1.0, ("c1",), True), (2.0, ("c1",), False), (3.0, ("c1", "c2"), True)):
@@ -48,7 +48,7 @@ def test_a_tracked_pod_lies_on_its_row(board: Board) -> None:
 
 
 def test_an_absent_tracked_pod_lies_there_as_empty(board: Board) -> None:
-    published = Published(board)
+    published = Publisher(board)
     published.track("u1", 0)
     assert published.record(status(1.0)).changed
     assert not published.record(status(2.0)).changed
@@ -56,7 +56,7 @@ def test_an_absent_tracked_pod_lies_there_as_empty(board: Board) -> None:
 
 
 def test_what_was_known_before_it_was_tracked_comes_to_the_row(board: Board) -> None:
-    published = Published(board)
+    published = Publisher(board)
     published.record(status(1.0, "c1"))
     published.track("u1", 0)
     assert on_row(board, 0) == status(1.0, "c1")
@@ -66,7 +66,7 @@ def test_what_was_known_before_it_was_tracked_comes_to_the_row(board: Board) -> 
 
 
 def test_a_row_that_is_too_small_is_left_empty(board: Board) -> None:
-    published = Published(board)
+    published = Publisher(board)
     published.track("u1", 0)
     published.record(status(1.0, "c1"))
     large = status(2.0, *(f"{n:064}" for n in range(30)))
@@ -81,7 +81,7 @@ def test_a_row_that_is_too_small_is_left_empty(board: Board) -> None:
 
 
 def test_a_row_is_handed_on_empty(board: Board) -> None:
-    published = Published(board)
+    published = Publisher(board)
     published.record(status(1.0, "c1"))
     published.track("u1", 0)
     published.untrack("u1")
@@ -94,10 +94,10 @@ def test_a_row_is_handed_on_empty(board: Board) -> None:
 
 def test_another_writer_of_the_same_row_is_replaced_by_the_first_look(board: Board) -> None:
     """A node worker that died had written there: its content is nothing to the next one."""
-    before = Published(board)
+    before = Publisher(board)
     before.track("u1", 0)
     before.record(status(1.0, "c1"))
-    after = Published(board)
+    after = Publisher(board)
     after.track("u1", 0)
     assert on_row(board, 0) is None
     after.record(status(2.0, "c1"))
@@ -106,11 +106,11 @@ def test_another_writer_of_the_same_row_is_replaced_by_the_first_look(board: Boa
 
 def test_a_row_that_is_not_there_is_a_mistake(board: Board) -> None:
     with pytest.raises(IndexError):
-        Published(board).track("u1", 4)
+        Publisher(board).track("u1", 4)
 
 
 def test_events_from_before_the_look_are_no_news(board: Board) -> None:
-    published, now = Published(board), Instant(mono=3.0, wall=102.0)
+    published, now = Publisher(board), Instant(mono=3.0, wall=102.0)
     assert not published.is_older("u1", 50.0, now)
     published.record(status(1.0, "c1"))
     assert published.is_older("u1", 99.9, now)
@@ -120,7 +120,7 @@ def test_events_from_before_the_look_are_no_news(board: Board) -> None:
 
 @pytest.mark.parametrize("jump_s", [-10_800.0, 10_800.0])
 def test_a_wall_clock_that_jumps_makes_no_event_old(board: Board, jump_s: float) -> None:
-    published = Published(board)
+    published = Publisher(board)
     published.record(status(1.0, "c1"))
     now = Instant(mono=3.0, wall=102.0 + jump_s)
     assert not published.is_older("u1", now.wall - 0.1, now)
@@ -128,7 +128,7 @@ def test_a_wall_clock_that_jumps_makes_no_event_old(board: Board, jump_s: float)
 
 
 def test_untracked_pods_are_forgotten_when_they_are_gone(board: Board) -> None:
-    published = Published(board)
+    published = Publisher(board)
     for uid in ("u1", "u2", "u3"):
         published.record(status(1.0, "c1", uid=uid))
     published.track("u3", 0)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ipc.messages.node_worker import LookFailed, Observe, Relist, Relisted, RuntimeHealth, Track
+from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, Track
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime
 from tests.harness.node_worker import Host, Master
@@ -44,7 +44,7 @@ async def test_a_container_that_cannot_be_understood_hides_its_pod_alone() -> No
         runtime.broken = ids[1]
         found = await relisted(master)
         assert (found.unseen, [seen.uid for seen in found.changed]) == (("u1",), ["u0", "u2"])
-        failed = next(report for report in master.reports if isinstance(report, LookFailed))
+        failed = next(report for report in master.reports if isinstance(report, ObservationFailed))
         assert failed.uid == "u1"
         assert "container main" in failed.message
         assert "unexpected RuntimeError" in failed.message
@@ -65,7 +65,7 @@ async def test_a_single_look_that_fails_as_nobody_expected_holds_up_no_other() -
         runtime.broken, before = ids[1], len(master.reports)
         master.send(Observe(uids=("u1", "u2")))
         await master.observation("u2", after=before)
-        failed = await master.first(LookFailed, after=before)
+        failed = await master.first(ObservationFailed, after=before)
         assert failed.uid == "u1"
         runtime.broken = ""
         await master.observation("u1", after=before)
@@ -87,6 +87,6 @@ def test_what_has_no_encoding_is_not_told_and_everything_else_is(tracked: bool) 
             host.podman.exit(good)
             found = await relisted(master)
             assert (found.unseen, [seen.uid for seen in found.changed]) == (("u1",), ["u0"])
-            assert any(isinstance(report, LookFailed) and report.uid == "u1" for report in master.reports)
+            assert any(isinstance(report, ObservationFailed) and report.uid == "u1" for report in master.reports)
 
     scene()

@@ -14,9 +14,9 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
-from ipc.kubecontainer.probe_results import ProbeResult, ProbeType, ProbeVerdicts
+from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from ipc.messages.base import EventReport
-from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeVerdict, ProbingStopped
+from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
 from ipc.shm.board import Board
 from tests.fakes.clock import START_MONO, SimClock, simulate
 from tests.harness.pods import UID, container, observed, pod, seen
@@ -58,10 +58,10 @@ class Stage:
         self.board = Board.create(worker_slots=1, pod_rows=1)
         self.attempts: list[tuple[float, str]] = []
         """(When, ``probe container-id``)"""
-        self.verdicts: list[tuple[float, str, ProbeResult]] = []
+        self.probe_results: list[tuple[float, str, ProbeResult]] = []
         self.events: list[str] = []
         self.stopped: list[float] = []
-        self.known: dict[str, ProbeVerdicts] = {}
+        self.known: dict[str, ProbeResults] = {}
         """By container id, as the master knows it."""
         self.answers: dict[str, Carried] = {}
         self.prober = self.next_worker(seed)
@@ -81,7 +81,7 @@ class Stage:
         status = observed(self.of, *containers)
         self.board.pod_writer(0).write(UID, self.clock.now().mono, msgspec.msgpack.encode(status))
         if tell:
-            await self.prober.containers_changed(ContainersChanged(uid=UID, verdicts=self.known))
+            await self.prober.containers_changed(ContainersChanged(uid=UID, probe_results=self.known))
 
     def runs(self, name: str = "a", attempt: int = 0, *, for_s: float = 0.0) -> RuntimeContainerStatus:
         return seen(self.of, name, RUNNING, attempt, started_at=self.clock.now().wall - for_s)
@@ -95,11 +95,11 @@ class Stage:
         self.attempts.append((at_s, f"{kind} {target.container_id}"))
         return await self.answers.get(kind, said(YES))(at_s)
 
-    async def _take(self, report: ProbeVerdict | EventReport | ProbingStopped) -> None:
+    async def _take(self, report: ProbeResultChanged | EventReport | ProbingStopped) -> None:
         match report:
-            case ProbeVerdict():
-                self.verdicts.append((self.now, f"{report.probe} {report.container_id}", report.result))
-                known = self.known.get(report.container_id, ProbeVerdicts())
+            case ProbeResultChanged():
+                self.probe_results.append((self.now, f"{report.probe} {report.container_id}", report.result))
+                known = self.known.get(report.container_id, ProbeResults())
                 self.known[report.container_id] = known.changed(report.probe, report.result)
             case EventReport():
                 self.events.append(f"{report.reason} {report.field_path}: {report.message}")
@@ -142,7 +142,7 @@ def test_attempts_come_when_they_are_due(times: Mapping[str, int], wanted: list[
 
     stage = play(pod(probed(readiness=probe(READINESS, **times))), scene)
     assert stage.times() == wanted
-    assert stage.verdicts == [(wanted[0], "readiness a-0", SUCCESS)]
+    assert stage.probe_results == [(wanted[0], "readiness a-0", SUCCESS)]
 
 
 def test_an_attempt_that_takes_its_time_delays_no_other() -> None:
@@ -180,7 +180,7 @@ def test_a_failed_liveness_is_told_once_and_holds_until_another_container_runs()
     stage = play(pod(probed(liveness=probe(LIVENESS))), scene)
     assert stage.times("liveness a-0") == [0.0, 10.0, 20.0]
     assert stage.times("liveness a-1") == [65.0, 75.0, 85.0]
-    assert stage.verdicts == [(20.0, "liveness a-0", FAILURE), (85.0, "liveness a-1", FAILURE)]
+    assert stage.probe_results == [(20.0, "liveness a-0", FAILURE), (85.0, "liveness a-1", FAILURE)]
     assert stage.events[0] == "Unhealthy spec.containers{a}: Liveness probe failed: it is ill"
 
 
@@ -197,7 +197,7 @@ def test_readiness_follows_its_answers_and_the_end_of_its_container() -> None:
         await asyncio.sleep(30.0)
 
     stage = play(pod(probed(readiness=probe(READINESS))), scene)
-    assert [(at, result) for at, _, result in stage.verdicts] == [
+    assert [(at, result) for at, _, result in stage.probe_results] == [
         (0.0, SUCCESS),
         (40.0, FAILURE),
         (60.0, SUCCESS),
@@ -243,7 +243,7 @@ def test_what_could_not_be_carried_out_is_tried_three_times_and_not_counted() ->
 
     stage = play(pod(probed(liveness=probe(LIVENESS, failure_threshold=1))), scene)
     assert stage.times() == [at for at in (0.0, 10.0, 20.0, 30.0, 40.0) for _ in range(MAX_TRIES)]
-    assert stage.verdicts == []
+    assert stage.probe_results == []
     message = "Liveness probe errored and resulted in unknown state: nobody makes a socket"
     assert stage.events == [f"Unhealthy spec.containers{{a}}: {message}"] * 5
 
@@ -277,7 +277,7 @@ def test_a_warning_is_a_success_that_is_told_and_long_output_is_cut() -> None:
         await asyncio.sleep(1.0)
 
     stage = play(pod(probed(readiness=probe(READINESS))), scene)
-    assert [result for _, _, result in stage.verdicts] == [SUCCESS]
+    assert [result for _, _, result in stage.probe_results] == [SUCCESS]
     [event] = stage.events
     assert event.startswith("ProbeWarning spec.containers{a}: Readiness probe warning: xxx")
     assert event.count("x") == MAX_OUTPUT_CHARS - 1
@@ -307,7 +307,7 @@ def test_startup_hands_over_in_the_moment_of_its_success_and_ends() -> None:
     assert stage.times("startup") == [0.0, 10.0, 20.0, 30.0]
     assert stage.times("liveness") == [30.0, 35.0, 40.0, 45.0, 50.0, 55.0]
     assert stage.times("readiness") == [45.0, 55.0]
-    assert stage.verdicts == [(30.0, "startup a-0", SUCCESS), (45.0, "readiness a-0", SUCCESS)]
+    assert stage.probe_results == [(30.0, "startup a-0", SUCCESS), (45.0, "readiness a-0", SUCCESS)]
 
 
 def test_a_startup_that_fails_keeps_the_others_back_and_every_container_has_its_own() -> None:
@@ -338,14 +338,14 @@ def test_a_startup_that_fails_keeps_the_others_back_and_every_container_has_its_
 def test_after_a_restart_what_runs_is_probed_at_a_random_moment_of_its_period(seed: int) -> None:
     async def scene(stage: Stage) -> None:
         await stage.show(stage.runs(for_s=100.0), tell=False)
-        await stage.begin(verdicts={"a-0": ProbeVerdicts(readiness=SUCCESS)})
+        await stage.begin(probe_results={"a-0": ProbeResults(readiness=SUCCESS)})
         await asyncio.sleep(20.0)
 
     stage = play(pod(probed(readiness=probe(READINESS))), scene, seed=seed)
     [first, second] = stage.times()
     assert 0.0 < first < 10.0
     assert second == pytest.approx(first + 10.0, abs=0.002)
-    assert stage.verdicts == [], "it was ready and is"
+    assert stage.probe_results == [], "it was ready and is"
 
 
 def test_moments_after_a_restart_are_spread() -> None:
@@ -365,14 +365,14 @@ def test_the_next_worker_goes_on_from_what_the_last_one_said() -> None:
     async def scene(stage: Stage) -> None:
         stage.answers = {"liveness": said(NO), "readiness": said(NO)}
         await stage.show(stage.runs(for_s=100.0), tell=False)
-        known = ProbeVerdicts(startup=SUCCESS, liveness=FAILURE, readiness=SUCCESS)
-        await stage.begin(verdicts={"a-0": known})
+        known = ProbeResults(startup=SUCCESS, liveness=FAILURE, readiness=SUCCESS)
+        await stage.begin(probe_results={"a-0": known})
         await asyncio.sleep(60.0)
 
     of = pod(probed(startup=probe(STARTUP), liveness=probe(LIVENESS), readiness=probe(READINESS)))
     stage = play(of, scene)
     assert stage.times("startup") == stage.times("liveness") == []
-    [(told_at, _, result)] = stage.verdicts
+    [(told_at, _, result)] = stage.probe_results
     assert (told_at, result) == (stage.times("readiness")[2], FAILURE), "three failures make it unready, as ever"
 
 
@@ -381,13 +381,13 @@ def test_a_verdict_that_the_master_does_not_know_is_said_again() -> None:
         await stage.begin()
         await stage.show(stage.runs())
         await asyncio.sleep(1.0)
-        known = {"a-0": ProbeVerdicts(readiness=SUCCESS)}
-        await stage.prober.containers_changed(ContainersChanged(uid=UID, verdicts=known))
-        assert len(stage.verdicts) == 1
+        known = {"a-0": ProbeResults(readiness=SUCCESS)}
+        await stage.prober.containers_changed(ContainersChanged(uid=UID, probe_results=known))
+        assert len(stage.probe_results) == 1
         await stage.prober.containers_changed(ContainersChanged(uid=UID))
 
     stage = play(pod(probed(readiness=probe(READINESS))), scene)
-    assert stage.verdicts == [(0.0, "readiness a-0", SUCCESS), (1.0, "readiness a-0", SUCCESS)]
+    assert stage.probe_results == [(0.0, "readiness a-0", SUCCESS), (1.0, "readiness a-0", SUCCESS)]
 
 
 # --- edits and ends ---
@@ -407,7 +407,7 @@ def test_an_edit_changes_only_the_probes_that_it_names() -> None:
     later = [at for at in stage.times("readiness") if at > 4.0]
     assert len(later) == 8
     assert later[0] < 6.0
-    assert stage.verdicts == [(0.0, "readiness a-0", SUCCESS)], "it was ready and is"
+    assert stage.probe_results == [(0.0, "readiness a-0", SUCCESS)], "it was ready and is"
 
 
 def test_while_a_pod_goes_down_only_readiness_is_probed() -> None:
@@ -427,7 +427,7 @@ def test_while_a_pod_goes_down_only_readiness_is_probed() -> None:
     assert stage.times("startup") == [0.0, 4.0]
     assert stage.times("liveness") == [0.0]
     assert stage.times("readiness") == [0.0, 10.0, 20.0]
-    assert stage.verdicts[-1] == (5.0, "startup a-0", SUCCESS)
+    assert stage.probe_results[-1] == (5.0, "startup a-0", SUCCESS)
 
 
 def test_a_stop_is_answered_when_the_attempt_in_hand_is_broken_off() -> None:
@@ -501,7 +501,7 @@ def test_an_attempt_that_fails_as_nobody_expected_has_failed_by_threshold_and_is
     async def scene(stage: Stage) -> None:
         stage.answers["readiness"] = broken(ValueError("Exceeds the limit"), until_s=51.0)
         await stage.show(stage.runs(), tell=False)
-        await stage.begin(verdicts={"main-0": ProbeVerdicts(readiness=SUCCESS)})
+        await stage.begin(probe_results={"main-0": ProbeResults(readiness=SUCCESS)})
         await asyncio.sleep(65.0)
 
     of = pod(probed(liveness=probe(LIVENESS), readiness=probe(READINESS)))
@@ -509,7 +509,7 @@ def test_an_attempt_that_fails_as_nobody_expected_has_failed_by_threshold_and_is
     assert "Unhealthy" in stage.events[0]
     assert "failed: unexpected ValueError" in stage.events[0]
     assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
-    assert [result for _, what, result in stage.verdicts if what.startswith("readiness")] == [SUCCESS]
+    assert [result for _, what, result in stage.probe_results if what.startswith("readiness")] == [SUCCESS]
 
 
 def test_a_liveness_probe_that_fails_as_nobody_expected_kills_its_container() -> None:
@@ -520,7 +520,7 @@ def test_a_liveness_probe_that_fails_as_nobody_expected_kills_its_container() ->
         await asyncio.sleep(60.0)
 
     stage = play(pod(probed(liveness=probe(LIVENESS, failure_threshold=3))), scene)
-    assert [result for _, _, result in stage.verdicts] == [FAILURE]
+    assert [result for _, _, result in stage.probe_results] == [FAILURE]
     assert len(stage.events) == 3
 
 
@@ -542,7 +542,7 @@ def test_a_prober_that_dies_outside_its_guard_begins_again_and_says_so() -> None
 
         failures = 2
 
-        async def _take(self, report: ProbeVerdict | EventReport | ProbingStopped) -> None:
+        async def _take(self, report: ProbeResultChanged | EventReport | ProbingStopped) -> None:
             if isinstance(report, EventReport) and "failed: it is ill" in report.message and self.failures:
                 self.failures -= 1
                 raise UnicodeEncodeError("utf-8", "\udcff", 0, 1, "surrogates not allowed")
@@ -562,5 +562,5 @@ def test_a_prober_that_dies_outside_its_guard_begins_again_and_says_so() -> None
     simulate(main)
     (stage,) = made
     assert len(stage.times("readiness")) == 7
-    assert [result for _, what, result in stage.verdicts if what.startswith("liveness")] == [FAILURE]
+    assert [result for _, what, result in stage.probe_results if what.startswith("liveness")] == [FAILURE]
     assert len([event for event in stage.events if "begins anew: UnicodeEncodeError" in event]) == 2

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from workers.proc.container_tags import ContainerMark, container_mark, end_marked
+from workers.proc.container_tags import ContainerTag, container_tag, end_tagged
 
 DEADLINE_S: Final = 20.0
 RLIMIT_LOCKS: Final = 10
@@ -20,7 +20,7 @@ FORKS: Final = "import os, time; os.fork() or os.setsid(); os.write(1, b'up\\n')
 
 
 @contextlib.contextmanager
-def marked(mark: ContainerMark) -> Iterator[subprocess.Popen[str]]:
+def marked(mark: ContainerTag) -> Iterator[subprocess.Popen[str]]:
     """A process with that mark, which forks another one that leaves its session."""
     process = subprocess.Popen(
         [sys.executable, "-c", FORKS],
@@ -34,30 +34,30 @@ def marked(mark: ContainerMark) -> Iterator[subprocess.Popen[str]]:
             assert [output.readline() for _ in range(2)] == ["up\n"] * 2
             yield process
         finally:
-            end_marked({mark})
+            end_tagged({mark})
 
 
 def test_a_mark_is_of_one_attempt() -> None:
-    marks = [container_mark(uid, name, attempt) for uid in ("u", "v") for name in "ab" for attempt in (0, 1)]
+    marks = [container_tag(uid, name, attempt) for uid in ("u", "v") for name in "ab" for attempt in (0, 1)]
     assert len(set(marks)) == 8
     assert all(mark.soft <= mark.hard < 2**63 for mark in marks)
     assert marks[0].rlimit() == {"type": "locks", "soft": marks[0].soft, "hard": marks[0].hard}
 
 
 def test_what_has_the_mark_ends_and_nothing_else() -> None:
-    mine, other = container_mark("u", "a", 0), container_mark("u", "a", 1)
+    mine, other = container_tag("u", "a", 0), container_tag("u", "a", 1)
     with marked(mine) as ends, marked(other) as stays:
-        assert end_marked({mine}) == 2
+        assert end_tagged({mine}) == 2
         assert ends.wait(DEADLINE_S) == -9
         assert stays.poll() is None
-        assert end_marked({mine}) == 0
-        assert end_marked({other}) == 2
+        assert end_tagged({mine}) == 0
+        assert end_tagged({other}) == 2
 
 
 def test_processes_that_start_faster_than_they_end_are_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = container_mark("u", "a", 0)
+    mine = container_tag("u", "a", 0)
     monkeypatch.setattr("workers.proc.container_tags.processes.pids", lambda: [1])
     monkeypatch.setattr("workers.proc.container_tags._mark", lambda _pid: mine)
     monkeypatch.setattr("workers.proc.container_tags.kill_if", lambda _pid, _is_it: True)
     with pytest.raises(OSError, match="they still start new ones"):
-        end_marked({mine})
+        end_tagged({mine})

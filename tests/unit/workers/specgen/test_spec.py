@@ -19,13 +19,13 @@ from tests.fakes.ownership import ownership
 from tests.harness.pods import IMAGE, UID, container, pod
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name, container_name_of, infra_name, sandbox_name, uid8
-from workers.proc.container_tags import container_mark
+from workers.proc.container_tags import container_tag
 from workers.specgen.sandbox_namespaces import make_port_mappings
-from workers.specgen.spec import ContainerPlace, container_spec, pod_spec
+from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
 PID_FILE = Path("/logs/infra_0.pid")
 TEST = ownership("test")
-PLACE = ContainerPlace(
+PLACE = ContainerConfig(
     ownership=TEST, sandbox_id="abc", image=IMAGE, attempt=3, backoff_s=40.0, log_file=Path("/logs/main/3.log")
 )
 PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
@@ -272,5 +272,5 @@ def test_of_two_equal_ports_the_first_counts() -> None:
 def test_what_its_end_does_not_end_is_marked(spec: dict[str, Any], target_pid: int, marked: bool) -> None:
     of = pod("main", **spec)
     made = container_spec(of, of.spec.containers[0], msgspec.structs.replace(PLACE, target_pid=target_pid))
-    assert made.get("r_limits") == ([container_mark(UID, "main", 3).rlimit()] if marked else None)
+    assert made.get("r_limits") == ([container_tag(UID, "main", 3).rlimit()] if marked else None)
     assert labels.read_container(made["labels"]).leaves_processes is marked

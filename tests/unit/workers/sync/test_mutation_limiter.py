@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.sync.mutation_limiter import OwnSlots, Turns
+from workers.sync.mutation_limiter import MutationLimiter, OwnSlots
 
 
 async def test_the_sync_that_began_first_goes_first() -> None:
-    turns = Turns(OwnSlots(1))
+    turns = MutationLimiter(OwnSlots(1))
     done: list[int] = []
 
     async def work(order: int) -> None:
@@ -34,7 +34,7 @@ async def test_the_sync_that_began_first_goes_first() -> None:
 )
 def test_never_more_than_that_many_and_no_turn_is_lost(at_a_time: int, orders: list[int], cancelled: set[int]) -> None:
     async def run() -> None:
-        turns = Turns(OwnSlots(at_a_time))
+        turns = MutationLimiter(OwnSlots(at_a_time))
         running = most = 0
 
         async def work(order: int) -> None:
@@ -62,7 +62,7 @@ def test_never_more_than_that_many_and_no_turn_is_lost(at_a_time: int, orders: l
 
 
 async def test_a_turn_given_to_a_cancelled_waiter_goes_on() -> None:
-    turns = Turns(OwnSlots(1))
+    turns = MutationLimiter(OwnSlots(1))
     holder = turns.turn(0)
     await holder.__aenter__()
     first, second = (asyncio.create_task(_hold(turns, order)) for order in (1, 2))
@@ -75,6 +75,6 @@ async def test_a_turn_given_to_a_cancelled_waiter_goes_on() -> None:
         await second
 
 
-async def _hold(turns: Turns, order: int) -> None:
+async def _hold(turns: MutationLimiter, order: int) -> None:
     async with turns.turn(order):
         await asyncio.sleep(0)

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from ipc.shm.mutation_slots import CallSlots
-from workers.sync.mutation_limiter import Turns
+from ipc.shm.mutation_slots import MutationSlots
+from workers.sync.mutation_limiter import MutationLimiter
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -16,11 +16,11 @@ SLOTS = 2
 
 
 @pytest.fixture
-async def node() -> AsyncIterator[Callable[[], Turns]]:
-    shared, made = CallSlots.create(slots=SLOTS, members=4), list[Turns]()
+async def node() -> AsyncIterator[Callable[[], MutationLimiter]]:
+    shared, made = MutationSlots.create(slots=SLOTS, members=4), list[MutationLimiter]()
 
-    def worker() -> Turns:
-        made.append(Turns(shared.member(len(made))))
+    def worker() -> MutationLimiter:
+        made.append(MutationLimiter(shared.member(len(made))))
         return made[-1]
 
     yield worker
@@ -36,7 +36,9 @@ class Work:
         self.now = self.most = 0
         self.done: list[tuple[str, int]] = []
 
-    async def do(self, turns: Turns, who: str, order: int, act: Callable[[], Awaitable[None]] | None = None) -> None:
+    async def do(
+        self, turns: MutationLimiter, who: str, order: int, act: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         async with turns.turn(order):
             self.now += 1
             self.most = max(self.most, self.now)
@@ -45,7 +47,7 @@ class Work:
             self.done.append((who, order))
 
 
-async def test_one_busy_worker_has_all_slots(node: Callable[[], Turns]) -> None:
+async def test_one_busy_worker_has_all_slots(node: Callable[[], MutationLimiter]) -> None:
     busy, _idle = node(), node()
     work = Work()
     await asyncio.gather(*(work.do(busy, "a", n) for n in range(10)))
@@ -53,7 +55,7 @@ async def test_one_busy_worker_has_all_slots(node: Callable[[], Turns]) -> None:
     assert [order for _, order in work.done] == sorted(order for _, order in work.done)
 
 
-async def test_several_busy_workers_keep_the_limit_and_take_turns(node: Callable[[], Turns]) -> None:
+async def test_several_busy_workers_keep_the_limit_and_take_turns(node: Callable[[], MutationLimiter]) -> None:
     workers = {name: node() for name in "abc"}
     work = Work()
     await asyncio.gather(*(work.do(turns, name, n) for name, turns in workers.items() for n in range(20)))
@@ -62,7 +64,9 @@ async def test_several_busy_workers_keep_the_limit_and_take_turns(node: Callable
     assert min(half.count(name) for name in "abc") >= 6, half
 
 
-async def test_a_latecomer_waits_for_a_turn_and_not_for_the_end_of_the_others(node: Callable[[], Turns]) -> None:
+async def test_a_latecomer_waits_for_a_turn_and_not_for_the_end_of_the_others(
+    node: Callable[[], MutationLimiter],
+) -> None:
     busy, late = node(), node()
     work = Work()
     many = [asyncio.create_task(work.do(busy, "busy", n)) for n in range(100)]
@@ -73,9 +77,9 @@ async def test_a_latecomer_waits_for_a_turn_and_not_for_the_end_of_the_others(no
     await asyncio.gather(*many)
 
 
-async def test_a_worker_that_hangs_while_it_waits_costs_the_others_little(node: Callable[[], Turns]) -> None:
-    shared = CallSlots.create(slots=1, members=2)
-    hung, turns, work = shared.member(0), Turns(shared.member(1)), Work()
+async def test_a_worker_that_hangs_while_it_waits_costs_the_others_little(node: Callable[[], MutationLimiter]) -> None:
+    shared = MutationSlots.create(slots=1, members=2)
+    hung, turns, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
     hung.wait(True)
     async with asyncio.timeout(5):
         await asyncio.gather(*(work.do(turns, "a", n) for n in range(5)))
@@ -85,9 +89,9 @@ async def test_a_worker_that_hangs_while_it_waits_costs_the_others_little(node: 
     shared.close()
 
 
-async def test_a_worker_that_dies_gives_back_what_it_held(node: Callable[[], Turns]) -> None:
-    shared = CallSlots.create(slots=1, members=2)
-    dead, turns, work = shared.member(0), Turns(shared.member(1)), Work()
+async def test_a_worker_that_dies_gives_back_what_it_held(node: Callable[[], MutationLimiter]) -> None:
+    shared = MutationSlots.create(slots=1, members=2)
+    dead, turns, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
     assert dead.take()
     waiting = asyncio.create_task(work.do(turns, "a", 0))
     await asyncio.sleep(0)
@@ -98,7 +102,7 @@ async def test_a_worker_that_dies_gives_back_what_it_held(node: Callable[[], Tur
     shared.close()
 
 
-async def test_a_cancelled_waiter_keeps_nobody_from_his_turn(node: Callable[[], Turns]) -> None:
+async def test_a_cancelled_waiter_keeps_nobody_from_his_turn(node: Callable[[], MutationLimiter]) -> None:
     first, second = node(), node()
     work = Work()
     release = asyncio.Event()

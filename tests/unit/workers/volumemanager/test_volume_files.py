@@ -23,7 +23,7 @@ from workers.userns.unshare import Unshare, UnshareError
 from workers.volumemanager.plugins import host_path
 from workers.volumemanager.plugins.empty_dir import memory_size_bytes
 from workers.volumemanager.plugins.ownership import WrittenOwner, group_given, note_group
-from workers.volumemanager.plugins.places import VolumePlace
+from workers.volumemanager.plugins.places import VolumeDirectory
 
 NOBODY = Unshare(podman="/nonexistent/podman")
 MIB = 2**20
@@ -292,7 +292,7 @@ def test_a_note_of_a_group(tmp_path: Path) -> None:
 )
 def test_whose_a_written_file_is(tmp_path: Path, group: int | None, noted: int | None, expected: bool) -> None:
     """It is of the agent's own group, which is 0 for containers."""
-    place = VolumePlace(str(tmp_path), "uid", "configmap", "v")
+    place = VolumeDirectory(str(tmp_path), "uid", "configmap", "v")
     (place.path / "..1").mkdir(parents=True)
     (place.path / "..1" / "key").write_text("x")
     note_group(place.ready_file, noted)
@@ -300,7 +300,7 @@ def test_whose_a_written_file_is(tmp_path: Path, group: int | None, noted: int |
 
 
 def test_a_group_that_cannot_be_given_is_an_error(tmp_path: Path) -> None:
-    place = VolumePlace(str(tmp_path), "uid", "configmap", "v")
+    place = VolumeDirectory(str(tmp_path), "uid", "configmap", "v")
     with pytest.raises(OSError, match="applyFSGroup failed for vol v: cannot run /nonexistent/podman"):
         WrittenOwner(place=place, group=2000, unshare=NOBODY).set_owner("..1")
     assert group_given(place.ready_file) is None

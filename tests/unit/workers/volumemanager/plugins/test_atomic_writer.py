@@ -265,23 +265,23 @@ PAYLOADS = st.dictionaries(
 LIVES = st.lists(st.tuples(PAYLOADS, st.integers(0, 60)), min_size=1, max_size=6)
 
 
-@given(lives=LIVES)
-def test_any_history_of_writes_and_kills(lives: list[tuple[Payload, int]]) -> None:
+@given(pod_table=LIVES)
+def test_any_history_of_writes_and_kills(pod_table: list[tuple[Payload, int]]) -> None:
     """Each write may be killed at some step; what is shown is always one of the payloads, and never an older one than
     was shown before."""
     with tempfile.TemporaryDirectory() as directory:
         volume, newest = Path(directory), 0
-        for number, (files, step) in enumerate(lives):
+        for number, (files, step) in enumerate(pod_table):
             with killed_at(step), contextlib.suppress(Killed):
                 write(volume, files)
-            newest = newest_shown(volume, [payload for payload, _ in lives[: number + 1]], newest)
-        write(volume, lives[-1][0])
-        assert not write(volume, lives[-1][0])
+            newest = newest_shown(volume, [payload for payload, _ in pod_table[: number + 1]], newest)
+        write(volume, pod_table[-1][0])
+        assert not write(volume, pod_table[-1][0])
         with root_directory(directory) as fd:
             version = current_version(fd)
         assert version is not None
-        assert names_below(volume / version) == lives[-1][0].keys()
-        links = {path.split("/")[0] for path in lives[-1][0]}
+        assert names_below(volume / version) == pod_table[-1][0].keys()
+        links = {path.split("/")[0] for path in pod_table[-1][0]}
         assert set(os.listdir(volume)) == {DATA, version, *links}
 
 

@@ -12,14 +12,14 @@ from tests.harness.crashing_os import Killed, killed_at
 from workers.logs.pod_dirs import remove_pod_directory
 from workers.volumemanager.plugins.atomic_writer import write_payload
 from workers.volumemanager.plugins.payload import FileProjection
-from workers.volumemanager.plugins.places import VolumePlace, volume_directory
+from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
 from workers.volumemanager.tear_down import remove_volumes
 
 UID = "0c3ad6a8-0000-4000-8000-000000000001"
 FILES = {path: FileProjection(b"x", 0o644) for path in ("a", "deep/b", "deep/er/c")}
 
 
-def set_up(place: VolumePlace) -> None:
+def set_up(place: VolumeDirectory) -> None:
     with volume_directory(place) as directory:
         write_payload(directory, FILES, 0.0, mountpoints=("inner/mount",))
 
@@ -44,11 +44,11 @@ def kill_at_each_step(prepare: Callable[[], None], work: Callable[[], object], c
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> VolumePlace:
-    return VolumePlace(str(tmp_path / "made" / "pods"), UID, "configmap", "v")
+def place(tmp_path: Path) -> VolumeDirectory:
+    return VolumeDirectory(str(tmp_path / "made" / "pods"), UID, "configmap", "v")
 
 
-def test_a_kill_at_any_step_leaves_no_wrong_mode(place: VolumePlace) -> None:
+def test_a_kill_at_any_step_leaves_no_wrong_mode(place: VolumeDirectory) -> None:
     def check() -> None:
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (place.path, *place.path.parents[:4])]
         assert modes == [0o755, 0o700, 0o700, 0o700, 0o700]
@@ -62,7 +62,7 @@ def test_a_kill_at_any_step_leaves_no_wrong_mode(place: VolumePlace) -> None:
 
 @pytest.mark.parametrize("remove", [remove_volumes, remove_pod_directory])
 def test_a_kill_at_any_step_of_the_removal_leaves_nothing_that_the_next_one_does_not_take(
-    place: VolumePlace, remove: Callable[[str, str], object]
+    place: VolumeDirectory, remove: Callable[[str, str], object]
 ) -> None:
     def check() -> None:
         assert [path.name for path in Path(place.root).rglob("*")] in ([], [UID])

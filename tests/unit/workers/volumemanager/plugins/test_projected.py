@@ -19,7 +19,7 @@ from ipc.messages.pod_worker import WorkType
 from tests.fakes.clock import simulate
 from tests.harness.pods import UID, pod
 from tests.harness.sync import FakeHost
-from workers.volumemanager.plugins.places import VolumePlace
+from workers.volumemanager.plugins.places import VolumeDirectory
 
 SECRET = "s3cr3t-value"
 APP = ConfigMap(data={"key": "1"})
@@ -60,7 +60,7 @@ def place(host: FakeHost, volume: dict[str, Any]) -> Path:
     plugins = {"configMap": "configmap", "secret": "secret", "downwardAPI": "downward-api", "projected": "projected"}
     source = next(key for key in volume if key != "name")
     root = host.pods_dir if source == "configMap" else host.memory_dir
-    return VolumePlace(str(root), UID, plugins[source], volume["name"]).path
+    return VolumeDirectory(str(root), UID, plugins[source], volume["name"]).path
 
 
 def said(host: FakeHost) -> list[str]:
@@ -131,7 +131,7 @@ def test_what_is_new_is_shown_and_disturbs_nobody(on_host: Callable[[Scenario], 
         )
         relabelled = with_volumes(OF_CONFIG_MAP, OF_SECRET, OF_POD, a="2", b="3")
         done = await host.sync(relabelled, objects=newer)
-        assert done.sentence.endswith("wrote volume v, wrote volume s, wrote volume p")
+        assert done.summary.endswith("wrote volume v, wrote volume s, wrote volume p")
         assert not done.changed
         assert (place(host, OF_CONFIG_MAP) / "key").read_text() == "2"
         assert (place(host, OF_CONFIG_MAP) / "more").read_text() == "3"
@@ -139,7 +139,7 @@ def test_what_is_new_is_shown_and_disturbs_nobody(on_host: Callable[[Scenario], 
         assert (place(host, OF_POD) / "labels").read_text() == 'a="2"\nb="3"'
         assert place(host, OF_CONFIG_MAP).stat().st_ino == directory, "it is what containers have mounted"
         assert host.running() == running
-        assert (await host.sync(relabelled, objects=newer)).sentence.endswith("nothing to do")
+        assert (await host.sync(relabelled, objects=newer)).summary.endswith("nothing to do")
 
     on_host(scenario)
 
