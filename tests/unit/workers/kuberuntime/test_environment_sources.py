@@ -182,7 +182,7 @@ def test_a_secret_is_in_the_environment_and_nowhere_else(tmp_path: Path) -> None
 
 
 def test_a_secret_that_the_runtime_repeats_is_told_to_nobody(tmp_path: Path) -> None:
-    """An error of the OCI runtime has the command's first word in it; the master tells it without the Secret's value."""
+    """An error of the OCI runtime has the command's first word in it, which the master leaves out."""
     secret = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "s", "key": "PASSWORD"}}}
     of = pods.pod(container(secret, command=["/bin/$(PASSWORD)"], args=[]))
 
