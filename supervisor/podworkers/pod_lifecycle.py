@@ -16,6 +16,7 @@ from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ObjectRef, referenced_objects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult, WorkType
 from ipc.text.redaction import Blocks
 from supervisor.status.active_deadline import past_active_deadline
@@ -23,8 +24,6 @@ from supervisor.status.generate import Failure
 
 MINIMUM_GRACE_PERIOD_S = 1
 """PW-10: what is left when every source of a grace period says zero."""
-EVICTED = "Evicted"
-"""Reason of the pod's status and of the event (pkg/kubelet/eviction/helpers.go)."""
 EVICTION_GRACE_PERIOD_S = 1
 """pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds."""
 
@@ -168,7 +167,7 @@ class PodLifecycle:
 
     def evict(self, message: str) -> None:
         """It takes more than it may: it fails and goes down at once (evictPod)."""
-        self.eviction = Failure(reason=EVICTED, message=message)
+        self.eviction = Failure(reason=event_reasons.EVICTED.reason, message=message)
         self.terminate(EVICTION_GRACE_PERIOD_S)
 
     def _effective_grace_period(self, override_s: int | None) -> int | None:

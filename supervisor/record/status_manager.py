@@ -10,8 +10,10 @@ from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages import event_reasons
 from ipc.messages.api_server import PodChanged
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, WorkType
 from supervisor.config.settings import Settings
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
@@ -80,7 +82,7 @@ class StatusManager:
         was_there = looked_at_before or observed.is_running()
         if was_there and _has_exceeded_deadline(lifecycle.status) and not _has_exceeded_deadline(before):
             messages += self.event(
-                pod_event(lifecycle.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now
+                pod_event(lifecycle.pod, event_reasons.DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now
             )
         return messages
 
@@ -146,9 +148,9 @@ def _has_exceeded_deadline(status: PodStatus | None) -> bool:
     return status is not None and status.reason == DEADLINE_EXCEEDED
 
 
-def pod_event(pod: Pod, type_: str, reason: str, message: str) -> EventReport:
+def pod_event(pod: Pod, reason: EventReason, message: str) -> EventReport:
     """An event about the pod as a whole."""
     meta = pod.metadata
     return EventReport(
-        uid=meta.uid, namespace=meta.namespace, name=meta.name, type=type_, reason=reason, message=message
+        uid=meta.uid, namespace=meta.namespace, name=meta.name, type=reason.type, reason=reason.reason, message=message
     )

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.host.tasks import note_failure
+from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
@@ -29,8 +30,6 @@ from supervisor.status.generate import Failure
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.removals import Removals
 
-UNSUPPORTED_FIELD = "UnsupportedField"
-"""Event reason: the pod runs, without something that its manifest asks for."""
 UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
 """Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
 NOT_UPDATED = "update refused, the pod stays as it was"
@@ -100,7 +99,7 @@ class PodUpdates:
         if isinstance(verdict, Rejected):
             lifecycle.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
             lifecycle.terminate()
-            self._announcer.pod_event(lifecycle, "Warning", verdict.reason, verdict.message, now)
+            self._announcer.pod_event(lifecycle, event_reasons.rejected(verdict.reason), verdict.message, now)
         else:
             self._parts.usage.put(pod)
             self._warn(lifecycle, verdict.warnings, now)
@@ -114,7 +113,8 @@ class PodUpdates:
             return
         verdict = self._admit(pod)
         if isinstance(verdict, Rejected):
-            self._announcer.pod_event(lifecycle, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
+            reason, message = event_reasons.rejected(verdict.reason), f"{NOT_UPDATED}: {verdict.message}"
+            self._announcer.pod_event(lifecycle, reason, message, now)
             if lifecycle.pod is not None and lifecycle.rejection is None:
                 self._out.add(UpdateRefused(lifecycle.pod))
             return
@@ -158,7 +158,7 @@ class PodUpdates:
 
     def _warn(self, lifecycle: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:
-            self._announcer.pod_event(lifecycle, "Warning", UNSUPPORTED_FIELD, warning, now)
+            self._announcer.pod_event(lifecycle, event_reasons.UNSUPPORTED_FIELD, warning, now)
 
     # --- removals ------------------------------------------------------------------------------------------------
 

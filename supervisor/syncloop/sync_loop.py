@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.node_worker import Observation, ObservationFailed, Observe
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
+from ipc.messages.sync_error import SyncError
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
@@ -30,7 +32,6 @@ from supervisor.managers.container_gc import (
 )
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync, take_probe_result
-from supervisor.podworkers.pod_lifecycle import EVICTED
 from supervisor.podworkers.sharding import worker_limits
 from supervisor.protocol.loop_protocol import (
     EventsRestored,
@@ -54,7 +55,6 @@ from supervisor.protocol.manifests import ObjectsExpected, ObjectUpdate, PodUpda
 from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
-from supervisor.syncloop.announcer import FAILED_SYNC
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
@@ -188,7 +188,7 @@ class SyncLoop:
         lifecycle = self._pod_table.get(failed.uid)
         if lifecycle is not None and lifecycle.pod is not None:
             message = f"error determining status: {failed.message}"
-            self._announcer.event(pod_event(lifecycle.pod, "Warning", FAILED_SYNC, message), now)
+            self._announcer.event(pod_event(lifecycle.pod, event_reasons.FAILED_SYNC, message), now)
 
     # --- what the workers did ------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class SyncLoop:
         if lifecycle.is_news(done):
             self._announcer.sync_ended(lifecycle, done)
         lifecycle.done(done, now.mono)
-        if not done.cancelled and done.error != requeue.STALE_VIEW:
+        if not done.cancelled and done.error is not SyncError.STALE_VIEW:
             self._parts.poison_pods.survived(lifecycle.slot, lifecycle.uid)
         self._pod_table.touch((lifecycle.uid, *self._parts.poison_pods.poison_pods()))
         self._parts.reporter.sync_results(lifecycle, done)
@@ -209,7 +209,7 @@ class SyncLoop:
             self._observation_requests.ask(lifecycle.uid)
         if done.evicted and lifecycle.phase is WorkType.SYNC:
             lifecycle.evict(done.evicted)
-            self._announcer.pod_event(lifecycle, "Warning", EVICTED, done.evicted, now)
+            self._announcer.pod_event(lifecycle, event_reasons.EVICTED, done.evicted, now)
         due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._pod_table))
         if due > 0.0:
             self._parts.queue.enqueue(lifecycle.uid, now.mono + due)

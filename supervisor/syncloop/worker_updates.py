@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ipc.host.clock import Instant
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.shm.board import pod_digest
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import Isolation
@@ -17,9 +18,6 @@ from supervisor.protocol.loop_protocol import (
     WorkerUp,
 )
 from supervisor.syncloop.parts import LoopParts
-
-SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
-"""Event reason: the pod kills its worker again and again."""
 
 
 class WorkerUpdates:
@@ -123,8 +121,8 @@ class WorkerUpdates:
             uid=lifecycle.uid,
             namespace=namespace,
             name=name,
-            type="Warning",
-            reason=SYNC_CRASH_LOOP_BACK_OFF,
+            type=SYNC_CRASH_LOOP_BACK_OFF.type,
+            reason=SYNC_CRASH_LOOP_BACK_OFF.reason,
             message=lifecycle.summary,
         )
         self._parts.announcer.event(report, now)

@@ -10,6 +10,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.messages.sync_error import SyncError
 from supervisor.podworkers.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
 
 
@@ -32,7 +33,9 @@ def lifecycle(grace_s: int = 30) -> PodLifecycle:
     return PodLifecycle("u", pod(grace_s), "file", 3, 0, 0.0)
 
 
-def answer(to: PodLifecycle, error: str = "", cancelled: bool = False, generation: int | None = None) -> SyncDone:
+def answer(
+    to: PodLifecycle, error: SyncError = SyncError.NONE, cancelled: bool = False, generation: int | None = None
+) -> SyncDone:
     flight = to.in_flight
     assert flight is not None
     return SyncDone(
@@ -153,7 +156,7 @@ def test_what_goes_down_moves_on_when_its_view_changes() -> None:
     one.remove(None, 100.0)
     one.settle(UP)
     one.dispatched(3, 1)
-    one.done(answer(one, error="Timeout"), 1.0)
+    one.done(answer(one, error=SyncError.TIMEOUT), 1.0)
     assert not one.wants_dispatch(), "only when it is due"
     one.observed(running=False)
     assert one.wants_dispatch()
