@@ -24,13 +24,17 @@ from workers.sync.context import SyncEnded, SyncRun
 
 
 async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
-    """The id of a sandbox that is ready. Raises SyncEnded."""
+    """The id of a sandbox that is ready. Raises SyncEnded.
+
+    One that fails because its pod is being deleted meanwhile is no error, and no event (IsPodTerminationRequested).
+    """
     run.step(f"creating sandbox {attempt}")
     try:
         id = await _create_or_adopt(run, pod, attempt)
         await _start(run, id, infra_name(pod, attempt))
         await made_sandbox(run, pod, infra_name(pod, attempt))
     except (RuntimeCallError, HostnameError, OSError) as error:
+        run.checkpoint()
         message = error.message if isinstance(error, RuntimeCallError) else str(error)
         run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
         await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,3 +188,18 @@ def test_zero_everywhere_is_the_minimum() -> None:
     assert effective_grace_period(pod(0), 0, None) == MINIMUM_GRACE_PERIOD_S
     assert effective_grace_period(pod(None), None, None) == MINIMUM_GRACE_PERIOD_S
     assert effective_grace_period(pod(30, deletion_grace_s=10), 20, None) == 10
+
+
+@pytest.mark.parametrize(
+    ("deletion_grace_s", "override_s", "current_s"), [(0, None, None), (None, 0, None), (0, 20, None), (None, 0, 20)]
+)
+def test_zero_is_an_answer(deletion_grace_s: int | None, override_s: int | None, current_s: int | None) -> None:
+    """The spec's thirty seconds count only for those who asked for nothing."""
+    asked = effective_grace_period(pod(30, deletion_grace_s), override_s, current_s)
+    assert asked == MINIMUM_GRACE_PERIOD_S
+
+
+def test_a_deletion_without_grace_takes_a_second() -> None:
+    one = lifecycle(30)
+    one.remove(0, 100.0)
+    assert one.grace_period_s == MINIMUM_GRACE_PERIOD_S
