@@ -57,6 +57,16 @@ def test_the_exit_that_a_rule_names_takes_all_down_and_itself_last() -> None:
     assert msgspec.structs.replace(actions, containers_to_reset=()).is_empty(), "nothing else, and the sandbox stays"
 
 
+def test_a_sidecars_rule_takes_all_down_too() -> None:
+    watcher = container("watcher", restart_policy="Always", restart_policy_rules=(RULE,))
+    of = pod(container("main"), init_containers=(container("setup"), watcher), restart_policy="Never")
+    status = observed(
+        of, seen(of, "setup", EXITED), seen(of, "watcher", EXITED, exit_code=42), seen(of, "main", RUNNING)
+    )
+    actions = compute_pod_actions(of, status, NOW, crash_loop_limits(300.0), restarting_all=False)
+    assert [r.container.name for r in actions.containers_to_reset] == ["setup", "main", "watcher"]
+
+
 def test_an_older_exit_does_not_count() -> None:
     assert compute(status_after(0)).containers_to_reset == ()
 
