@@ -77,6 +77,16 @@ def test_of_one_name_the_live_one_goes_before_past_ones() -> None:
     assert [r.container.id for r in resets] == ["first-2", "first-0", "first-1", "second-0", "next-0", "init-0"]
 
 
+def test_a_sidecars_rule_takes_all_down_too() -> None:
+    watcher = container("watcher", restart_policy="Always", restart_policy_rules=(RULE,))
+    of = pod(container("main"), init_containers=(container("setup"), watcher), restart_policy="Never")
+    status = observed(
+        of, seen(of, "setup", EXITED), seen(of, "watcher", EXITED, exit_code=42), seen(of, "main", RUNNING)
+    )
+    actions = compute_pod_actions(of, status, NOW, crash_loop_limits(300.0), restarting_all=False)
+    assert [r.container.name for r in actions.containers_to_reset] == ["main", "setup", "watcher"]
+
+
 def test_an_older_exit_does_not_count() -> None:
     assert compute(status_after(0)).containers_to_reset == ()
 
