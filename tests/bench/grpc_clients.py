@@ -30,7 +30,7 @@ from tests.bench.apart import apart
 from tests.bench.bare_probes import serve
 from tests.integration.workers.prober.test_grpc import QUICK, SILENT
 from tests.servers.health_server import GRPC_HEAD, Server, speaking
-from tests.servers.local_servers import LOOPBACK, Handler, grpc, probed, serving
+from tests.servers.local_servers import LOOPBACK, grpc, probed, serving
 from workers.podhttp.user_agents import PROBE_USER_AGENT
 
 TIMEOUT_S: Final = 1
