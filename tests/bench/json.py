@@ -2,7 +2,7 @@
 
     python -m tests.bench.json [--seconds 0.5] [--rounds 5]
 
-The texts are those of the simulated Podman service and of the agent's own API, in the shapes and sizes of the real ones.
+The texts are those of the simulated Podman service and of the agent's own API, in shapes and sizes of the real ones.
 Microseconds of CPU for one text: median and spread of the rounds, which take turns.
 """
 
@@ -37,13 +37,16 @@ Work = Callable[[], object]
 
 def cases() -> Mapping[str, Mapping[str, Work]]:
     templates: Any = json.loads(TEMPLATES.read_bytes())
-    listed = json.dumps([templates["container_listed"]] * LISTED).encode()
-    inspected = json.dumps(templates["container"]).encode()
-    container: Any = templates["container"]
+    listed = json.dumps([templates["listed"]] * LISTED).encode()
+    inspected = json.dumps(templates["inspect"]).encode()
+    container: Any = templates["inspect"]
     spec: Any = {key: container[key] for key in ("Config", "HostConfig", "Mounts") if key in container}
     pod = a_pod()
     shown = json.loads(encode_pod(pod))
     answer = json.dumps({"kind": "PodList", "items": [shown] * PODS}).encode()
+    logins = json.dumps(
+        {"auths": {f"registry-{n}.example": {"auth": "dXNlcjpwYXNz" * 4} for n in range(8000)}}
+    ).encode()
     typed: Any = msgspec.json.Decoder(list[dict[str, Any]])
     return {
         f"list of {LISTED} containers into values ({_kib(listed)})": {
@@ -72,6 +75,11 @@ def cases() -> Mapping[str, Mapping[str, Work]]:
             "msgspec": lambda: encode_pod(pod),
             "orjson, of plain values": lambda: orjson.dumps(msgspec.to_builtins(pod)),
         },
+        f"the logins of a Secret looked at ({_kib(logins)})": {
+            "orjson": lambda: orjson.loads(logins),
+            "msgspec": lambda: msgspec.json.decode(logins),
+            "json": lambda: json.loads(logins),
+        },
         f"list of {PODS} pods read by the command line ({_kib(answer)})": {
             "orjson": lambda: orjson.loads(answer),
             "msgspec": lambda: msgspec.json.decode(answer),
@@ -81,8 +89,8 @@ def cases() -> Mapping[str, Mapping[str, Work]]:
 
 
 def a_pod() -> Pod:
-    batch = next(iter(batches(Load(pods=1, prefix="json"))))
-    return decode_pod(json.loads(batch.manifest.removeprefix(b"---\n")))
+    load = Load(run="json", pods=1, containers=2, image="localhost/x:1", namespace="default")
+    return decode_pod(json.loads(next(batches(load)).body.removeprefix(b"---\n")))
 
 
 def _kib(text: bytes) -> str:

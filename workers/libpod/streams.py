@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+import orjson
 
 from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
@@ -206,7 +207,7 @@ class PodmanStreams:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, str(error)) from None
 
     async def _taken_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
-        content = b"" if body is None else msgspec.json.encode(body)
+        content = b"" if body is None else orjson.dumps(body)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection = Duplex(sock)
         try:
