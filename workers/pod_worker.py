@@ -41,8 +41,7 @@ from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.pod_row import read_view
 from workers.kubecontainer.runtime import CallCounts, Runtime
 from workers.kuberuntime.sync_pod import sync_pod
-from workers.kuberuntime.sync_terminated import sync_terminated
-from workers.kuberuntime.sync_terminating import sync_terminating
+from workers.kuberuntime.sync_terminating import sync_terminated, sync_terminating
 from workers.podhttp.pod_network import Dialer
 from workers.prober.manager import Attempt, PodProber, ProberReport
 from workers.specgen.seccomp import SeccompSettings

@@ -31,7 +31,7 @@ from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.kuberuntime import start_container, sync_terminated
+from workers.kuberuntime import start_container, sync_terminating
 from workers.kuberuntime.termination_order import TerminationOrder
 from workers.pleg.observer import Observer
 from workers.pod_worker import PodWorker
@@ -153,7 +153,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
     "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self, now: None),
-    "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),
+    "do not remove sandboxes": _replace(sync_terminating, "remove_sandbox", _removed_nothing),
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
     "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
     "fail a probe at its first failure": _replace(manager, "answer", _any_failure),

@@ -10,11 +10,11 @@ from pathlib import Path
 from ipc.api.v1.container import Container, EphemeralContainer
 from ipc.api.v1.pod import Pod
 from workers.compute.types import ContainerStart
-from workers.env.environment import Environment, make_environment
+from workers.env.downward import Whereabouts
+from workers.env.environment import Environment, EnvironmentSources, make_environment
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.kuberuntime.environment_sources import environment_sources
 from workers.kuberuntime.etc_files import EtcFileError, make_etc_files
 from workers.kuberuntime.run_as import find_user
 from workers.logs import layout
@@ -70,9 +70,23 @@ async def _environment(run: SyncRun, pod: Pod, container: Container) -> Environm
     """Raises ConfigError."""
     subject = f"environment of {container.name}"
     try:
-        return await run.in_files(subject, make_environment, container, environment_sources(run, pod))
+        return await run.in_files(subject, make_environment, container, _environment_sources(run, pod))
     except TimeoutError as error:
         raise ConfigError(f"{subject}: {error.strerror}") from error
+
+
+def _environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
+    """What variables of every container of the pod may refer to (determinePodSandboxIPs, kuberuntime_sandbox.go)."""
+    context = run.context
+    host_ips = (context.host_ip,) if context.host_ip else ()
+    return EnvironmentSources(
+        pod=pod,
+        objects=run.request.objects,
+        where=Whereabouts(node_name=context.node_name, host_ips=host_ips, pod_ips=run.network.ips),
+        node=context.node,
+        volumes=run.volumes,
+        unshare=context.unshare,
+    )
 
 
 def _termination_log(run: SyncRun, container: Container, attempt: int) -> Path | None:

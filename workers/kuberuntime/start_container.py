@@ -23,8 +23,8 @@ from workers.kubecontainer.labels import read_container
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.kuberuntime.container_config import generate_container_config
 from workers.kuberuntime.container_images import ensure_image, ensure_images
+from workers.kuberuntime.post_start import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.kuberuntime.remove import remove_id
-from workers.lifecycle.post_start import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
 from workers.logs import layout, start_error
 from workers.specgen.spec import ContainerConfig, container_spec
 from workers.sync.context import NORMAL, WARNING, SyncRun

@@ -25,6 +25,7 @@ from workers.images.pull_backoff import PullBackoff
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.mounted_volume import MountedVolume
 from workers.kubecontainer.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError, VolumeInfo
+from workers.kuberuntime.leftover_processes import SettledEnds
 from workers.lifecycle.pre_stops import PreStops
 from workers.logs import layout
 from workers.network.etc_mounts import PodFile
@@ -33,7 +34,6 @@ from workers.podhttp.pod_network import Dialer
 from workers.specgen.seccomp import SeccompSettings
 from workers.sync.fs_executor import FsExecutor
 from workers.sync.mutation_limiter import MutationLimiter
-from workers.sync.settled_ends import SettledEnds
 from workers.userns.unshare import DEFAULT, Unshare
 
 P = ParamSpec("P")

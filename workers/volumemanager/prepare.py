@@ -23,17 +23,16 @@ from ipc.api.v1.pod import Pod
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.mounted_volume import MountedVolume, why
 from workers.kubecontainer.runtime import RuntimeCallError
+from workers.specgen.mounts import Mounts, is_recursively_read_only, make_mounts, sub_path_of, volume_of
 from workers.sync.context import SyncRun
 from workers.userns.steps.group import give_to_group
 from workers.userns.steps.images import bind_image
 from workers.userns.steps.mounts import bind, mount_tmpfs
 from workers.userns.unshare import Step, UnshareError
-from workers.volumemanager.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
 from workers.volumemanager.plugins import host_path
 from workers.volumemanager.plugins.claim import find_claim, is_directory
 from workers.volumemanager.plugins.ownership import fs_group
 from workers.volumemanager.plugins.places import held_path
-from workers.volumemanager.sub_path import sub_path_of
 
 
 class _HeldImage(NamedTuple):

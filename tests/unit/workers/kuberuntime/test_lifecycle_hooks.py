@@ -24,7 +24,7 @@ from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name
 from workers.kuberuntime.kill_container import kill_container, kill_pod
-from workers.lifecycle.post_start import PostStartHookFailed, run_post_start
+from workers.kuberuntime.post_start import PostStartHookFailed, run_post_start
 from workers.lifecycle.pre_stops import MAX_KEPT, PreStops
 from workers.sync.context import PodName, SyncEnded, SyncRun
 
