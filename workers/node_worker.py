@@ -44,6 +44,7 @@ from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel, ChannelClosed
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
+from workers.kubecontainer.event_messages import WARNING
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.overrides import is_in_motion
@@ -58,7 +59,6 @@ from workers.pleg.relist import is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
 from workers.pleg.strangers import UNKNOWN_CONTAINER
-from workers.sync.context import WARNING
 from workers.userns.unshare import Unshare
 
 MAX_ROUND_PODS: Final = 16

@@ -31,7 +31,8 @@ from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.kuberuntime import start_container, sync_terminating
+from workers.kuberuntime import sync_terminating
+from workers.kuberuntime.start_container import ContainerStarter
 from workers.kuberuntime.termination_order import TerminationOrder
 from workers.pleg.observer import Observer
 from workers.pod_worker import PodWorker
@@ -61,8 +62,10 @@ def _any_answer(self: PodLifecycle, done: Any) -> bool:
     return self.in_flight is not None
 
 
-async def _attempt_of_view(run: Any, container: Any, start: Any, original: Any = start_container._attempt) -> int:
-    await original(run, container, start)
+async def _attempt_of_view(
+    self: ContainerStarter, container: Any, start: Any, original: Any = ContainerStarter._attempt
+) -> int:
+    await original(self, container, start)
     return int(start.attempt)
 
 
@@ -147,7 +150,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "stop sidecars with the others": _replace(TerminationOrder, "must_wait", lambda self, name: False),
     "wait for nobody's turn": _replace(TerminationOrder, "wait_turn", _now),
     "never cancel a sync": _replace(PodWorker, "_cancel", lambda self, command: None),
-    "count attempts by what is seen alone": _replace(start_container, "_attempt", _attempt_of_view),
+    "count attempts by what is seen alone": _replace(ContainerStarter, "_attempt", _attempt_of_view),
     "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
     "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
     "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),

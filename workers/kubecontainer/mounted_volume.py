@@ -8,6 +8,8 @@ from typing import Final
 
 import msgspec
 
+from workers.kubecontainer.runtime import VolumeInfo
+
 FAILED_MOUNT: Final = "FailedMount"
 """Event reason (pkg/kubelet/events/event.go)."""
 
@@ -22,6 +24,8 @@ class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     """Complete reference of the image that is mounted."""
     claim: str = ""
     """Name of the Podman volume."""
+    claim_info: VolumeInfo | None = None
+    """What Podman says of that volume; None when setting it up did not take asking."""
     read_only: bool = False
     """By what it is, whatever a mount says."""
     is_foreign: bool = False

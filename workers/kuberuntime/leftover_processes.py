@@ -8,7 +8,8 @@ from typing import Final
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus
 from workers.proc.container_tags import ContainerTag, container_tag, end_tagged
-from workers.sync.context import SyncEnded, SyncRun
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 
 STRAYS_ERROR: Final = "EndStraysError"
 MAX_PODS: Final = 1024
@@ -41,7 +42,10 @@ def _ends(ended: Collection[RuntimeContainerStatus]) -> frozenset[_End]:
 
 
 async def end_leftover_processes(
-    run: SyncRun, ended: Iterable[RuntimeContainerStatus], others: Iterable[RuntimeContainerStatus] = ()
+    run: SyncRun,
+    settled_ends: SettledEnds,
+    ended: Iterable[RuntimeContainerStatus],
+    others: Iterable[RuntimeContainerStatus] = (),
 ) -> None:
     """Of containers that have ended. Raises SyncEnded.
 
@@ -52,16 +56,16 @@ async def end_leftover_processes(
     uid = run.pod.uid
     spared = {_tag(uid, container) for container in others}
     leaving = [container for container in ended if container.leaves_processes and _tag(uid, container) not in spared]
-    if run.context.settled_ends.has(uid, leaving):
+    if settled_ends.has(uid, leaving):
         return
     try:
         number = await asyncio.to_thread(end_tagged, {_tag(uid, container) for container in leaving})
     except OSError as error:
         raise SyncEnded(STRAYS_ERROR, f"processes of containers that have ended: {error}") from error
     if number:
-        run.did(f"ended {number} processes that containers had left")
+        run.record.did(f"ended {number} processes that containers had left")
     else:
-        run.context.settled_ends.add(uid, leaving)
+        settled_ends.add(uid, leaving)
 
 
 def _tag(uid: str, container: RuntimeContainerStatus) -> ContainerTag:

@@ -8,48 +8,53 @@ Different on purpose: an orphan gets the grace period that its labels carry, not
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages.pod_worker import SyncPod
 from workers.compute.kill_spec import kill_all
 from workers.eviction.manager import keep_evicted
+from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_pod
 from workers.kuberuntime.leftover_processes import end_leftover_processes
-from workers.kuberuntime.remove import REMOVE_ERROR, remove_container, remove_garbage, remove_sandbox
+from workers.kuberuntime.remove import REMOVE_ERROR, remove_container, remove_dead_containers, remove_sandbox
 from workers.logs import layout
 from workers.logs.pod_dirs import remove_pod_directory
-from workers.sync.context import SyncEnded, SyncRun
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
+from workers.volumemanager.plugins.volume_host import VolumeHost
 from workers.volumemanager.tear_down import FAILED_UNMOUNT, tear_down_volumes
 
 
-async def sync_terminating(run: SyncRun, status: RuntimePodStatus) -> None:
+async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     """Stop every container within its grace period, the sandbox last. Raises SyncEnded. A shorter grace period cancels
     it and arrives as the next request."""
-    targets = kill_all(run.request.pod, status, run.request.grace_period_s)
-    run.found(f"{len(targets)} containers running")
+    targets = kill_all(request.pod, status, request.grace_period_s)
+    run.record.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
-    await kill_pod(run, run.request.pod, targets, status.sandboxes)
-    await end_leftover_processes(run, status.containers)
+    await kill_pod(run, context.handlers, request.pod, targets, status.sandboxes)
+    await end_leftover_processes(run, context.settled_ends, status.containers)
 
 
-async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
+async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     """Remove the volumes of a pod that is down, and all that is left of it when it is no longer wanted.
 
     A pod that is still wanted keeps its containers for their logs, an evicted one its logs alone. Raises SyncEnded when
     something could not be removed; what could be is.
     """
-    run.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
-    stuck = await tear_down_volumes(run)
-    if run.request.remove:
+    run.record.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
+    stuck = await tear_down_volumes(run, context.volumes)
+    if request.remove:
         await _remove_containers(run, status)
-    elif run.request.evicted:
-        await keep_evicted(run, run.request.evicted)
+    elif request.evicted:
+        await keep_evicted(run, context.volumes.pods_dir, request.evicted)
         await _remove_containers(run, status)
     else:
-        await remove_garbage(run, status)
+        await remove_dead_containers(run, status, request.garbage)
     if stuck:
         raise SyncEnded(FAILED_UNMOUNT, "; ".join(map(str, stuck)))
-    if run.request.remove:
-        await _remove_directories(run)
+    if request.remove:
+        await _remove_directories(run, context.volumes, context.node.logs(run.pod))
 
 
 async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
@@ -63,13 +68,13 @@ async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
         raise SyncEnded(REMOVE_ERROR, f"{removed.count(False)} of {len(removed)} removals failed")
 
 
-async def _remove_directories(run: SyncRun) -> None:
+async def _remove_directories(run: SyncRun, host: VolumeHost, logs: Path) -> None:
     """Raises SyncEnded."""
     if not run.pod.name:
         return
     try:
-        await asyncio.to_thread(layout.remove, run.logs)
-        for root in (run.context.memory_dir, run.context.pods_dir):
-            await run.in_files(root, remove_pod_directory, root, run.pod.uid, run.context.unshare)
+        await asyncio.to_thread(layout.remove, logs)
+        for root in (host.memory_dir, host.pods_dir):
+            await run.in_files(root, remove_pod_directory, root, run.pod.uid, host.unshare)
     except OSError as error:
         raise SyncEnded(REMOVE_ERROR, f"directories: {error}") from error
