@@ -19,7 +19,7 @@ PACKAGES: Final = ("ipc", "supervisor", "workers")
 PODMAN_FILE: Final = "workers/podman.py"
 FORK_FILE: Final = "supervisor/processes/zygote.py"
 CLOCK_FILE: Final = "ipc/host/clock.py"
-NAMESPACES_FILE: Final = "workers/dialer/setns.py"
+NAMESPACES_FILE: Final = "workers/dialer/namespaces.py"
 ENTRY_POINT: Final = "supervisor/__main__.py"
 
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {

@@ -131,7 +131,7 @@ def probed(*probes: str) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "verdicts", "before", "started", "ready"),
+    ("wanted", "probe_results", "before", "started", "ready"),
     [
         (probed(), {}, False, True, True),
         (probed("startup"), {}, False, False, False),
