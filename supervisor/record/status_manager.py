@@ -11,14 +11,14 @@ from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
-from ipc.messages.api_server import PodChanged
+from ipc.messages.api_server import FeedMessage, PodChanged
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, WorkType
 from supervisor.config.settings import Settings
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.protocol.manifests import ObjectUpdate
-from supervisor.record.feed import Feed, FeedMessage
+from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts
 from supervisor.record.reason_cache import ReasonCache
