@@ -21,6 +21,7 @@ from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
+    PodWork,
     PodWorkerCommand,
     PodWorkerReport,
     ProbePod,
@@ -63,7 +64,6 @@ not keep another pod from being stopped. Most only wait, and the runtime has its
 SHUTDOWN_WAIT_S: Final = 5.0
 """How long syncs in flight get to finish the step in hand, in seconds."""
 
-Command = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
 Link = Channel[PodWorkerReport, PodWorkerCommand]
 
 log = logging.getLogger(__name__)
@@ -131,14 +131,14 @@ class PodWorker:
         images = ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull)
         self._context = _sync_context(context.settings, services, images, dialer)
 
-    async def take(self, command: Command) -> None:
+    async def take(self, command: PodWork) -> None:
         """Obey it, and have whatever comes of it attributed to its pod. An image is no pod's alone."""
         if isinstance(command, PullProgress | PullEnded):
             await self.obey(command)
         else:
             await on_behalf_of(command.uid, self.obey(command), self._row_writer.current_pod)
 
-    async def obey(self, command: Command) -> None:
+    async def obey(self, command: PodWork) -> None:
         match command:
             case SyncPod(uid=uid) if uid in self._flights:
                 await self._refuse(command)

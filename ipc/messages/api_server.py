@@ -163,16 +163,7 @@ class StopAgent(Message, frozen=True, kw_only=True):
     pods: bool = False
 
 
-ApiServerFeed = (
-    PodChanged
-    | PodGone
-    | EventChanged
-    | EventGone
-    | ObjectChanged
-    | ObjectGone
-    | AgentChanged
-    | Reply
-    | FeedSynced
-    | Shutdown
-)
-ApiServerRequest = Ready | ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
+FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
+ApiServerFeed = FeedMessage | Reply | Shutdown
+AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
+ApiServerRequest = Ready | AdminRequest

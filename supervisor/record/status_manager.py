@@ -16,14 +16,14 @@ from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
-from ipc.messages.api_server import PodChanged
+from ipc.messages.api_server import FeedMessage, PodChanged
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.config.settings import Settings
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.manifests import ObjectUpdate
-from supervisor.record.feed import Feed, FeedMessage
+from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts
 from supervisor.record.reason_cache import ReasonCache
