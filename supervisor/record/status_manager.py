@@ -198,9 +198,7 @@ class StatusManager:
         # One that was found ended, after a restart of the agent, was reported in time.
         was_there = was_observed_before or observed.is_running()
         if was_there and _has_exceeded_deadline(record.status) and not _has_exceeded_deadline(before):
-            messages += self.event(
-                pod_event(state.pod, event_reasons.DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now
-            )
+            messages += self.event(pod_event(state, event_reasons.DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
         return messages
 
     def _generate(
@@ -275,9 +273,9 @@ def _has_exceeded_deadline(status: PodStatus | None) -> bool:
     return status is not None and status.reason == DEADLINE_EXCEEDED
 
 
-def pod_event(pod: Pod, reason: EventReason, message: str) -> EventReport:
-    """An event about the pod as a whole."""
-    meta = pod.metadata
+def pod_event(state: PodWorkerState, reason: EventReason, message: str) -> EventReport:
+    """An event about the pod as a whole, an orphan too."""
+    namespace, _, name = state.name.rpartition("/")
     return EventReport(
-        uid=meta.uid, namespace=meta.namespace, name=meta.name, type=reason.type, reason=reason.reason, message=message
+        uid=state.uid, namespace=namespace, name=name, type=reason.type, reason=reason.reason, message=message
     )
