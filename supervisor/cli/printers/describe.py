@@ -192,7 +192,7 @@ def _rootlet(details: Json) -> Iterator[str]:
     yield f"Source:\t{details.get('source') or NONE}"
     yield f"Worker:\t{details.get('worker') or NONE}"
     yield f"Sandbox:\t{_sandbox(details.get('sandbox'))}"
-    yield f"Last Sync:\t{details.get('sentence') or NONE}"
+    yield f"Last Sync:\t{details.get('summary') or NONE}"
     waits = details.get("nextTry", {})
     if waits:
         yield "Next Try:"

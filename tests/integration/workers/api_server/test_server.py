@@ -166,7 +166,7 @@ async def test_workers_are_joined_with_the_board(master: Master) -> None:
 async def test_details_for_describe(master: Master) -> None:
     master.ready(pod_changed(1, "web", next_try={"app": "in 10s"}, summary="started app"))
     _, details = await master.get("/rootlet/v1/pods/default/web")
-    assert (details["source"], details["nextTry"], details["sentence"]) == ("file", {"app": "in 10s"}, "started app")
+    assert (details["source"], details["nextTry"], details["summary"]) == ("file", {"app": "in 10s"}, "started app")
     assert (details["worker"], details["sandbox"]) == ("", None)
 
 

@@ -107,7 +107,7 @@ def test_a_pod_whose_admission_fails_is_rejected(talk: Talk, bug: Bug, monkeypat
 def test_a_delivery_that_fails_holds_up_its_pod_alone_and_is_tried_again(
     talk: Talk, bug: Bug, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bug.put(monkeypatch, ObjectDelivery, "load", lambda _, lifecycle, __: lifecycle.uid == "bad")
+    bug.put(monkeypatch, ObjectDelivery, "load", lambda _, state, __: state.uid == "bad")
     talk.add("bad", "good")
     talk.relist()
     assert set(talk.syncs) == {"good"}

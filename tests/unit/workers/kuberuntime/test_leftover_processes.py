@@ -36,7 +36,7 @@ class Processes:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
     made = Processes()
-    monkeypatch.setattr(leftover_processes, "end_marked", made.end_tagged)
+    monkeypatch.setattr(leftover_processes, "end_tagged", made.end_tagged)
     return made
 
 
