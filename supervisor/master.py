@@ -222,6 +222,7 @@ class Master:
                 case PodsStopped():
                     self._desired.forget()
                     self._ending.set()
+        self._board.record_iteration(self._clock.now().mono)
 
     def _node_event(self, type_: str, reason: str, message: str) -> None:
         node = self._settings.node_name
@@ -346,6 +347,7 @@ class Master:
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
             sources_ready=self._desired.all_ready,
+            sync_frequency_s=self._settings.sync_frequency_s,
             workers=self._crew.infos(self._loop.pods_per_slot()),
         )
         self._crew.send(API_SLOT, changed)

@@ -52,8 +52,13 @@ def exists(pid: int) -> bool:
 
 def is_alive(pid: int) -> bool:
     """Whether any process has that pid and has not ended, as a zombie has that nobody has waited for yet."""
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process's state, as proc(5) has it; empty when there is no such process."""
     fields = _stat(pid)
-    return bool(fields) and fields[_STATE] not in ("Z", "X")
+    return fields[_STATE] if fields else ""
 
 
 def session_of(pid: int) -> int:
