@@ -154,6 +154,27 @@ def is_process_of(container: InspectedContainer) -> bool:
     return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
 
 
+def has_open_input(container: InspectedContainer) -> bool:
+    """Whether conmon still holds the other end of the pipe that is the standard input of the container's first process.
+
+    It lets go with the first client that attaches and goes (conmon's src/conn_sock.c, terminate_remote_sock: Podman has
+    no word for --leave-stdin-open). True when that is no pipe, or not ours to see: nothing is known then.
+    """
+    input_of = _links(container.pid, "0")
+    return not input_of or not input_of[0].startswith("pipe:") or input_of[0] in _links(container.conmon_pid)
+
+
+def _links(pid: int, *numbers: str) -> list[str]:
+    """What these descriptors of a process are, or all of them; nothing of a process that is gone or somebody else's."""
+    directory = PROC / str(pid) / "fd"
+    links = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        for number in numbers or os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                links.append(os.readlink(directory / number))
+    return links
+
+
 def start_ticks(pid: int) -> int:
     """When that process was started, in clock ticks since boot; 0 when there is none."""
     fields = _stat(pid)
