@@ -559,7 +559,7 @@ VOLUME_ROWS: Final = (
         "spec.volumes[*].hostPath",
         _NOTE,
         "what the agent's user may read and write, as root of the pod; a path of no type that is not there becomes a "
-        "directory",
+        "directory; a relative one is refused",
         tests=("e2e/test_volumes.py::test_what_a_container_sees",),
     ),
     FieldSupport(
