@@ -55,12 +55,12 @@ def pod_uid(instance: str, source: str, namespace: str, name: str) -> str:
 def identify(pod: Pod, origin: Origin) -> Pod:
     """Give the pod its namespace, UID, node and annotations, and take away what a cluster wrote into its metadata.
 
-    A stated UID, namespace or node stays. A manifest that was exported from a cluster is a new pod here
-    (apiserver pkg/registry/rest/create.go, BeforeCreate).
+    A stated UID or namespace stays; the node is this one, whatever is stated, as upstream. A manifest that was exported
+    from a cluster is a new pod here (apiserver pkg/registry/rest/create.go, BeforeCreate).
     """
     metadata = pod.metadata
     namespace = metadata.namespace or DEFAULT_NAMESPACE
-    spec = msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or origin.node_name)
+    spec = msgspec.structs.replace(pod.spec, node_name=origin.node_name)
     content = content_hash(spec, metadata)
     return msgspec.structs.replace(
         pod,

@@ -248,7 +248,9 @@ POD_ROWS: Final = (
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.preemptionPolicy", _NA, _ONE_NODE),
-    FieldSupport("spec.nodeName", _NA, "every pod of a source of this host is this host's"),
+    FieldSupport(
+        "spec.nodeName", _NA, "overwritten with this node's: every pod of a source of this host is this host's"
+    ),
     FieldSupport("spec.nodeSelector", _NA, _ONE_NODE),
     FieldSupport("spec.affinity", _NA, _ONE_NODE),
     FieldSupport("spec.tolerations", _NA, _ONE_NODE),

@@ -309,10 +309,15 @@ def test_an_edit_keeps_the_uid_and_changes_the_hash() -> None:
 
 
 def test_what_a_manifest_states_itself_stays() -> None:
-    stated = pod(metadata={"uid": "my-own-uid", "namespace": "prod", "annotations": {"a": "b"}}, nodeName="elsewhere")
+    stated = pod(metadata={"uid": "my-own-uid", "namespace": "prod", "annotations": {"a": "b"}})
     assert (stated.metadata.uid, stated.metadata.namespace) == ("my-own-uid", "prod")
     assert stated.metadata.annotations["a"] == "b"
-    assert stated.spec.node_name == "elsewhere"
+
+
+def test_the_node_is_this_one_whatever_is_stated() -> None:
+    elsewhere = pod(nodeName="elsewhere")
+    assert elsewhere.spec.node_name == "node-1"
+    assert elsewhere.metadata.annotations[CONFIG_HASH] == pod().metadata.annotations[CONFIG_HASH]
 
 
 def test_what_is_not_stated_is_filled_in() -> None:
