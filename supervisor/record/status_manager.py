@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
@@ -15,6 +16,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.pod_worker import SyncDone, WorkType
 from supervisor.config.settings import Settings
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.pod_table import PodTable
 from supervisor.protocol.manifests import ObjectUpdate
 from supervisor.record.feed import Feed, FeedMessage
 from supervisor.record.object_summary import summarize
@@ -30,9 +32,10 @@ from supervisor.status.report import merge_pod_status
 class StatusManager:
     """Owns the reason cache, the event history and the feed."""
 
-    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts) -> None:
+    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts, pod_table: PodTable) -> None:
         self._host_ip = host_ip
         self._texts = texts
+        self._pod_table = pod_table
         self._reasons = ReasonCache()
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
@@ -66,7 +69,10 @@ class StatusManager:
         return told + [message for key in update.gone for message in self._feed.object_gone(key)]
 
     def event(self, report: EventReport, now: Instant) -> list[FeedMessage]:
-        return self._feed.event(*self._events.record(report, now.wall))
+        lifecycle = self._pod_table.get(report.uid)
+        pod = lifecycle.pod if lifecycle is not None else None
+        first_seen = pod.metadata.annotations.get(CONFIG_SEEN, "") if pod is not None else ""
+        return self._feed.event(*self._events.record(report, now.wall, first_seen))
 
     def pod(
         self, lifecycle: PodLifecycle, observed: RuntimePodStatus, now: Instant, observed_at: float = 0.0

@@ -39,5 +39,5 @@ class LoopParts:
         self.probing = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.reporter = StatusManager(settings, host_ip, self.texts)
+        self.reporter = StatusManager(settings, host_ip, self.texts, self.pod_table)
         self.announcer = Announcer(self.reporter, self.cache, self.out)

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.api.annotations import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE
 from ipc.api.decode import MAX_FIELD_ERRORS, decode_pod, encode_pod
 from supervisor.protocol.manifests import DecodedFile, ManifestErrorKind
 from supervisor.sources.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
-from supervisor.sources.identity import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE, identify, pod_uid
+from supervisor.sources.identity import identify, pod_uid
 from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
 from tests.harness.manifests import ORIGIN, manifest, pod, text
 
