@@ -249,7 +249,9 @@ POD_ROWS: Final = (
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.preemptionPolicy", _NA, _ONE_NODE),
-    FieldSupport("spec.nodeName", _NA, "every pod of a source of this host is this host's"),
+    FieldSupport(
+        "spec.nodeName", _NA, "overwritten with this node's: every pod of a source of this host is this host's"
+    ),
     FieldSupport("spec.nodeSelector", _NA, _ONE_NODE),
     FieldSupport("spec.affinity", _NA, _ONE_NODE),
     FieldSupport("spec.tolerations", _NA, _ONE_NODE),
@@ -564,7 +566,7 @@ VOLUME_ROWS: Final = (
         "spec.volumes[*].hostPath",
         _NOTE,
         "what the agent's user may read and write, as root of the pod; a path of no type that is not there becomes a "
-        "directory",
+        "directory; a relative one is refused",
         tests=("e2e/test_volumes.py::test_what_a_container_sees",),
     ),
     FieldSupport(
