@@ -56,7 +56,7 @@ class PortForward:
         return client.response
 
     async def _forward(self, client: StreamSocket, sandbox: SandboxStatus, port: int) -> str:
-        """What went wrong, for people; empty when nothing did."""
+        """Forward until one side ends. Returns the error for people; empty when there was none."""
         try:
             connection = await self._connect(pod_network(RuntimePodStatus(uid="", sandboxes=(sandbox,))), port)
         except (DialError, OSError) as error:
@@ -113,7 +113,7 @@ class _Copy:
         return True
 
     async def to_pod(self) -> Ended:
-        """What the client sends, until it goes. What the pod does not take any more is dropped: `from_pod` hears of it
+        """Pass on the client's bytes until it goes. Bytes that the pod does not take any more are dropped: `from_pod` hears of it
         when all that it has sent was read."""
         while (message := await self._client.receive()) is not None:
             if message.channel != PortChannel.DATA or self._client_done.is_set():
