@@ -113,8 +113,8 @@ class _Copy:
         return True
 
     async def to_pod(self) -> Ended:
-        """Pass on the client's bytes until it goes. Bytes that the pod does not take any more are dropped: `from_pod` hears of it
-        when all that it has sent was read."""
+        """Pass on the client's bytes until it goes. Bytes that the pod does not take any more are dropped: `from_pod`
+        hears of it when all that it has sent was read."""
         while (message := await self._client.receive()) is not None:
             if message.channel != PortChannel.DATA or self._client_done.is_set():
                 continue

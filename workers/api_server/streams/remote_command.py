@@ -202,8 +202,10 @@ class RemoteCommand:
 
 
 def input_notice(target: Target, found: InspectedContainer) -> str:
-    """Return the notice that a container does not get this client's input; empty when it does. An input without a terminal ends
-    with the first client that goes, as `stdinOnce` wants it."""
+    """Return the notice that a container does not get this client's input; empty when it does.
+
+    An input without a terminal ends with the first client that goes, as `stdinOnce` wants it.
+    """
     if target.tty or has_open_input(found):
         return ""
     return f"warning: the input of container {target.name} has ended with a client that was attached before\n"
