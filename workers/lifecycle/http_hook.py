@@ -7,12 +7,11 @@ is never told: it may hold secrets.
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.host.clock import loop_time
 from ipc.messages import event_reasons
 from workers.kubecontainer.convert import pod_status
 from workers.kubecontainer.labels import read_sandbox
@@ -74,7 +73,7 @@ async def _network(run: SyncRun) -> PodNetwork:
 
 async def _get(run: SyncRun, request: HttpRequest, timeout_s: float) -> None:
     """Follow the answers to the last one. Raises ExchangeFailed, RedirectError, DialError."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline = loop_time() + timeout_s
     for _ in range(MAX_REQUESTS):
         onward = await _get_once(run, request, deadline)
         if onward is None:
