@@ -227,6 +227,7 @@ class Master:
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
+        self._board.record_iteration(self._clock.now().mono)
 
     def _node_event(self, reason: EventReason, message: str) -> None:
         self._feed(node_event(self._settings.node_name, reason, message))
@@ -350,6 +351,7 @@ class Master:
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
             sources_ready=self._sources.all_ready,
+            sync_frequency_s=self._settings.sync_frequency_s,
             workers=self._children.infos(self._loop.pods_per_slot()),
         )
         self._children.send(API_SLOT, changed)

@@ -118,6 +118,11 @@ class SyncDone(Message, frozen=True, kw_only=True):
     evicted: str = ""
     """SYNC: it takes more than its limits allow, in the words of its status; it is to end."""
 
+    @property
+    def failed(self) -> tuple[SyncResult, ...]:
+        """What it could not do."""
+        return tuple(result for result in self.results if result.error)
+
 
 class PullImage(OfPull, frozen=True, kw_only=True):
     """A pod of this worker needs that image. Sent twice it is one wish."""

@@ -27,10 +27,10 @@ from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
 from workers.proc.container_tags import container_tag
 from workers.specgen.container_resources import container_resources, pod_resources
+from workers.specgen.mounts import Mounts
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.security_context import container_security, sandbox_security
-from workers.volumemanager.mounts import Mounts
 
 _PODMANS_CHOICE: Final = NetworkSettings()
 _UNKNOWN_NODE: Final = NodeResources()
@@ -183,6 +183,9 @@ _ON_ITS_OWN_NOTHING: Final = {
     "healthconfig": {"Test": ["NONE"]},
     "sdnotifyMode": "ignore",
     "systemd": "false",
+    # For a USER or runAsUser without an entry Podman would add one, and a group of the same number, of which a command
+    # that is run later is then a member, but not the container's own process. containerd adds none.
+    "manage_password": False,
     # A VOLUME of the image is a directory in the container's own layer (as CRI-O has it): an anonymous volume would
     # take one of Podman's 2048 locks and be left behind by a crash.
     "image_volume_mode": "ignore",

@@ -108,7 +108,9 @@ def test_no_container_has_its_own_end_as_the_one_before() -> None:
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_a_reason_says_nothing_of_a_container_that_is_done(policy: RestartPolicy) -> None:
     done = container(Observed.EXITED, finished_at=70.0)
-    assert words(main_of(made_of(done, reason=SyncError.IMAGE_PULL, wanted=pod(policy))).state) == "terminated Completed 0"
+    assert (
+        words(main_of(made_of(done, reason=SyncError.IMAGE_PULL, wanted=pod(policy))).state) == "terminated Completed 0"
+    )
 
 
 @pytest.mark.parametrize(

@@ -117,11 +117,11 @@ def test_pods_even_out_when_others_have_gone() -> None:
 
 
 def test_what_can_move() -> None:
-    lifecycle = PodLifecycle("a", pod("a"), "file", A, 0, 0.0)
+    lifecycle = PodLifecycle(pod("a"))
     assert lifecycle.can_move
     lifecycle.dispatched(A, 1)
     assert not lifecycle.can_move
-    lifecycle.lost(1.0)
+    lifecycle.lost()
     lifecycle.terminate()
     assert not lifecycle.can_move
 
