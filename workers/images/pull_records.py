@@ -19,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
 from ipc.kubecontainer.registry_login import RegistryLogin
 
@@ -74,9 +75,7 @@ class PullRecords:
         mine = login.fingerprint()
         kept = (*(other for other in known.fingerprints if other != mine), mine)[-MAX_FINGERPRINTS:]
         make_private(file.parent)
-        new = file.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(_Record(kept)))
-        new.replace(file)
+        write_atomically(file, msgspec.json.encode(_Record(kept)), durable=False)
         self.withdraw(reference, login)
 
     def oldest(self, number: int) -> dict[str, int]:

@@ -7,12 +7,11 @@ is never told: it may hold secrets.
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.host.clock import loop_time
 from ipc.messages import event_reasons
 from workers.kubecontainer.convert import pod_status
 from workers.kubecontainer.label_signatures import Ownership
@@ -82,7 +81,7 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _get(dialer: Dialer, request: HttpRequest, timeout_s: float) -> None:
     """Follow the answers to the last one. Raises ExchangeFailed, RedirectError, DialError."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline = loop_time() + timeout_s
     for _ in range(MAX_REQUESTS):
         onward = await _get_once(dialer, request, deadline)
         if onward is None:

@@ -11,6 +11,7 @@ from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.node_worker import Observation
 from ipc.shm.board import Board, PodRowWriter
+from ipc.shm.observation_rows import encode_status
 
 MAX_WORDS_BYTES: Final = 4 * 1024 * 1024
 """Most that the last words of all pods may take in one message, in bytes: half of a frame."""
@@ -40,7 +41,7 @@ class Publisher:
         writer = self._board.pod_writer(row)
         self._rows[uid] = _Row(row, writer)
         known = self._known.get(uid)
-        if known is None or not _write(writer, known, _encode(known)):
+        if known is None or not _write(writer, known, encode_status(known)):
             writer.clear()
 
     def untrack(self, uid: str) -> None:
@@ -57,7 +58,7 @@ class Publisher:
         """
         known = self._known.get(status.uid)
         changed = known is None or not known.same_as(status)
-        payload = _encode(status) if changed else b""
+        payload = encode_status(status) if changed else b""
         row = self._rows.get(status.uid)
         if row is None and status.is_empty():
             self._known.pop(status.uid, None)
@@ -115,12 +116,8 @@ def _renew(writer: PodRowWriter, status: RuntimePodStatus, changed: bytes) -> bo
     """``changed``: its encoding, unless it is as it was. False when the row cannot hold it."""
     if not changed and writer.touch(status.observed_at):
         return True
-    return _write(writer, status, changed or _encode(status))
+    return _write(writer, status, changed or encode_status(status))
 
 
 def _write(writer: PodRowWriter, status: RuntimePodStatus, payload: bytes) -> bool:
     return writer.write(status.uid, status.observed_at, payload)
-
-
-def _encode(status: RuntimePodStatus) -> bytes:
-    return msgspec.msgpack.encode(status)

@@ -16,6 +16,7 @@ from typing import Final
 
 from aiohttp import web
 
+from ipc.host.clock import loop_time
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.messages.api_server import PodChanged
 from ipc.wire.duplex import Duplex
@@ -74,7 +75,7 @@ class PortForward:
         """Raises DialError and OSError, the one of the first address."""
         problem: OSError | None = None
         for host in _LOOPBACK:
-            deadline = asyncio.get_running_loop().time() + CONNECT_TIMEOUT_S
+            deadline = loop_time() + CONNECT_TIMEOUT_S
             try:
                 return Duplex(await connect(self._dialer, Endpoint(network=network, host=host, port=port), deadline))
             except TimeoutError:
