@@ -23,7 +23,8 @@ from typing import Final, assert_never
 from ipc.host.clock import Clock
 from ipc.host.tasks import note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport, Ready, Shutdown
+from ipc.messages import event_reasons
+from ipc.messages.base import Ready, Shutdown, node_event
 from ipc.messages.node_worker import (
     CancelPull,
     CollectLogs,
@@ -44,7 +45,6 @@ from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel, ChannelClosed
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
-from workers.kubecontainer.event_messages import WARNING
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.overrides import is_in_motion
@@ -58,7 +58,6 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
-from workers.pleg.unknown_containers import UNKNOWN_CONTAINER
 from workers.userns.unshare import Unshare
 
 MAX_ROUND_PODS: Final = 16
@@ -386,16 +385,8 @@ class NodeWorker:
     async def _report_unknown_containers(self) -> None:
         if news := self._observer.unknown_containers.take_report():
             log.warning("%s", news)
-            event = EventReport(
-                uid="",
-                namespace="",
-                name=self._node_name,
-                type=WARNING,
-                reason=UNKNOWN_CONTAINER,
-                message=news,
-                wall=self._clock.now().wall,
-            )
-            await self._send(event)
+            wall = self._clock.now().wall
+            await self._send(node_event(self._node_name, event_reasons.UNKNOWN_CONTAINER, news, wall))
 
     async def _relist_failed(self, waiting: Sequence[str], error: RuntimeCallError) -> None:
         self._queue.request_again(waiting)

@@ -21,6 +21,7 @@ from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
+    PodWork,
     PodWorkerCommand,
     PodWorkerReport,
     ProbePod,
@@ -30,6 +31,7 @@ from ipc.messages.pod_worker import (
     SyncPod,
     WorkType,
 )
+from ipc.messages.sync_error import SyncError
 from ipc.shm.board import Board, WorkerRowWriter
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
@@ -61,10 +63,7 @@ MAX_PODS_IN_FLIGHT: Final = 5000
 hour must not keep another pod from being stopped. The runtime has its own, smaller bounds for its calls."""
 SHUTDOWN_WAIT_S: Final = 5.0
 """How long syncs in flight get to finish their current step, in seconds."""
-STALE_VIEW: Final = "StaleView"
-INTERNAL: Final = "Internal"
 
-Command = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
 Link = Channel[PodWorkerReport, PodWorkerCommand]
 
 log = logging.getLogger(__name__)
@@ -132,14 +131,14 @@ class PodWorker:
         images = ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull)
         self._context = _sync_context(context.settings, services, images, dialer)
 
-    async def handle(self, command: Command) -> None:
+    async def handle(self, command: PodWork) -> None:
         """Handle a command, attributed to its pod on the board. A pull belongs to no single pod."""
         if isinstance(command, PullProgress | PullEnded):
-            await self._handle(command)
+            await self.dispatch(command)
         else:
-            await on_behalf_of(command.uid, self._handle(command), self._row_writer.current_pod)
+            await on_behalf_of(command.uid, self.dispatch(command), self._row_writer.current_pod)
 
-    async def _handle(self, command: Command) -> None:
+    async def dispatch(self, command: PodWork) -> None:
         match command:
             case SyncPod(uid=uid) if uid in self._in_flight:
                 await self._refuse(command)
@@ -234,7 +233,7 @@ async def _sync(
     try:
         status = read_view(request, board)
         if status is None:
-            raise SyncEnded(STALE_VIEW, "no observation as new as this sync needs")
+            raise SyncEnded(SyncError.STALE_VIEW, "no observation as new as this sync needs")
         spec = request.pod.spec if request.pod is not None else None
         run = SyncRun(context.services, _pod_ref(request, status), record, cancel, spec)
         await _SYNCS[request.kind](context, run, request, status)
@@ -242,18 +241,18 @@ async def _sync(
         return ended
     except Exception as error:
         log.exception("sync of pod %s failed", request.uid)
-        return SyncEnded(INTERNAL, f"{type(error).__name__}: {error}")
+        return SyncEnded(SyncError.INTERNAL, f"{type(error).__name__}: {error}")
     return None
 
 
 def _refused(context: SyncContext, request: SyncPod, message: str) -> SyncDone:
     """An answer without any results."""
-    return SyncRecord(request).done(context.services.clock.now().wall, SyncEnded(INTERNAL, message))
+    return SyncRecord(request).done(context.services.clock.now().wall, SyncEnded(SyncError.INTERNAL, message))
 
 
 async def _sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
     if request.pod is None:
-        raise SyncEnded(INTERNAL, "a pod without a manifest can only be stopped and removed")
+        raise SyncEnded(SyncError.INTERNAL, "a pod without a manifest can only be stopped and removed")
     await sync_pod(context, run, request, PodSnapshot(pod=request.pod, objects=request.objects, status=status))
 
 

@@ -47,15 +47,24 @@ class ObjectStore:
     """Objects by key, with what they weigh."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self._complete = False
         """Every source was read completely once: what is not here does not exist, unless it is expected."""
-        self.expected: frozenset[ObjectKey] = frozenset()
+        self._expected: frozenset[ObjectKey] = frozenset()
         """Those that were here before the agent was restarted, and may still be."""
         self._stored: dict[ObjectKey, _Stored] = {}
         self._values = SecretValues()
 
     def __contains__(self, key: ObjectKey) -> bool:
         return key in self._stored
+
+    def sources_ready(self) -> None:
+        """Every source was read completely once."""
+        self._complete = True
+
+    def expect(self, keys: frozenset[ObjectKey]) -> frozenset[ObjectKey]:
+        """Those that were here before the agent was restarted and may still be; those that are expected no more."""
+        answered, self._expected = self._expected - keys, keys
+        return answered
 
     def take(self, update: ObjectUpdate) -> frozenset[ObjectKey]:
         """Note it; the keys of those whose content came, changed or went."""
@@ -89,7 +98,7 @@ class ObjectStore:
 
     def _may_come(self, key: ObjectKey) -> bool:
         """Of one that is not here: it may be there all the same."""
-        return not self.complete or key in self.expected
+        return not self._complete or key in self._expected
 
     def misses_any(self, namespace: str, references: Iterable[ObjectRef]) -> bool:
         """Whether one of these is not here."""

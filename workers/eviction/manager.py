@@ -17,6 +17,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages import event_reasons
 from workers.eviction.limits import (
     MAX_S,
     StorageUsage,
@@ -27,7 +28,6 @@ from workers.eviction.limits import (
 )
 from workers.fs.directories import made_below, private_root
 from workers.fs.disk_usage import MAX_FILES, used_bytes
-from workers.kubecontainer.event_messages import WARNING
 from workers.kubecontainer.mounted_volume import why
 from workers.logs.pod_dirs import pod_directory
 from workers.sync.run import SyncRun
@@ -38,8 +38,6 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 SMALL_TREE_FILES: Final = 20_000
 """Most files counted in a thread of the worker, which takes a tenth of a second. Larger trees are counted by a process
 of its own, whose timeout counts as exceeding the limit; a timeout of a small tree is the disk's or Podman's fault."""
-FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
-"""Event reason. Upstream only logs it."""
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +67,7 @@ async def evict_if_beyond_limits(
         )
     except (OSError, UnshareError) as error:
         words = why(error) if isinstance(error, OSError) else str(error)
-        await run.event(WARNING, FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
+        await run.event(event_reasons.FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
         return
     message = exceeded_limit(pod, usage)
     if message:

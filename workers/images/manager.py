@@ -8,7 +8,6 @@ what an image named ``:latest`` gets by default; ``podman kube play`` does not p
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -20,7 +19,10 @@ from ipc.api.v1.container import PullPolicy
 from ipc.host.clock import Clock
 from ipc.host.tasks import with_progress
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.sync_error import SyncError
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
@@ -39,24 +41,14 @@ StartPull = Callable[[str, Pull, Callable[[str], None]], Awaitable[PullEnded]]
 """Takes a pod's uid, what to pull, and a callback for its progress (`workers.images.pull_requests`)."""
 FindLogins = Callable[[ImageReference], tuple[RegistryLogin, ...]]
 """The pod's own logins for an image (`workers.images.credentials`)."""
-SendEvent = Callable[[str, str, str], Awaitable[None]]
-"""Takes an event's type, reason and message."""
-
-
-class ImageReason(enum.StrEnum):
-    """Why a container waits for its image (pkg/kubelet/images/types.go)."""
-
-    PULL_BACK_OFF = "ImagePullBackOff"
-    INSPECT_ERROR = "ImageInspectError"
-    PULL_ERROR = "ErrImagePull"
-    NEVER_PULL = "ErrImageNeverPull"
-    INVALID_NAME = "InvalidImageName"
+SendEvent = Callable[[EventReason, str], Awaitable[None]]
+"""Takes an event's reason and message."""
 
 
 class ImageError(Exception):
     """The image is not there."""
 
-    def __init__(self, reason: ImageReason, message: str, retry_at: float = 0.0) -> None:
+    def __init__(self, reason: SyncError, message: str, retry_at: float = 0.0) -> None:
         """``retry_at``: wall time before which trying again is useless; 0.0 when unknown."""
         super().__init__(f"{reason}: {message}")
         self.reason = reason
@@ -102,8 +94,8 @@ class ImageManager:
             return present
         if policy == "Never":
             message = f'Container image "{reference}" {_NOT_PRESENT if is_free else _NOT_FREE}'
-            await send_event("Warning", ImageReason.NEVER_PULL, message)
-            raise ImageError(ImageReason.NEVER_PULL, message)
+            await send_event(event_reasons.ERR_IMAGE_NEVER_PULL_POLICY, message)
+            raise ImageError(SyncError.IMAGE_NEVER_PULL, message)
         await self._refuse_in_backoff(backoff, reference, send_event)
         return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), send_event)
 
@@ -125,8 +117,8 @@ class ImageManager:
             return parse_image_reference(reference)
         except ValueError as error:
             message = f'Failed to apply default image tag "{reference}": couldn\'t parse image name: {error}'
-            await send_event("Warning", "InspectFailed", message)
-            raise ImageError(ImageReason.INVALID_NAME, message) from error
+            await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
+            raise ImageError(SyncError.INVALID_IMAGE_NAME, message) from error
 
     def forget(self, reference: str) -> None:
         """Drop the cached inspect of an image that turned out to be gone."""
@@ -146,8 +138,8 @@ class ImageManager:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
                 raise
             message = f'Failed to inspect image "{reference}": {error.message}'
-            await send_event("Warning", "InspectFailed", message)
-            raise ImageError(ImageReason.INSPECT_ERROR, message) from error
+            await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
+            raise ImageError(SyncError.IMAGE_INSPECT, message) from error
 
     def _saw(self, reference: str, info: ImageInfo, now: float) -> None:
         """Cache an inspect, and drop those that have expired."""
@@ -160,12 +152,12 @@ class ImageManager:
             return
         failure, retry_at = waits
         message = f'Back-off pulling image "{reference}"'
-        await send_event("Normal", "BackOff", message)
-        why = f"{message}: {ImageReason.PULL_ERROR}: {failure.message}"
-        raise ImageError(ImageReason.PULL_BACK_OFF, why, retry_at)
+        await send_event(event_reasons.BACK_OFF_PULL_IMAGE, message)
+        why = f"{message}: {SyncError.IMAGE_PULL}: {failure.message}"
+        raise ImageError(SyncError.IMAGE_PULL_BACK_OFF, why, retry_at)
 
     async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, send_event: SendEvent) -> ImageInfo:
-        await send_event("Normal", "Pulling", f'Pulling image "{reference}"')
+        await send_event(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}"')
         asked_at = self._clock.now().mono
         ended = await self._watch_pull(backoff.uid, reference, pull, send_event)
         if ended.error == ErrorKind.UNAVAILABLE:
@@ -179,7 +171,7 @@ class ImageManager:
         took, waited = duration_to_the_ms(ended.took_s), duration_to_the_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
-        await send_event("Normal", "Pulled", done)
+        await send_event(event_reasons.PULLED_IMAGE, done)
         return pulled
 
     async def _watch_pull(self, uid: str, reference: str, what: Pull, send_event: SendEvent) -> PullEnded:
@@ -188,7 +180,7 @@ class ImageManager:
 
         async def report_progress() -> None:
             if progress:
-                await send_event("Normal", "Pulling", f'Pulling image "{reference}": {progress[0]}')
+                await send_event(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}": {progress[0]}')
 
         pauses_s = (PROGRESS_EVENT_S * 2.0**number for number in itertools.count())
         return await with_progress(self._pull_image(uid, what, progress.append), report_progress, pauses_s)
@@ -207,8 +199,8 @@ class ImageManager:
     async def _failed(self, backoff: PullBackoff, reference: str, message: str, send_event: SendEvent) -> ImageError:
         """Note a failed pull for the back-off, and send its event."""
         retry_at = backoff.failed(reference, message, self._clock.now().wall)
-        await send_event("Warning", "Failed", f'Failed to pull image "{reference}": {message}')
-        return ImageError(ImageReason.PULL_ERROR, message, retry_at)
+        await send_event(event_reasons.FAILED_TO_PULL_IMAGE, f'Failed to pull image "{reference}": {message}')
+        return ImageError(SyncError.IMAGE_PULL, message, retry_at)
 
 
 _NOT_PRESENT: Final = "is not present with pull policy of Never"
@@ -217,7 +209,7 @@ _NOT_FREE: Final = "is present with pull policy of Never but does not have the p
 
 async def _report_present(reference: str, send_event: SendEvent) -> None:
     there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
-    await send_event("Normal", "Pulled", there)
+    await send_event(event_reasons.PULLED_IMAGE, there)
 
 
 def should_pull(image: ImageReference, policy: PullPolicy) -> bool:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ipc.api.v1.pod import Pod
 from ipc.text.durations import format_duration
-
-NORMAL: Final = "Normal"
-WARNING: Final = "Warning"
-"""Types of events (staging/src/k8s.io/api/core/v1/types.go, EventTypeNormal and EventTypeWarning)."""
 
 
 def format_pod(pod: Pod) -> str:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from workers.kubecontainer.runtime import VolumeInfo
-
-FAILED_MOUNT: Final = "FailedMount"
-"""Event reason (pkg/kubelet/events/event.go)."""
 
 
 class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):

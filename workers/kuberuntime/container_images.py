@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.api.v1.container import Container, PullPolicy
+from ipc.messages import event_reasons
+from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
 from workers.images.manager import FindLogins, ImageError, ImageManager
-from workers.kubecontainer.event_messages import WARNING
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import ImageInfo
 from workers.sync.run import SyncRun
@@ -55,8 +56,8 @@ class PodImages:
     async def _ensure(self, container: Container, image: str, policy: PullPolicy, held: str = "") -> ImageInfo | None:
         run = self._run
 
-        async def send_event(type: str, reason: str, message: str) -> None:
-            await run.event(type, reason, message, container.name)
+        async def send_event(reason: EventReason, message: str) -> None:
+            await run.event(reason, message, container.name)
 
         run.step(f"image of {container.name}")
         if await self._manager.reuse_image(image, policy, held, send_event):
@@ -66,7 +67,7 @@ class PodImages:
         try:
             return await run.unless_cancelled(ensure, backoff, image, policy, send_event, find_logins)
         except ImageError as error:
-            await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
+            await run.event(event_reasons.FAILED_CONTAINER, f"Error: {error.reason}", container.name)
             raise
 
     async def _login_finder(self) -> FindLogins:
@@ -90,5 +91,5 @@ class PodImages:
                 unusable.append(secret.metadata.name)
         if unusable:
             message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
-            await self._run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
+            await self._run.event(event_reasons.FAILED_TO_RETRIEVE_IMAGE_PULL_SECRET, message)
         return tuple(logins)

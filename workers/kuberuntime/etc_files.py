@@ -7,20 +7,15 @@ node with every pod.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ipc.api.v1.pod import Pod
+from ipc.messages import event_reasons
 from ipc.podresources.network_settings import NetworkSettings
-from workers.kubecontainer.event_messages import WARNING
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.network import dns, etc_mounts
 from workers.network.etc_mounts import PodFile
 from workers.network.hostnames import HostnameError
 from workers.network.sandbox_network import SandboxNetwork
 from workers.sync.run import SyncRun
-
-MISSING_CLUSTER_DNS: Final = "MissingClusterDNS"
-DNS_CONFIG_FORMING: Final = "DNSConfigForming"
 
 
 class EtcFileError(Exception):
@@ -50,10 +45,10 @@ class EtcFiles:
         Raises RuntimeCallError, SyncEnded, OSError.
         """
         if dns.misses_cluster_dns(self._pod, self._settings):
-            await self._run.event(WARNING, MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(self._pod))
+            await self._run.event(event_reasons.MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(self._pod))
         if not dns.is_podmans(self._pod, self._settings):
             for problem in (await self._formed()).problems:
-                await self._run.event(WARNING, DNS_CONFIG_FORMING, problem)
+                await self._run.event(event_reasons.DNS_CONFIG_FORMING, problem)
 
     async def written(self) -> tuple[PodFile, ...]:
         """The files as they are to be now, written once in a sync. Raises EtcFileError, SyncEnded."""

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.messages.sync_error import SyncError
 from workers.proc.container_tags import ContainerTag, container_tag, end_tagged
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 
-LEFTOVER_PROCESSES_ERROR: Final = "EndStraysError"
 MAX_PODS: Final = 1024
 """Most pods whose settled ends are kept. The oldest is dropped first: at the worst all processes are read again."""
 
@@ -60,7 +60,7 @@ async def end_leftover_processes(
     try:
         number = await asyncio.to_thread(end_tagged, {_tag(uid, container) for container in leaving})
     except OSError as error:
-        raise SyncEnded(LEFTOVER_PROCESSES_ERROR, f"processes of containers that have ended: {error}") from error
+        raise SyncEnded(SyncError.LEFTOVER_PROCESSES, f"processes of containers that have ended: {error}") from error
     if number:
         run.record.did(f"ended {number} processes that containers had left")
     else:

@@ -6,14 +6,13 @@ call; here it takes two, so a half-made one is taken away again, or found not re
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import sandbox_hash
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
-from workers.kubecontainer.event_messages import WARNING
+from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.naming import infra_name, sandbox_name
@@ -28,9 +27,6 @@ from workers.network.sandbox_network import SandboxNetwork, made_network, seen_n
 from workers.specgen.spec import pod_spec
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
-
-CREATE_SANDBOX_ERROR: Final = "CreatePodSandboxError"
-ETC_FILE_ERROR: Final = "EtcFileError"
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -51,10 +47,11 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
         await etc_files.report_problems()
     except (RuntimeCallError, HostnameError, OSError) as error:
+        run.checkpoint()
         message = error.message if isinstance(error, RuntimeCallError) else str(error)
-        run.record.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, message)
-        await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {message}")
-        raise SyncEnded(CREATE_SANDBOX_ERROR, message) from error
+        run.record.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
+        await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")
+        raise SyncEnded(SyncError.CREATE_POD_SANDBOX, message) from error
     run.record.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.record.did(f"created sandbox {attempt}")
     return Sandbox(id, network, etc_files)
@@ -67,7 +64,7 @@ def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, 
     try:
         etc_files.refresh()
     except EtcFileError as error:
-        raise SyncEnded(ETC_FILE_ERROR, str(error)) from error
+        raise SyncEnded(SyncError.ETC_FILE, str(error)) from error
     return Sandbox(id, network, etc_files)
 
 

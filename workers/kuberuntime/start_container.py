@@ -6,39 +6,36 @@ and its event, and stops no other container.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.kubecontainer.hashing import hash_in
 from ipc.kubecontainer.pod_containers import find_container
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from ipc.text.redaction import known_by, redacted
 from workers.compute.types import ContainerStart
 from workers.images.manager import ImageError
 from workers.kubecontainer.config_error import ConfigError
-from workers.kubecontainer.event_messages import NORMAL, WARNING
 from workers.kubecontainer.labels import read_container
 from workers.kubecontainer.runtime import ErrorKind, ImageInfo, InspectedContainer, RuntimeCallError
 from workers.kuberuntime.container_config import PodInputs, generate_container_config
 from workers.kuberuntime.container_images import PodImages
 from workers.kuberuntime.context import SyncContext
-from workers.kuberuntime.post_start import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
+from workers.kuberuntime.post_start import PostStartHookFailed, run_post_start
 from workers.kuberuntime.remove import remove_id
 from workers.logs import layout, start_error
 from workers.specgen.spec import ContainerConfig, container_spec
 from workers.sync.run import SyncRun
 
-CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
-CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
-RUN_CONTAINER_ERROR: Final = "RunContainerError"
-
 
 class _Failed(Exception):
     """This container does not start now."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: SyncError, message: str) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
@@ -100,7 +97,7 @@ class ContainerStarter:
             there = {other.attempt for other in self._inputs.of.status.containers if other.name == container.name}
             layout.prune(self._logs, container.name, attempt, kept, there)
         except OSError as error:
-            raise await self._failed(container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
+            raise await self._failed(container, SyncError.CREATE_CONTAINER_CONFIG, f"log directory: {error}") from error
         return attempt
 
     async def _create(self, container: Container, start: ContainerStart, image: ImageInfo | None) -> ContainerStart:
@@ -111,12 +108,12 @@ class ContainerStarter:
             config = await generate_container_config(run, self._node, self._host, self._inputs, container, start, image)
             spec = container_spec(self._pod, container, config)
         except ConfigError as error:
-            raise await self._failed(container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
+            raise await self._failed(container, SyncError.CREATE_CONTAINER_CONFIG, error.message) from error
         try:
             id = await self._create_or_adopt(container, config, spec)
         except RuntimeCallError as error:
-            raise await self._failed(container, CREATE_CONTAINER_ERROR, error.message) from error
-        await run.event(NORMAL, "Created", "Container created", container.name)
+            raise await self._failed(container, SyncError.CREATE_CONTAINER, error.message) from error
+        await run.event(event_reasons.CREATED_CONTAINER, "Container created", container.name)
         return msgspec.structs.replace(start, created_id=id)
 
     async def _create_or_adopt(self, container: Container, config: ContainerConfig, spec: dict[str, Any]) -> str:
@@ -158,7 +155,7 @@ class ContainerStarter:
             if error.kind is not ErrorKind.LEFTOVER:
                 raise await self._start_failed(container, start.attempt, error) from error
             id = await self._start_anew(container, start, image)
-        await run.event(NORMAL, "Started", "Container started", container.name)
+        await run.event(event_reasons.STARTED_CONTAINER, "Container started", container.name)
         return id
 
     async def _start_anew(self, container: Container, start: ContainerStart, image: ImageInfo | None) -> str:
@@ -171,7 +168,7 @@ class ContainerStarter:
         try:
             await remove_id(run, run.runtime.remove_container, start.created_id)
         except RuntimeCallError as error:
-            raise await self._failed(container, RUN_CONTAINER_ERROR, error.message) from error
+            raise await self._failed(container, SyncError.RUN_CONTAINER, error.message) from error
         anew = await self._create(container, start, image)
         try:
             await run.act(run.runtime.start_container, anew.created_id)
@@ -184,16 +181,16 @@ class ContainerStarter:
         try:
             await run_post_start(self._run, self._handlers, self._pod, container, id)
         except PostStartHookFailed as failed:
-            raise _Failed(POST_START_HOOK_ERROR, failed.message) from failed
+            raise _Failed(SyncError.POST_START_HOOK, failed.message) from failed
 
     async def _start_failed(self, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
         """To be raised; the attempt counts as one that has ended."""
         if error.kind is not ErrorKind.NOT_FOUND:
             message = redacted(error.message, known_by(self._inputs.of.objects.secrets.values()))
             start_error.write(layout.log_file(self._logs, container.name, attempt), message)
-        return await self._failed(container, RUN_CONTAINER_ERROR, error.message)
+        return await self._failed(container, SyncError.RUN_CONTAINER, error.message)
 
-    async def _failed(self, container: Container, reason: str, message: str) -> _Failed:
+    async def _failed(self, container: Container, reason: SyncError, message: str) -> _Failed:
         """To be raised, once its event was sent. The master takes the values of Secrets out of events."""
-        await self._run.event(WARNING, "Failed", f"Error: {message}", container.name)
+        await self._run.event(event_reasons.FAILED_CONTAINER, f"Error: {message}", container.name)
         return _Failed(reason, message)

@@ -10,32 +10,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction, SyncPod
+from ipc.messages.sync_error import SyncError
 from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.compute.pod_actions import compute_pod_actions
 from workers.compute.types import ContainerStart, ContainerWait, PodActions
 from workers.eviction.manager import evict_if_beyond_limits
-from workers.kubecontainer.event_messages import NORMAL, WARNING, crash_loop_event, crash_loop_message
+from workers.kubecontainer.event_messages import crash_loop_event, crash_loop_message
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kuberuntime.container_config import PodInputs
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_container, kill_pod, wait_freed
 from workers.kuberuntime.leftover_processes import end_leftover_processes
-from workers.kuberuntime.remove import REMOVE_ERROR, remove_container, remove_sandbox
+from workers.kuberuntime.remove import remove_container, remove_sandbox
 from workers.kuberuntime.sandbox import create_sandbox, use_sandbox
 from workers.kuberuntime.start_container import ContainerStarter
 from workers.lifecycle.handlers import HandlerRunner
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 from workers.volumemanager.set_up import set_up_volumes
-
-CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 
 
 async def sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, of: PodSnapshot) -> None:
@@ -100,7 +99,7 @@ def _ended(status: RuntimePodStatus, actions: PodActions) -> list[RuntimeContain
 async def _kill(run: SyncRun, handlers: HandlerRunner, of: PodSnapshot, actions: PodActions) -> None:
     status = of.status
     if actions.create_sandbox and actions.sandbox_id:
-        await run.event(NORMAL, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+        await run.event(event_reasons.SANDBOX_CHANGED, "Pod sandbox changed, it will be killed and re-created.")
     if actions.kill_pod:
         run.step("stopping the pod")
         await kill_pod(run, handlers, of.pod, kill_all(of.pod, status), status.sandboxes)
@@ -126,7 +125,7 @@ async def _reset(run: SyncRun, actions: PodActions) -> None:
     """One after the other, for the order matters when it is interrupted (``workers.compute.restart_all``)."""
     for reset in actions.containers_to_reset:
         if not await remove_container(run, reset.container):
-            raise SyncEnded(REMOVE_ERROR, f"container {reset.container.name} is in the way of its next start")
+            raise SyncEnded(SyncError.REMOVE, f"container {reset.container.name} is in the way of its next start")
 
 
 async def _start_each(starter: ContainerStarter, starts: Iterable[ContainerStart]) -> None:
@@ -146,8 +145,8 @@ async def _start_init(starter: ContainerStarter, pod: Pod, starts: Iterable[Cont
 async def _back_off(run: SyncRun, pod: Pod, wait: ContainerWait) -> None:
     """doBackOff's half that says so."""
     message = crash_loop_message(pod, wait.name, wait.backoff_s)
-    await run.event(WARNING, "BackOff", crash_loop_event(pod, wait.name), wait.name)
-    run.record.failed(SyncAction.START_CONTAINER, wait.name, CRASH_LOOP_BACK_OFF, message, wait.retry_at)
+    await run.event(event_reasons.BACK_OFF_START_CONTAINER, crash_loop_event(pod, wait.name), wait.name)
+    run.record.failed(SyncAction.START_CONTAINER, wait.name, SyncError.CRASH_LOOP_BACK_OFF, message, wait.retry_at)
 
 
 async def _remove(run: SyncRun, actions: PodActions) -> None:

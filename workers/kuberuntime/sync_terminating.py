@@ -12,18 +12,19 @@ from pathlib import Path
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.pod_worker import SyncPod
+from ipc.messages.sync_error import SyncError
 from workers.compute.kill_spec import kill_all
 from workers.eviction.manager import keep_evicted
 from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_pod
 from workers.kuberuntime.leftover_processes import end_leftover_processes
-from workers.kuberuntime.remove import REMOVE_ERROR, remove_container, remove_dead_containers, remove_sandbox
+from workers.kuberuntime.remove import remove_container, remove_dead_containers, remove_sandbox
 from workers.logs import layout
 from workers.logs.pod_dirs import remove_pod_directory
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.volume_host import VolumeHost
-from workers.volumemanager.tear_down import FAILED_UNMOUNT, tear_down_volumes
+from workers.volumemanager.tear_down import tear_down_volumes
 
 
 async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
@@ -52,7 +53,7 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
     else:
         await remove_dead_containers(run, status, request.garbage)
     if stuck:
-        raise SyncEnded(FAILED_UNMOUNT, "; ".join(map(str, stuck)))
+        raise SyncEnded(SyncError.FAILED_UNMOUNT, "; ".join(map(str, stuck)))
     if request.remove:
         await _remove_directories(run, context.volumes, context.node.logs(run.pod))
 
@@ -65,7 +66,7 @@ async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
     removed = [await remove_sandbox(run, sandbox) for sandbox in status.sandboxes]
     removed += [await remove_container(run, container) for container in outside]
     if not all(removed):
-        raise SyncEnded(REMOVE_ERROR, f"{removed.count(False)} of {len(removed)} removals failed")
+        raise SyncEnded(SyncError.REMOVE, f"{removed.count(False)} of {len(removed)} removals failed")
 
 
 async def _remove_directories(run: SyncRun, host: VolumeHost, logs: Path) -> None:
@@ -77,4 +78,4 @@ async def _remove_directories(run: SyncRun, host: VolumeHost, logs: Path) -> Non
         for root in (host.memory_dir, host.pods_dir):
             await run.in_files(root, remove_pod_directory, root, run.pod.uid, host.unshare)
     except OSError as error:
-        raise SyncEnded(REMOVE_ERROR, f"directories: {error}") from error
+        raise SyncEnded(SyncError.REMOVE, f"directories: {error}") from error

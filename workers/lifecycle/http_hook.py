@@ -8,14 +8,13 @@ or sent: it may hold secrets.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.messages import event_reasons
 from workers.kubecontainer.convert import pod_status
-from workers.kubecontainer.event_messages import WARNING
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.podhttp.client import (
@@ -34,8 +33,6 @@ from workers.podhttp.request import HttpRequest, RedirectError, request_of
 from workers.podhttp.user_agents import HOOK_USER_AGENT
 from workers.prober.outcome import MAX_OUTPUT_BYTES
 from workers.sync.run import SyncRun
-
-FALLBACK_REASON: Final = "LifecycleHTTPFallback"
 
 
 class HttpHookFailed(Exception):
@@ -64,7 +61,7 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
             except NoTls:
                 await _get(self.dialer, _in_plain_http(request), timeout_s)
                 answered = f"request to HTTPS lifecycle hook {endpoint.address} got HTTP response"
-                await run.event(WARNING, FALLBACK_REASON, f"{answered}, retry with HTTP succeeded")
+                await run.event(event_reasons.LIFECYCLE_HTTP_FALLBACK, f"{answered}, retry with HTTP succeeded")
         except NoHttp as error:
             raise HttpHookFailed("what was answered is no HTTP") from error
         except RedirectError as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ipc.host.clock import rfc3339
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.messages.sync_error import SyncError
 from workers.images.pull_backoff import PullBackoff
 
 
 class SyncEnded(Exception):
     """The sync ends here, before its last step."""
 
-    def __init__(self, error: str, message: str = "", *, cancelled: bool = False) -> None:
+    def __init__(self, error: SyncError, message: str = "", *, cancelled: bool = False) -> None:
         super().__init__(f"{error}: {message}")
         self.error = error
         self.message = message
@@ -51,9 +52,8 @@ class SyncRecord:
         """Add the result of an action that has succeeded."""
         self._results.append(SyncResult(action=action, target=target))
 
-    def failed(self, action: SyncAction, target: str, error: str, message: str, retry_at: float = 0.0) -> None:
-        """Add the result of an action that has failed. ``error`` is a reason such as ErrImagePull; ``retry_at`` in wall
-        seconds."""
+    def failed(self, action: SyncAction, target: str, error: SyncError, message: str, retry_at: float = 0.0) -> None:
+        """Add the result of an action that has failed. ``retry_at`` in wall seconds."""
         self._results.append(SyncResult(action=action, target=target, error=error, message=message, retry_at=retry_at))
         self._did.append(f"{target}: {error}")
 
@@ -66,7 +66,7 @@ class SyncRecord:
             kind=self._request.kind,
             results=tuple(self._results),
             summary=self._summary(),
-            error=ended.error if ended else "",
+            error=ended.error if ended else SyncError.NONE,
             message=ended.message if ended else "",
             changed=self.changed,
             cancelled=ended.cancelled if ended else False,

@@ -13,6 +13,8 @@ from ipc.host.clock import Clock
 from ipc.host.tasks import first_of
 from ipc.kubecontainer.pod_containers import field_path
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.sync.fs_executor import FsExecutor
 from workers.sync.mutation_limiter import MutationLimiter
@@ -22,7 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-ENDING_KINDS: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE})
+ENDING_ERRORS: Final = {ErrorKind.TIMEOUT: SyncError.TIMEOUT, ErrorKind.UNAVAILABLE: SyncError.UNAVAILABLE}
 """After these errors nothing more is tried: the state of the runtime is unknown, or it does not answer."""
 
 
@@ -96,8 +98,8 @@ class SyncRun:
         try:
             return await verb(*args, **kwargs)
         except RuntimeCallError as error:
-            if error.kind in ENDING_KINDS:
-                raise SyncEnded(error.kind, str(error)) from error
+            if error.kind in ENDING_ERRORS:
+                raise SyncEnded(ENDING_ERRORS[error.kind], str(error)) from error
             raise
 
     async def find(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -131,7 +133,7 @@ class SyncRun:
         self._raise_cancelled()
 
     def _raise_cancelled(self) -> NoReturn:
-        raise SyncEnded("", "cancelled", cancelled=True)
+        raise SyncEnded(SyncError.NONE, "cancelled", cancelled=True)
 
     # --- events ---
 
@@ -139,14 +141,14 @@ class SyncRun:
         """Show the step under way on the board."""
         self._services.step(f"{self.pod.namespace}/{self.pod.name}: {words}")
 
-    async def event(self, type: str, reason: str, message: str, container: str = "") -> None:
+    async def event(self, reason: EventReason, message: str, container: str = "") -> None:
         """Send an event of the pod, or of one of its containers."""
         report = EventReport(
             uid=self.pod.uid,
             namespace=self.pod.namespace,
             name=self.pod.name,
-            type=type,
-            reason=reason,
+            type=reason.type,
+            reason=reason.reason,
             message=message,
             field_path=field_path(self._spec, container) if container else "",
             wall=self.clock.now().wall,

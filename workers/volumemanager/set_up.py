@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from ipc.api.v1.volume import Volume
-from workers.kubecontainer.event_messages import WARNING
-from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
+from ipc.messages import event_reasons
+from ipc.messages.sync_error import SyncError
+from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
@@ -39,9 +40,9 @@ async def set_up_volumes(run: SyncRun, host: VolumeHost, of: PodSnapshot) -> dic
         except OSError as error:
             failures.append(str(VolumeError(volume.name, why(error))))
     for failure in failures:
-        await run.event(WARNING, FAILED_MOUNT, failure)
+        await run.event(event_reasons.FAILED_MOUNT_VOLUME, failure)
     if failures:
-        raise SyncEnded(FAILED_MOUNT, "; ".join(failures))
+        raise SyncEnded(SyncError.FAILED_MOUNT, "; ".join(failures))
     return mounted
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ipc.messages import event_reasons
 from workers.fs.directories import is_name
 from workers.fs.tree_removal import Stuck
-from workers.kubecontainer.event_messages import WARNING
 from workers.kubecontainer.mounted_volume import why
 from workers.sync.run import SyncRun
 from workers.userns.remove import remove_below
@@ -19,8 +19,6 @@ from workers.volumemanager.plugins.places import HELD, PLUGINS, VOLUMES
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 _PARTS: Final = (HELD, VOLUMES, PLUGINS)
-FAILED_UNMOUNT: Final = "FailedUnMount"
-"""Event reason. Upstream only logs it."""
 
 
 async def tear_down_volumes(run: SyncRun, host: VolumeHost) -> tuple[Stuck, ...]:
@@ -28,7 +26,7 @@ async def tear_down_volumes(run: SyncRun, host: VolumeHost) -> tuple[Stuck, ...]
     roots = (host.memory_dir, host.pods_dir)
     stuck = [one for root in roots for one in await _remove(run, root, host.unshare)]
     for one in stuck:
-        await run.event(WARNING, FAILED_UNMOUNT, f"UnmountVolume.TearDown failed: cannot remove {one}")
+        await run.event(event_reasons.FAILED_UNMOUNT_VOLUME, f"UnmountVolume.TearDown failed: cannot remove {one}")
     return tuple(stuck)
 
 

@@ -18,7 +18,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
 from ipc.host.tasks import with_progress
-from workers.kubecontainer.event_messages import WARNING
+from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
 from workers.sync.run import SyncRun
 from workers.userns.steps.group import give_to_group
@@ -31,8 +31,6 @@ DEADLINE_S: Final = 600.0
 FIRST_PROGRESS_S: Final = 30.0
 PROGRESS_PERIOD_S: Final = 60.0
 """Time until the first event about a change that takes long, and between further ones, in seconds."""
-IN_PROGRESS: Final = "VolumePermissionChangeInProgress"
-"""Event reason (pkg/kubelet/events/event.go)."""
 _HELP: Final = (
     "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/"
     "#configure-volume-permission-and-ownership-change-policy-for-pods"
@@ -80,7 +78,7 @@ async def _give(run: SyncRun, unshare: Unshare, volume: str, arguments: Mapping[
     slow = f"Setting volume ownership for {arguments['path']} is taking longer than expected"
     words = f"{slow}, consider using {ON_ROOT_MISMATCH} - {_HELP}"
     pauses_s = itertools.chain([FIRST_PROGRESS_S], itertools.repeat(PROGRESS_PERIOD_S))
-    await with_progress(work, lambda: run.event(WARNING, IN_PROGRESS, words), pauses_s)
+    await with_progress(work, lambda: run.event(event_reasons.VOLUME_PERMISSION_CHANGE_IN_PROGRESS, words), pauses_s)
 
 
 class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):

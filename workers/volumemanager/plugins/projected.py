@@ -19,8 +19,8 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
-from workers.kubecontainer.event_messages import WARNING
-from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
+from ipc.messages import event_reasons
+from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
 from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.atomic_writer import current_version, write_payload
@@ -60,7 +60,7 @@ async def set_up_object_volume(run: SyncRun, host: VolumeHost, of: PodSnapshot, 
         failure = VolumeError(volume.name, why(error) if isinstance(error, OSError) else str(error))
         if not (_has_mounted(of.status) and await run.in_files(volume.name, _is_written, place)):
             raise failure from error
-        await run.event(WARNING, FAILED_MOUNT, str(failure))
+        await run.event(event_reasons.FAILED_MOUNT_VOLUME, str(failure))
     return MountedVolume(name=volume.name, path=place.path, read_only=True)
 
 

@@ -137,6 +137,7 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     ("aliases", {"hostAliases": [{"ip": "::1", "hostnames": ["a", "b.c"]}]}, []),
+    ("leading zeros", {"hostAliases": [{"ip": "010.0.0.01"}], "dnsConfig": {"nameservers": ["192.000.002.001"]}}, []),
     (
         "bad aliases",
         {"hostAliases": [{"ip": "1.2.3", "hostnames": ["a_b"]}, {"ip": ""}]},
@@ -176,7 +177,7 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         "dns names",
         {"dnsConfig": {"nameservers": ["fe80::1%eth0"], "searches": ["A"]}},
         [
-            'spec.dnsConfig.nameservers[0]: Invalid value: "fe80::1%eth0": must be an IP address without a zone',
+            f'spec.dnsConfig.nameservers[0]: Invalid value: "fe80::1%eth0": {IP}',
             'spec.dnsConfig.searches[0]: Invalid value: "A": '
             "must consist of lower case letters, digits, '-', '_' and "
             "'.', and start and end with a letter or digit",
@@ -418,10 +419,13 @@ VOLUMES: list[tuple[str, list[dict[str, Any]], list[str]]] = [
             {"name": "a", "hostPath": {"path": "/x/..y", "type": "Directory"}},
             {"name": "b", "hostPath": {"path": "/x/../y"}},
             {"name": "c", "hostPath": {"path": ""}},
+            {"name": "d", "hostPath": {"path": "x/y"}},
         ],
         [
             "spec.volumes[1].hostPath.path: Invalid value: \"/x/../y\": must not contain '..'",
             "spec.volumes[2].hostPath.path: Required value",
+            'spec.volumes[3].hostPath.path: Invalid value: "x/y": must be an absolute path: '
+            "there is no directory on the host that a relative one would begin at",
         ],
     ),
     (
