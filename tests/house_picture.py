@@ -51,7 +51,8 @@ WIDTH: Final = 1180
 MARGIN: Final = 20
 LINE: Final = 15
 STYLE: Final = (
-    "text{font:12px sans-serif;fill:#1b1f24}.name{font-weight:bold}.small{font-size:11px}.message{font:10.5px monospace}"
+    "text{font:12px sans-serif;fill:#1b1f24}.name{font-weight:bold}"
+    ".small{font-size:11px}.message{font:10.5px monospace}"
     "rect{fill:#f6f8fa;stroke:#57606a;rx:6}.board{fill:#fff8c5}.lazy{stroke-dasharray:5 3}"
     "path{fill:none;stroke:#57606a;marker-end:url(#head)}"
 )
@@ -119,8 +120,8 @@ def _document() -> Iterator[str]:
     yield from _box(
         board,
         "board (shared memory)",
-        "one row a worker: heartbeat, step, breaker; one row a pod: its newest observation; one writer a row, readers wait "
-        "for nobody",
+        "one row a worker: heartbeat, step, breaker; one row a pod: its newest observation; one writer a row, "
+        "readers wait for nobody",
         kind="board",
     )
     yield from _phases(phases)
