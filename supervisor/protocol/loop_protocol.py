@@ -7,40 +7,10 @@ import msgspec
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.probe_results import ProbeResults
-from ipc.messages.api_server import (
-    AgentChanged,
-    EventChanged,
-    EventGone,
-    FeedSynced,
-    ObjectChanged,
-    ObjectGone,
-    PodChanged,
-    PodGone,
-)
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import (
-    CancelPull,
-    CollectLogs,
-    Observation,
-    ObservationFailed,
-    Observe,
-    Relist,
-    StartPull,
-    Track,
-    Untrack,
-)
-from ipc.messages.pod_worker import (
-    AbandonPull,
-    CancelSync,
-    ContainersChanged,
-    ProbePod,
-    ProbeResultChanged,
-    ProbingStopped,
-    PullImage,
-    StopProbing,
-    SyncDone,
-    SyncPod,
-)
+from ipc.messages.catalogue import ChildCommand
+from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
 from supervisor.protocol.manifests import ObjectsExpected, ObjectUpdate, PodUpdate
 
@@ -137,30 +107,7 @@ class Send(msgspec.Struct, frozen=True):
     """A message for the child in that slot."""
 
     slot: int
-    message: (
-        SyncPod
-        | CancelSync
-        | Track
-        | Untrack
-        | Observe
-        | Relist
-        | StartPull
-        | CancelPull
-        | PullProgress
-        | PullEnded
-        | CollectLogs
-        | ProbePod
-        | ContainersChanged
-        | StopProbing
-        | PodChanged
-        | PodGone
-        | EventChanged
-        | EventGone
-        | ObjectChanged
-        | ObjectGone
-        | FeedSynced
-        | AgentChanged
-    )
+    message: ChildCommand
 
 
 class PodsStopped(msgspec.Struct, frozen=True):

@@ -83,9 +83,8 @@ class Announcer:
         self._out.to_api(self._statuses.event(report, now))
 
     def pod_event(self, state: PodWorkerState, reason: EventReason, message: str, now: Instant) -> None:
-        """About a pod that is no orphan; in the log too."""
-        assert state.pod is not None
-        self.event(pod_event(state.pod, reason, message), now)
+        """About the pod as a whole; in the log too."""
+        self.event(pod_event(state, reason, message), now)
         self.log("warning" if reason.type is EventType.WARNING else "info", f"{state.name}: {reason}: {message}")
 
     def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:

@@ -184,7 +184,7 @@ class SyncLoop:
         state = self._pod_table.get(failed.uid)
         if state is not None and state.pod is not None:
             message = f"error determining status: {failed.message}"
-            self._announcer.event(pod_event(state.pod, event_reasons.FAILED_SYNC, message), now)
+            self._announcer.event(pod_event(state, event_reasons.FAILED_SYNC, message), now)
 
     # --- what the workers did ------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipc.host.clock import Instant
-from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.shm.board import pod_digest
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -110,23 +109,13 @@ class WorkerUpdates:
             self._pod_table.confine(state)  # else it moves when it can
         self._pod_table.touch((state.uid,))
         self._out.add(DeathExplained(down.slot))
-        self._tell(state, guilty, now)
+        self._report_isolation(state, guilty, now)
 
-    def _tell(self, state: PodWorkerState, guilty: Isolation, now: Instant) -> None:
-        namespace, _, name = state.name.rpartition("/")
+    def _report_isolation(self, state: PodWorkerState, guilty: Isolation, now: Instant) -> None:
         summary = (
             f"{guilty.deaths} deaths of its worker in a row while it worked for this pod, "
             f"which is in quarantine now; next try in {guilty.wait_s:g} s"
         )
         self._parts.statuses.summarize(state.uid, summary)
-        report = EventReport(
-            uid=state.uid,
-            namespace=namespace,
-            name=name,
-            type=SYNC_CRASH_LOOP_BACK_OFF.type,
-            reason=SYNC_CRASH_LOOP_BACK_OFF.reason,
-            message=summary,
-        )
-        self._parts.announcer.event(report, now)
-        self._parts.announcer.log("warning", f"{state.name}: {SYNC_CRASH_LOOP_BACK_OFF}: {summary}")
+        self._parts.announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
         self._parts.announcer.report(state, now)
