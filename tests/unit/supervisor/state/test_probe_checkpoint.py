@@ -100,4 +100,6 @@ async def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path, caplog: py
             await memory.settled()
             clock.mono += WRITE_PERIOD_S
         await memory.close(READY)
-    assert [record.message.partition(":")[0] for record in caplog.records] == ["results of probes are not kept on disk, only in memory"]
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "results of probes are not kept on disk, only in memory"
+    ]
