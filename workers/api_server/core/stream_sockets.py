@@ -50,8 +50,12 @@ def check_upgrade(request: web.Request) -> None:
 
 def _begin_frames(request: web.Request) -> None:
     """Raises ApiError 400 when the client has not waited for the answer: of what it sent nobody knows the masks."""
-    guard = request.transport.get_protocol() if isinstance(request.transport, asyncio.Transport) else None
-    if isinstance(guard, FrameGuard) and not guard.begin_frames():
+    if request.transport is None:
+        raise bad_request("unable to upgrade: the client has gone")
+    guard = request.transport.get_protocol()
+    if not isinstance(guard, FrameGuard):
+        raise TypeError(f"nothing looks at the frames of {type(guard).__name__}")
+    if not guard.begin_frames():
         raise bad_request("unable to upgrade: frames were sent before the connection was a WebSocket")
 
 
