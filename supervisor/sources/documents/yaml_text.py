@@ -26,7 +26,6 @@ from supervisor.sources.documents.model import (
 )
 from supervisor.sources.documents.scalars import resolve_plain
 
-
 _GO_ESCAPES: Final = {**yaml.SafeLoader.ESCAPE_REPLACEMENTS, "'": "'"}
 _GoLoader: Final[Any] = type("_GoLoader", (yaml.SafeLoader,), {"ESCAPE_REPLACEMENTS": _GO_ESCAPES})
 """PyYAML's own parser with the escapes of Go's (goyaml.v2/scannerc.go, yaml_parser_scan_flow_scalar)."""
