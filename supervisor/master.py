@@ -20,8 +20,10 @@ from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.messages import event_reasons
 from ipc.messages.api_server import AgentChanged
-from ipc.messages.base import EventReport, PullEnded, PullProgress
+from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
+from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.shm.board import Board
@@ -78,9 +80,6 @@ log = logging.getLogger("rootlet.master")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
-FAILED_VALIDATION = "FailedValidation"
-RUNTIME_REPLACED = "ContainerRuntimeReplaced"
-PREFLIGHT = "Preflight"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
@@ -223,9 +222,8 @@ class Master:
                     self._desired.forget()
                     self._ending.set()
 
-    def _node_event(self, type_: str, reason: str, message: str) -> None:
-        node = self._settings.node_name
-        self._feed(EventReport(uid="", namespace="", name=node, type=type_, reason=reason, message=message))
+    def _node_event(self, reason: EventReason, message: str) -> None:
+        self._feed(node_event(self._settings.node_name, reason, message))
 
     async def _look_at_host(self) -> None:
         """What `rootlet doctor` would say, as far as nobody has to be asked."""
@@ -233,7 +231,7 @@ class Master:
         for finding in check_host(facts, self._settings):
             if finding.level is not Level.OK:
                 log.warning("preflight: %s", finding)
-                self._node_event("Warning", PREFLIGHT, str(finding))
+                self._node_event(event_reasons.PREFLIGHT, str(finding))
 
     # --- children (the Owner of supervisor.processes.child_manager)
     # -----------------------------------------------------------------
@@ -276,7 +274,7 @@ class Master:
     def _replace_if_hung(self, why: str) -> None:
         """Our own service lives and is of no use: it is killed and started again, which counts as a death."""
         if self._service.is_hung(self._crew.age_s(PODMAN_SLOT)):
-            self._node_event("Warning", RUNTIME_REPLACED, f"killing our Podman service: {why}")
+            self._node_event(event_reasons.CONTAINER_RUNTIME_REPLACED, f"killing our Podman service: {why}")
             self._crew.replace(PODMAN_SLOT, why)
 
     # --- desired state -------------------------------------------------------------------------------------------
@@ -297,7 +295,7 @@ class Master:
 
     def _manifest_error(self, error: ManifestError) -> None:
         log.warning("manifest refused: %s", error)
-        self._node_event("Warning", FAILED_VALIDATION, str(error))
+        self._node_event(event_reasons.FAILED_VALIDATION, str(error))
 
     # --- what the command line asks for (the Agent of supervisor.admin_requests) ---------------------------------
 

@@ -23,7 +23,8 @@ from typing import Final, assert_never
 from ipc.host.clock import Clock
 from ipc.host.tasks import note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport, Ready, Shutdown
+from ipc.messages import event_reasons
+from ipc.messages.base import Ready, Shutdown, node_event
 from ipc.messages.node_worker import (
     CancelPull,
     CollectLogs,
@@ -57,8 +58,6 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
-from workers.pleg.strangers import UNKNOWN_CONTAINER
-from workers.sync.context import WARNING
 from workers.userns.unshare import Unshare
 
 MAX_ROUND_PODS: Final = 16
@@ -382,16 +381,8 @@ class NodeWorker:
     async def _tell_of_strangers(self) -> None:
         if news := self._observer.strangers.take_news():
             log.warning("%s", news)
-            event = EventReport(
-                uid="",
-                namespace="",
-                name=self._node_name,
-                type=WARNING,
-                reason=UNKNOWN_CONTAINER,
-                message=news,
-                wall=self._clock.now().wall,
-            )
-            await self._send(event)
+            wall = self._clock.now().wall
+            await self._send(node_event(self._node_name, event_reasons.UNKNOWN_CONTAINER, news, wall))
 
     async def _relist_failed(self, waiting: Sequence[str], error: RuntimeCallError) -> None:
         self._waiting.ask_again(waiting)

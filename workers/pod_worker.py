@@ -30,6 +30,7 @@ from ipc.messages.pod_worker import (
     SyncPod,
     WorkType,
 )
+from ipc.messages.sync_error import SyncError
 from ipc.shm.board import Board, WorkerRowWriter
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
@@ -56,8 +57,6 @@ MAX_PODS_IN_FLIGHT: Final = 5000
 not keep another pod from being stopped. Most only wait, and the runtime has its own, smaller bounds for its calls."""
 SHUTDOWN_WAIT_S: Final = 5.0
 """How long syncs in flight get to finish the step in hand, in seconds."""
-STALE_VIEW: Final = "StaleView"
-INTERNAL: Final = "Internal"
 
 Command = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
 Link = Channel[PodWorkerReport, PodWorkerCommand]
@@ -234,26 +233,26 @@ async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: a
     try:
         status = read_view(request, board)
         if status is None:
-            raise SyncEnded(STALE_VIEW, "no observation as new as this sync needs")
+            raise SyncEnded(SyncError.STALE_VIEW, "no observation as new as this sync needs")
         run.pod, run.view = _pod_name(request, status), status
         await _SYNCS[request.kind](run, status)
     except SyncEnded as ended:
         return run.done(ended)
     except Exception as error:
         log.exception("sync of pod %s failed", request.uid)
-        return run.done(SyncEnded(INTERNAL, f"{type(error).__name__}: {error}"))
+        return run.done(SyncEnded(SyncError.INTERNAL, f"{type(error).__name__}: {error}"))
     return run.done()
 
 
 def _refused(context: SyncContext, request: SyncPod, message: str) -> SyncDone:
     """An answer without any results."""
     run = SyncRun(context, request, PodName("", "", request.uid), asyncio.Event())
-    return run.done(SyncEnded(INTERNAL, message))
+    return run.done(SyncEnded(SyncError.INTERNAL, message))
 
 
 async def _sync_pod(run: SyncRun, status: RuntimePodStatus) -> None:
     if run.request.pod is None:
-        raise SyncEnded(INTERNAL, "a pod without a manifest can only be stopped and removed")
+        raise SyncEnded(SyncError.INTERNAL, "a pod without a manifest can only be stopped and removed")
     await sync_pod(run, run.request.pod, status)
 
 

@@ -17,7 +17,7 @@ from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.pod_worker import SyncDone, WorkType
 
 MINIMUM_GRACE_PERIOD_S: Final = 1
-"""PW-10: what is left when every source of a grace period says zero."""
+"""PW-10: a grace period of zero means this one."""
 
 
 class InFlight(msgspec.Struct, frozen=True):
@@ -33,12 +33,11 @@ class InFlight(msgspec.Struct, frozen=True):
 def effective_grace_period(pod: Pod, override_s: int | None, current_s: int | None) -> int:
     """Seconds that the pod's containers get to stop (pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod).
 
-    The smallest of what was asked for so far wins; without any (or zero) the spec's own counts; never below one
-    second. Unlike upstream a zero that arrives late does not bring the spec's longer one back.
+    The smallest of what was asked for so far wins, zero included; the spec's own counts only if nothing was asked
+    for; never below one second.
     """
     asked = [s for s in (current_s, pod.metadata.deletion_grace_period_seconds, override_s) if s is not None]
-    grace = min(asked, default=0) or pod.spec.termination_grace_period_seconds or 0
-    return max(min(grace, grace if current_s is None else current_s), MINIMUM_GRACE_PERIOD_S)
+    return max(min(asked, default=pod.spec.termination_grace_period_seconds or 0), MINIMUM_GRACE_PERIOD_S)
 
 
 class PodLifecycle:

@@ -14,6 +14,7 @@ from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
 from ipc.messages.dialer import DialerCommand, DialerReport
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport, SyncDone, SyncPod
+from ipc.messages.sync_error import SyncError
 from ipc.messages.zygote import SignalChild, Spawn, ZygoteCommand, ZygoteReport
 from ipc.wire.boot import Role, WorkerSettings
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
@@ -31,10 +32,6 @@ _LINKS: dict[Role, tuple[Any, Any]] = {
 AnyChannel = Channel[Any, Any]
 
 log = logging.getLogger("rootlet.master")
-
-TOO_LARGE: Final = "TooLarge"
-UNENCODABLE: Final = "Unencodable"
-"""Errors of a sync that was never sent."""
 
 MAX_STACK_BYTES: Final = 64 * 1024
 """Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""
@@ -199,6 +196,6 @@ def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
         incarnation=asked.incarnation,
         kind=asked.kind,
         summary="not sent to its worker",
-        error=TOO_LARGE if isinstance(refusal, FrameTooLarge) else UNENCODABLE,
+        error=SyncError.TOO_LARGE if isinstance(refusal, FrameTooLarge) else SyncError.UNENCODABLE,
         message=str(refusal),
     )

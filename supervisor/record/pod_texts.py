@@ -16,6 +16,7 @@ import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventType
 from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult
 from ipc.text.redaction import Blocks, redacted
@@ -56,7 +57,7 @@ class PodTexts:
         match event:
             case EventReport(uid=uid) if uid:
                 known = self._known(uid)
-                return event if known is None and event.type == "Normal" else _with_message(event, known)
+                return event if known is None and event.type == EventType.NORMAL else _with_message(event, known)
             case ObservationFailed(uid=uid):
                 return _with_message(event, self._known(uid))
             case SyncDone(uid=uid):

@@ -7,7 +7,6 @@ status before. The feed carries what changed to the API server.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
@@ -16,8 +15,10 @@ from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.messages import event_reasons
 from ipc.messages.api_server import PodChanged
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.config.settings import Settings
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -31,9 +32,6 @@ from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEED
 from supervisor.status.generate import Failure, StatusInput, generate_pod_status
 from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
-
-EVICTED: Final = "Evicted"
-"""Reason of the pod's status and of the event (pkg/kubelet/eviction/helpers.go)."""
 
 
 class _Record:
@@ -130,7 +128,7 @@ class StatusManager:
 
     def evict(self, uid: str, message: str) -> None:
         """The pod takes more than it may: it is Failed (pkg/kubelet/eviction/eviction_manager.go, evictPod)."""
-        self._record(uid).evict(Failure(reason=EVICTED, message=message))
+        self._record(uid).evict(Failure(reason=event_reasons.EVICTED.reason, message=message))
 
     def eviction(self, uid: str) -> str:
         """Why the pod was evicted; empty if it was not."""
@@ -200,7 +198,7 @@ class StatusManager:
         # One that was found ended, after a restart of the agent, was reported in time.
         was_there = was_observed_before or observed.is_running()
         if was_there and _has_exceeded_deadline(record.status) and not _has_exceeded_deadline(before):
-            messages += self.event(pod_event(state, "Normal", DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
+            messages += self.event(pod_event(state, event_reasons.DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
         return messages
 
     def _generate(
@@ -275,7 +273,9 @@ def _has_exceeded_deadline(status: PodStatus | None) -> bool:
     return status is not None and status.reason == DEADLINE_EXCEEDED
 
 
-def pod_event(state: PodWorkerState, type_: str, reason: str, message: str) -> EventReport:
+def pod_event(state: PodWorkerState, reason: EventReason, message: str) -> EventReport:
     """An event about the pod as a whole, an orphan too."""
     namespace, _, name = state.name.rpartition("/")
-    return EventReport(uid=state.uid, namespace=namespace, name=name, type=type_, reason=reason, message=message)
+    return EventReport(
+        uid=state.uid, namespace=namespace, name=name, type=reason.type, reason=reason.reason, message=message
+    )

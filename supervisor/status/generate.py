@@ -101,7 +101,6 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
 def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
     """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
     spec, observed = given.pod.spec, given.observed
-    before = conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, previous.conditions)
     surroundings = Surroundings(
         pod=given.pod,
         observed=observed,
@@ -109,7 +108,7 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         probe_results=given.probe_results,
         replaced=given.replaced,
         terminating=given.terminating,
-        restarting_all=should_all_containers_restart(spec, observed, before),
+        restarting_all=_restarting_all(given, previous),
     )
     lists = {
         ContainerKind.INIT: (spec.init_containers, previous.init_container_statuses),
@@ -122,6 +121,11 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
     if given.rejection is None:
         return made
     return {kind: tuple(status for status in of_kind if status.container_id) for kind, of_kind in made.items()}
+
+
+def _restarting_all(given: StatusInput, previous: PodStatus) -> bool:
+    before = conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, previous.conditions)
+    return should_all_containers_restart(given.pod.spec, given.observed, before)
 
 
 def _pod_ips(given: StatusInput, previous: PodStatus) -> tuple[str, ...]:
@@ -143,6 +147,7 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
         pod_is_terminal=given.terminated,
         pod_has_initialized=has_any_active_regular_container_started(spec, given.observed),
         replaced=given.replaced,
+        restarting_all=_restarting_all(given, previous) and not given.terminating,
     )
     if previous.phase in TERMINAL_PHASES:
         phase = previous.phase

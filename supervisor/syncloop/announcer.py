@@ -6,8 +6,11 @@ import math
 
 from ipc.host.clock import Instant
 from ipc.host.tasks import FailureLog
+from ipc.messages import event_reasons
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventReason, EventType
 from ipc.messages.pod_worker import SyncDone
+from ipc.messages.sync_error import SyncError
 from ipc.text.safe_text import safe_line
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.podworkers.pod_cache import PodCache
@@ -16,10 +19,6 @@ from supervisor.protocol.loop_protocol import Log
 from supervisor.record.status_manager import StatusManager, pod_event
 from supervisor.syncloop.command_buffer import CommandBuffer
 
-UNAVAILABLE = "Unavailable"
-"""A sync's error: Podman does not answer."""
-FAILED_SYNC = "FailedSync"
-"""Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
 RETRY_S = 10.0
 """After which a status that could not be generated is tried again, in seconds."""
 
@@ -77,21 +76,21 @@ class Announcer:
 
     def _fault(self, state: PodWorkerState, failures: FailureLog, what: str, error: Exception, now: Instant) -> None:
         if failures.note(error):
-            self.pod_event(state, "Warning", FAILED_SYNC, f"{what}: unexpected {type(error).__name__}", now)
+            self.pod_event(state, event_reasons.FAILED_SYNC, f"{what}: unexpected {type(error).__name__}", now)
 
     def event(self, report: EventReport, now: Instant) -> None:
         """For `get events` alone."""
         self._out.to_api(self._statuses.event(report, now))
 
-    def pod_event(self, state: PodWorkerState, type_: str, reason: str, message: str, now: Instant) -> None:
+    def pod_event(self, state: PodWorkerState, reason: EventReason, message: str, now: Instant) -> None:
         """About the pod as a whole; in the log too."""
-        self.event(pod_event(state, type_, reason, message), now)
-        self.log("warning" if type_ == "Warning" else "info", f"{state.name}: {reason}: {message}")
+        self.event(pod_event(state, reason, message), now)
+        self.log("warning" if reason.type is EventType.WARNING else "info", f"{state.name}: {reason}: {message}")
 
     def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:
         """That Podman is away was said once: that it is for every pod is for who wants to know everything."""
         failed = f" [{done.error}: {done.message}]" if done.error else ""
-        is_only_away = done.error == UNAVAILABLE and not done.changed
+        is_only_away = done.error is SyncError.UNAVAILABLE and not done.changed
         level = "debug" if is_only_away else "warning" if done.error else "info"
         self.log(level, f"{state.name}: {done.summary}{failed}")
 

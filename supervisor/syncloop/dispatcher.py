@@ -7,6 +7,7 @@ import msgspec
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages import event_reasons
 from ipc.messages.node_worker import Untrack
 from ipc.messages.pod_worker import SyncPod, WorkType
 from supervisor.managers.object_delivery import ObjectDelivery
@@ -18,9 +19,6 @@ from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.requeue import BACK_OFF_PERIOD_S
-
-OBJECTS_TOO_LARGE = "ObjectsTooLarge"
-"""Event reason: the pod is synced without some of the ConfigMaps and Secrets that it refers to."""
 
 
 class Dispatcher:
@@ -132,7 +130,7 @@ class Dispatcher:
         if found.too_large:
             names = ", ".join(f"{ref.kind} {ref.name}" for ref in found.too_large)
             message = f"what the pod refers to is larger than {MAX_POD_BYTES} bytes in all; it goes on without {names}"
-            self._parts.announcer.pod_event(state, "Warning", OBJECTS_TOO_LARGE, message, now)
+            self._parts.announcer.pod_event(state, event_reasons.OBJECTS_TOO_LARGE, message, now)
 
     def _settle(self, state: PodWorkerState, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.host.tasks import note_failure
+from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.podworkers.pod_worker_state import PodWorkerState
@@ -29,8 +30,6 @@ from supervisor.protocol.manifests import PodOperation, PodUpdate, created_at, p
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.removals import Removals
 
-UNSUPPORTED_FIELD = "UnsupportedField"
-"""Event reason: the pod runs, without something that its manifest asks for."""
 UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
 """Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
 EVICTION_GRACE_PERIOD_S = 1
@@ -104,7 +103,7 @@ class PodUpdates:
         if isinstance(verdict, Rejected):
             self._parts.statuses.reject(state.uid, verdict.reason, verdict.message)
             state.lifecycle.terminate()
-            self._announcer.pod_event(state, "Warning", verdict.reason, verdict.message, now)
+            self._announcer.pod_event(state, event_reasons.rejected(verdict.reason), verdict.message, now)
         else:
             self._parts.usage.put(pod)
             self._warn(state, verdict.warnings, now)
@@ -118,7 +117,8 @@ class PodUpdates:
             return
         verdict = self._admit(pod)
         if isinstance(verdict, Rejected):
-            self._announcer.pod_event(state, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
+            reason, message = event_reasons.rejected(verdict.reason), f"{NOT_UPDATED}: {verdict.message}"
+            self._announcer.pod_event(state, reason, message, now)
             if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
                 self._out.add(UpdateRefused(state.pod))
             return
@@ -168,7 +168,7 @@ class PodUpdates:
 
     def _warn(self, state: PodWorkerState, warnings: tuple[str, ...], now: Instant) -> None:
         for warning in warnings:
-            self._announcer.pod_event(state, "Warning", UNSUPPORTED_FIELD, warning, now)
+            self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
 
     # --- evictions -----------------------------------------------------------------------------------------------
 

@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
 from ipc.messages.node_worker import Observation, ObservationFailed, Observe
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
+from ipc.messages.sync_error import SyncError
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
@@ -50,9 +52,8 @@ from supervisor.protocol.loop_protocol import (
 )
 from supervisor.protocol.manifests import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.record.recorder import EventRecorder
-from supervisor.record.status_manager import EVICTED, pod_event
+from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
-from supervisor.syncloop.announcer import FAILED_SYNC
 from supervisor.syncloop.dispatcher import Dispatcher
 from supervisor.syncloop.object_updates import ObjectUpdates
 from supervisor.syncloop.parts import LoopParts
@@ -183,7 +184,7 @@ class SyncLoop:
         state = self._pod_table.get(failed.uid)
         if state is not None and state.pod is not None:
             message = f"error determining status: {failed.message}"
-            self._announcer.event(pod_event(state, "Warning", FAILED_SYNC, message), now)
+            self._announcer.event(pod_event(state, event_reasons.FAILED_SYNC, message), now)
 
     # --- what the workers did ------------------------------------------------------------------------------------
 
@@ -199,7 +200,7 @@ class SyncLoop:
         self._observation_requests.acted(state.uid, now.mono, with_effect=with_effect)
         self._parts.pulls.set_failures(state.uid, done.pull_failures)
         statuses.sync_ended(state, done)
-        if not done.cancelled and done.error != requeue.STALE_VIEW:
+        if not done.cancelled and done.error is not SyncError.STALE_VIEW:
             self._parts.poison_pods.survived(state.slot, state.uid)
         self._pod_table.touch((state.uid, *self._parts.poison_pods.poison_pods()))
         for report in removal_failures(self._parts.settings.node_name, state.name, done):
@@ -208,7 +209,7 @@ class SyncLoop:
             self._observation_requests.ask(state.uid)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, done.evicted)
-            self._announcer.pod_event(state, "Warning", EVICTED, done.evicted, now)
+            self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)
         due = requeue.due_in(done, now, self._parts.settings, self._rng, len(self._pod_table))
         if due > 0.0:
             self._parts.queue.enqueue(state.uid, now.mono + due)

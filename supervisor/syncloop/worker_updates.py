@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipc.host.clock import Instant
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.shm.board import pod_digest
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import Isolation
@@ -16,9 +17,6 @@ from supervisor.protocol.loop_protocol import (
     WorkerUp,
 )
 from supervisor.syncloop.parts import LoopParts
-
-SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
-"""Event reason: the pod kills its worker again and again."""
 
 
 class WorkerUpdates:
@@ -119,5 +117,5 @@ class WorkerUpdates:
             f"which is in quarantine now; next try in {guilty.wait_s:g} s"
         )
         self._parts.statuses.summarize(state.uid, summary)
-        self._parts.announcer.pod_event(state, "Warning", SYNC_CRASH_LOOP_BACK_OFF, summary, now)
+        self._parts.announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
         self._parts.announcer.report(state, now)

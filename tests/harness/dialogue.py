@@ -52,6 +52,7 @@ from ipc.messages.pod_worker import (
     SyncPod,
     SyncResult,
 )
+from ipc.messages.sync_error import SyncError
 from ipc.shm.board import pod_digest
 from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
@@ -85,7 +86,7 @@ WALL = 1_800_000_000.0
 POD_SLOT = FIRST_POD_SLOT
 CHILDREN = (NODE_SLOT, API_SLOT, POD_SLOT)
 STARTED = SyncResult(action=SyncAction.START_CONTAINER, target="main")
-PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="ErrImagePull")
+PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError.IMAGE_PULL)
 """What became of a container's start."""
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.wire.boot import ChildContext
 from supervisor.client.http import RequestFailed
 from supervisor.podworkers.poison_pods import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
-from supervisor.syncloop.worker_updates import SYNC_CRASH_LOOP_BACK_OFF
 from tests.process.model_children import (
     GOOD_IMAGE,
     POISON_IMAGE,
@@ -118,8 +118,8 @@ def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(
     agent.state(*PODS)
     agent.state("poison", image=POISON_IMAGE)
     agent.until(lambda: bool(agent.workers()), "the agent answers")
-    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF)) == 1, "the poison pod is isolated")
-    [event] = agent.events(SYNC_CRASH_LOOP_BACK_OFF)
+    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)) == 1, "the poison pod is isolated")
+    [event] = agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)
     assert (event["type"], event["involvedObject"]["name"]) == ("Warning", "poison")
     assert Counter(line.what for line in agent.journal())["died"] <= POISON_DEATHS + 1
     line = len(agent.journal())
@@ -128,7 +128,7 @@ def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(
     # Its back-off is over: it gets another try, and what it does then does not count against the agent.
     agent.until(lambda: "died" in {entry.what for entry in agent.journal()[line:]}, "it gets another try")
     agent.until(
-        lambda: any(event["message"].endswith("20 s") for event in agent.events(SYNC_CRASH_LOOP_BACK_OFF)),
+        lambda: any(event["message"].endswith("20 s") for event in agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)),
         "it waits for longer",
     )
     assert not agent.has_ended()
@@ -145,7 +145,7 @@ def test_a_restart_of_its_worker_gives_a_poison_pod_another_try(start: Start) ->
     agent = start()
     agent.state("poison", image=POISON_IMAGE)
     agent.until(lambda: bool(agent.workers()), "the agent answers")
-    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF)) == 1, "the poison pod is isolated")
+    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)) == 1, "the poison pod is isolated")
     agent.until(lambda: is_next(agent, "quarantine", 1), "there is a worker for it")
     line = len(agent.journal())
     agent.client.restart_worker("quarantine")

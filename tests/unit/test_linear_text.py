@@ -38,6 +38,7 @@ from ipc.host import clock
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
+from ipc.text.ip_address import without_leading_zeros
 from ipc.text.redaction import blocks_of, redacted
 from ipc.text.safe_text import safe_text
 from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
@@ -365,6 +366,11 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "workers/api_server/core/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS
     ),
     "pod addresses": Parser("ipc/podresources/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
+    "leading zeros": Parser(
+        "ipc/text/ip_address.py",
+        without_leading_zeros,
+        repeated("0", "1.", ":0", "0.0.0.", before="") | repeated("0", "9", before="1.2.3."),
+    ),
     "addresses": Parser("ipc/api/validation/names.py", names.ip_problem, ADDRESSES),
     "names": Parser("ipc/api/validation/names.py", lambda text: [rule.problem(text) for rule in RULES], NAMES),
     "qualified names": Parser("ipc/api/validation/names.py", names.qualified_name_problem, NAMES),

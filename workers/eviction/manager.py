@@ -16,6 +16,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages import event_reasons
 from workers.eviction.limits import (
     MAX_S,
     StorageUsage,
@@ -28,15 +29,13 @@ from workers.fs.directories import made_below, private_root
 from workers.fs.disk_usage import MAX_FILES, used_bytes
 from workers.kubecontainer.mounted_volume import why
 from workers.logs.pod_dirs import pod_directory
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.context import SyncRun
 from workers.userns.unshare import Unshare, UnshareError, UnshareTimeout
 from workers.volumemanager.plugins.empty_dir import empty_dir_place
 
 SMALL_TREE_FILES: Final = 20_000
 """Counted in a thread of the worker, which takes a tenth of a second. Of larger trees a process of its own counts all,
 and the time counts that it takes; that of a small one is the disk's or Podman's fault."""
-FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
-"""Event reason. Upstream only logs it."""
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatu
         )
     except (OSError, UnshareError) as error:
         words = why(error) if isinstance(error, OSError) else str(error)
-        await run.event(WARNING, FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
+        await run.event(event_reasons.FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
         return
     message = exceeded_limit(pod, usage)
     if message:

@@ -7,7 +7,6 @@ what an image named ``:latest`` gets by default; ``podman kube play`` does not p
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -19,7 +18,10 @@ from ipc.api.v1.container import PullPolicy
 from ipc.host.clock import Clock
 from ipc.host.tasks import with_progress
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.sync_error import SyncError
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
@@ -38,24 +40,14 @@ StartPull = Callable[[str, Pull, Callable[[str], None]], Awaitable[PullEnded]]
 """Takes a pod's uid, what to pull, and what hears of the progress (`workers.images.pull_requests`)."""
 FindLogins = Callable[[ImageReference], tuple[RegistryLogin, ...]]
 """The pod's own logins for an image (`workers.images.credentials`)."""
-Tell = Callable[[str, str, str], Awaitable[None]]
-"""Takes an event's type, reason and message."""
-
-
-class ImageReason(enum.StrEnum):
-    """Why a container waits for its image (pkg/kubelet/images/types.go)."""
-
-    PULL_BACK_OFF = "ImagePullBackOff"
-    INSPECT_ERROR = "ImageInspectError"
-    PULL_ERROR = "ErrImagePull"
-    NEVER_PULL = "ErrImageNeverPull"
-    INVALID_NAME = "InvalidImageName"
+Tell = Callable[[EventReason, str], Awaitable[None]]
+"""Takes an event's reason and message."""
 
 
 class ImageError(Exception):
     """The image is not there."""
 
-    def __init__(self, reason: ImageReason, message: str, retry_at: float = 0.0) -> None:
+    def __init__(self, reason: SyncError, message: str, retry_at: float = 0.0) -> None:
         """``retry_at``: wall time before which trying again is useless; 0.0 when unknown."""
         super().__init__(f"{reason}: {message}")
         self.reason = reason
@@ -101,8 +93,8 @@ class ImageManager:
             return present
         if policy == "Never":
             message = f'Container image "{reference}" {_NOT_PRESENT if is_free else _NOT_FREE}'
-            await tell("Warning", ImageReason.NEVER_PULL, message)
-            raise ImageError(ImageReason.NEVER_PULL, message)
+            await tell(event_reasons.ERR_IMAGE_NEVER_PULL_POLICY, message)
+            raise ImageError(SyncError.IMAGE_NEVER_PULL, message)
         await self._refuse_in_backoff(backoff, reference, tell)
         return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), tell)
 
@@ -124,8 +116,8 @@ class ImageManager:
             return parse_image_reference(reference)
         except ValueError as error:
             message = f'Failed to apply default image tag "{reference}": couldn\'t parse image name: {error}'
-            await tell("Warning", "InspectFailed", message)
-            raise ImageError(ImageReason.INVALID_NAME, message) from error
+            await tell(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
+            raise ImageError(SyncError.INVALID_IMAGE_NAME, message) from error
 
     def forget(self, reference: str) -> None:
         """It turned out to be gone: the next `ensure_image` looks for itself."""
@@ -145,8 +137,8 @@ class ImageManager:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
                 raise
             message = f'Failed to inspect image "{reference}": {error.message}'
-            await tell("Warning", "InspectFailed", message)
-            raise ImageError(ImageReason.INSPECT_ERROR, message) from error
+            await tell(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
+            raise ImageError(SyncError.IMAGE_INSPECT, message) from error
 
     def _saw(self, reference: str, info: ImageInfo, now: float) -> None:
         """Remember it, and forget what no longer counts."""
@@ -159,12 +151,12 @@ class ImageManager:
             return
         failure, retry_at = waits
         message = f'Back-off pulling image "{reference}"'
-        await tell("Normal", "BackOff", message)
-        why = f"{message}: {ImageReason.PULL_ERROR}: {failure.message}"
-        raise ImageError(ImageReason.PULL_BACK_OFF, why, retry_at)
+        await tell(event_reasons.BACK_OFF_PULL_IMAGE, message)
+        why = f"{message}: {SyncError.IMAGE_PULL}: {failure.message}"
+        raise ImageError(SyncError.IMAGE_PULL_BACK_OFF, why, retry_at)
 
     async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, tell: Tell) -> ImageInfo:
-        await tell("Normal", "Pulling", f'Pulling image "{reference}"')
+        await tell(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}"')
         asked_at = self._clock.now().mono
         ended = await self._watch_pull(backoff.uid, reference, pull, tell)
         if ended.error == ErrorKind.UNAVAILABLE:
@@ -178,7 +170,7 @@ class ImageManager:
         took, waited = duration_to_the_ms(ended.took_s), duration_to_the_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
-        await tell("Normal", "Pulled", done)
+        await tell(event_reasons.PULLED_IMAGE, done)
         return pulled
 
     async def _watch_pull(self, uid: str, reference: str, what: Pull, tell: Tell) -> PullEnded:
@@ -187,7 +179,7 @@ class ImageManager:
 
         async def news() -> None:
             if words:
-                await tell("Normal", "Pulling", f'Pulling image "{reference}": {words[0]}')
+                await tell(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}": {words[0]}')
 
         pauses_s = (PROGRESS_EVENT_S * 2.0**number for number in itertools.count())
         return await with_progress(self._pull_image(uid, what, words.append), news, pauses_s)
@@ -206,8 +198,8 @@ class ImageManager:
     async def _failed(self, backoff: PullBackoff, reference: str, words: str, tell: Tell) -> ImageError:
         """Note the failure for the back-off and say so."""
         retry_at = backoff.failed(reference, words, self._clock.now().wall)
-        await tell("Warning", "Failed", f'Failed to pull image "{reference}": {words}')
-        return ImageError(ImageReason.PULL_ERROR, words, retry_at)
+        await tell(event_reasons.FAILED_TO_PULL_IMAGE, f'Failed to pull image "{reference}": {words}')
+        return ImageError(SyncError.IMAGE_PULL, words, retry_at)
 
 
 _NOT_PRESENT: Final = "is not present with pull policy of Never"
@@ -216,7 +208,7 @@ _NOT_FREE: Final = "is present with pull policy of Never but does not have the p
 
 async def _tell_present(reference: str, tell: Tell) -> None:
     there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
-    await tell("Normal", "Pulled", there)
+    await tell(event_reasons.PULLED_IMAGE, there)
 
 
 def should_pull(image: ImageReference, policy: PullPolicy) -> bool:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
 import msgspec
-
-FAILED_MOUNT: Final = "FailedMount"
-"""Event reason (pkg/kubelet/events/event.go)."""
 
 
 class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,10 +10,12 @@ from typing import Final
 
 from ipc.api.v1.container import Container, PullPolicy
 from ipc.api.v1.pod import Pod
+from ipc.messages import event_reasons
+from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
 from workers.images.manager import FindLogins, ImageError
 from workers.kubecontainer.image_reference import parse_image_reference
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.context import SyncRun
 
 MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 
@@ -42,8 +44,8 @@ def _image_of_predecessor(run: SyncRun, container: Container) -> str:
 async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, policy: PullPolicy, held: str = "") -> None:
     """Raises as `ensure_images`."""
 
-    async def tell(type: str, reason: str, message: str) -> None:
-        await run.event(type, reason, message, container.name)
+    async def tell(reason: EventReason, message: str) -> None:
+        await run.event(reason, message, container.name)
 
     run.step(f"image of {container.name}")
     if await run.context.images.reuse_image(image, policy, held, tell):
@@ -53,7 +55,7 @@ async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, poli
     try:
         found = await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
     except ImageError as error:
-        await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
+        await run.event(event_reasons.FAILED_CONTAINER, f"Error: {error.reason}", container.name)
         raise
     run.images[str(parse_image_reference(image))] = found
 
@@ -80,5 +82,5 @@ async def _read_pull_secrets(run: SyncRun, pod: Pod) -> tuple[KeyedLogin, ...]:
             unusable.append(secret.metadata.name)
     if unusable:
         message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
-        await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
+        await run.event(event_reasons.FAILED_TO_RETRIEVE_IMAGE_PULL_SECRET, message)
     return tuple(logins)

@@ -7,20 +7,16 @@ node with every pod.
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.messages import event_reasons
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.network import dns, etc_mounts
 from workers.network.etc_mounts import PodFile
 from workers.network.hostnames import HostnameError
 from workers.network.sandbox_network import made_network
-from workers.sync.context import WARNING, SyncRun
-
-MISSING_CLUSTER_DNS: Final = "MissingClusterDNS"
-DNS_CONFIG_FORMING: Final = "DNSConfigForming"
+from workers.sync.context import SyncRun
 
 
 class EtcFileError(Exception):
@@ -35,10 +31,10 @@ async def made_sandbox(run: SyncRun, pod: Pod, infra: str) -> None:
     found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
     run.network = made_network(pod, infra, found, run.context.host_ip)
     if dns.misses_cluster_dns(pod, run.context.network):
-        await run.event(WARNING, MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(pod))
+        await run.event(event_reasons.MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(pod))
     if not dns.is_podmans(pod, run.context.network):
         for problem in (await _formed(run, pod)).problems:
-            await run.event(WARNING, DNS_CONFIG_FORMING, problem)
+            await run.event(event_reasons.DNS_CONFIG_FORMING, problem)
 
 
 async def make_etc_files(run: SyncRun, pod: Pod) -> tuple[PodFile, ...]:

@@ -18,14 +18,16 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.host.tasks import first_of
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from workers.compute.grace_period import signal_window_s
 from workers.compute.kill_spec import ContainerKill
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.kuberuntime.remove import remove_id
 from workers.kuberuntime.termination_order import TerminationOrder, termination_order
 from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
-from workers.sync.context import NORMAL, WARNING, SyncEnded, SyncRun
+from workers.sync.context import SyncEnded, SyncRun
 
 DEFAULT_STOP_SIGNAL: Final = "SIGTERM"
 KILL_WAIT_S: Final = 10.0
@@ -40,11 +42,6 @@ _ENDED: Final = frozenset({"stopped", "exited"})
 _FREED: Final = frozenset({"exited"})
 """And for one whose network and ports can be had again."""
 
-KILL_CONTAINER_ERROR: Final = "KillContainerError"
-FAILED_KILL_CONTAINER: Final = "FailedKillContainer"
-"""Event reason: a container that has to go does not. Upstream only says so of whole pods (FailedKillPod)."""
-KILL_SANDBOX_ERROR: Final = "KillPodSandboxError"
-
 
 async def kill_container(run: SyncRun, target: ContainerKill) -> None:
     """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails: one that survives its
@@ -52,8 +49,8 @@ async def kill_container(run: SyncRun, target: ContainerKill) -> None:
     try:
         await _kill_in_turn(run, target, termination_order(None, ()))
     except SyncEnded as ended:
-        if ended.error == KILL_CONTAINER_ERROR:
-            await run.event(WARNING, FAILED_KILL_CONTAINER, f"error killing {ended.message}", target.name)
+        if ended.error is SyncError.KILL_CONTAINER:
+            await run.event(event_reasons.FAILED_KILL_CONTAINER, f"error killing {ended.message}", target.name)
         raise
 
 
@@ -75,21 +72,21 @@ async def kill_pod(
                 await _kill_sandbox(run, sandbox)
     except SyncEnded as ended:
         if not ended.cancelled:
-            await run.event(WARNING, "FailedKillPod", f"error killing pod: {ended.message}")
+            await run.event(event_reasons.FAILED_TO_KILL_POD, f"error killing pod: {ended.message}")
         raise
 
 
 async def _kill_in_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
     """killContainer. Raises SyncEnded."""
-    await run.event(NORMAL, "Killing", target.message, target.name)
+    await run.event(event_reasons.KILLING_CONTAINER, target.message, target.name)
     try:
         await _stop(run, target, order)
         if not await _noticed(run, target.id, _ENDED) or target.remove:
             # A container whose end Podman missed (its monitor is gone) would show as running for ever.
             await remove_id(run, run.runtime.remove_container, target.id)
     except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_CONTAINER, target.name, KILL_CONTAINER_ERROR, error.message)
-        raise SyncEnded(KILL_CONTAINER_ERROR, f"container {target.name}: {error.message}") from error
+        run.failed(SyncAction.KILL_CONTAINER, target.name, SyncError.KILL_CONTAINER, error.message)
+        raise SyncEnded(SyncError.KILL_CONTAINER, f"container {target.name}: {error.message}") from error
     run.context.pre_stops.forget(target.id)
     order.terminated(target.name)
     run.succeeded(SyncAction.KILL_CONTAINER, target.name)
@@ -104,8 +101,8 @@ async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
             # It would show as ready for ever; its containers are dead, and their logs are ours.
             await remove_id(run, run.runtime.remove_pod, sandbox.id)
     except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_SANDBOX, run.pod.name, KILL_SANDBOX_ERROR, error.message)
-        raise SyncEnded(KILL_SANDBOX_ERROR, f"sandbox {sandbox.attempt}: {error.message}") from error
+        run.failed(SyncAction.KILL_SANDBOX, run.pod.name, SyncError.KILL_POD_SANDBOX, error.message)
+        raise SyncEnded(SyncError.KILL_POD_SANDBOX, f"sandbox {sandbox.attempt}: {error.message}") from error
     run.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
     run.did(f"stopped sandbox {sandbox.attempt}")
 
@@ -165,7 +162,7 @@ async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler)
         await asyncio.shield(task)
     except HookFailed:
         if not await _has_ended(run, target):
-            await run.event(WARNING, "FailedPreStopHook", "PreStopHook failed", target.name)
+            await run.event(event_reasons.FAILED_PRE_STOP_HOOK, "PreStopHook failed", target.name)
     except SyncEnded:
         pre_stops.forget(target.id)
         raise

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus
+from ipc.messages.sync_error import SyncError
 from workers.proc.container_tags import ContainerTag, container_tag, end_tagged
 from workers.sync.context import SyncEnded, SyncRun
-
-STRAYS_ERROR: Final = "EndStraysError"
 
 
 async def end_leftover_processes(
@@ -30,7 +28,7 @@ async def end_leftover_processes(
     try:
         number = await asyncio.to_thread(end_tagged, {_tag(uid, container) for container in leaving})
     except OSError as error:
-        raise SyncEnded(STRAYS_ERROR, f"processes of containers that have ended: {error}") from error
+        raise SyncEnded(SyncError.LEFTOVER_PROCESSES, f"processes of containers that have ended: {error}") from error
     if number:
         run.did(f"ended {number} processes that containers had left")
     else:

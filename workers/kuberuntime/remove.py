@@ -10,13 +10,13 @@ import msgspec
 from ipc.kubecontainer.container_gc import newest_ids
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus, SandboxStatus
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.naming import infra_name_of
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.sync.context import SyncRun
 
 REMOVE_TRIES: Final = 2
 """Podman 4.3 fails to remove a container whose process it has lost, and succeeds the second time."""
-REMOVE_ERROR: Final = "RemoveError"
 
 
 async def remove_id(run: SyncRun, remove: Callable[[str], Awaitable[None]], id: str) -> None:
@@ -77,7 +77,7 @@ async def _remove(run: SyncRun, record: _Record, removal: Awaitable[None]) -> bo
     try:
         await removal
     except RuntimeCallError as error:
-        run.failed(record.action, record.target, REMOVE_ERROR, error.message)
+        run.failed(record.action, record.target, SyncError.REMOVE, error.message)
         return False
     run.succeeded(record.action, record.target)
     run.did(f"removed {record.words}")

@@ -6,11 +6,11 @@ call; here it takes two, so a half-made one is taken away again, or found not re
 
 from __future__ import annotations
 
-from typing import Final
-
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import sandbox_hash
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.naming import infra_name, sandbox_name
@@ -20,23 +20,25 @@ from workers.kuberuntime.remove import remove_half_made, remove_id
 from workers.logs import layout
 from workers.network.hostnames import HostnameError
 from workers.specgen.spec import pod_spec
-from workers.sync.context import WARNING, SyncEnded, SyncRun
-
-CREATE_SANDBOX_ERROR: Final = "CreatePodSandboxError"
+from workers.sync.context import SyncEnded, SyncRun
 
 
 async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
-    """The id of a sandbox that is ready. Raises SyncEnded."""
+    """The id of a sandbox that is ready. Raises SyncEnded.
+
+    One that fails because its pod is being deleted meanwhile is no error, and no event (IsPodTerminationRequested).
+    """
     run.step(f"creating sandbox {attempt}")
     try:
         id = await _create_or_adopt(run, pod, attempt)
         await _start(run, id, infra_name(pod, attempt))
         await made_sandbox(run, pod, infra_name(pod, attempt))
     except (RuntimeCallError, HostnameError, OSError) as error:
+        run.checkpoint()
         message = error.message if isinstance(error, RuntimeCallError) else str(error)
-        run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, message)
-        await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {message}")
-        raise SyncEnded(CREATE_SANDBOX_ERROR, message) from error
+        run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
+        await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")
+        raise SyncEnded(SyncError.CREATE_POD_SANDBOX, message) from error
     run.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.did(f"created sandbox {attempt}")
     return id

@@ -6,7 +6,7 @@ and its event, and stops no other container.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -14,7 +14,9 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import hash_in
 from ipc.kubecontainer.pod_containers import find_container
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from ipc.text.redaction import known_by, redacted
 from workers.compute.types import ContainerStart
 from workers.images.manager import ImageError
@@ -24,20 +26,16 @@ from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, Runtime
 from workers.kuberuntime.container_config import generate_container_config
 from workers.kuberuntime.container_images import ensure_image, ensure_images
 from workers.kuberuntime.remove import remove_id
-from workers.lifecycle.post_start import POST_START_HOOK_ERROR, PostStartHookFailed, run_post_start
+from workers.lifecycle.post_start import PostStartHookFailed, run_post_start
 from workers.logs import layout, start_error
 from workers.specgen.spec import ContainerConfig, container_spec
-from workers.sync.context import NORMAL, WARNING, SyncRun
-
-CREATE_CONTAINER_ERROR: Final = "CreateContainerError"
-CREATE_CONTAINER_CONFIG_ERROR: Final = "CreateContainerConfigError"
-RUN_CONTAINER_ERROR: Final = "RunContainerError"
+from workers.sync.context import SyncRun
 
 
 class _Failed(Exception):
     """This container does not start now."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: SyncError, message: str) -> None:
         super().__init__(f"{reason}: {message}")
         self.reason = reason
         self.message = message
@@ -79,7 +77,7 @@ async def _attempt(run: SyncRun, container: Container, start: ContainerStart) ->
         there = {other.attempt for other in run.view.containers if other.name == container.name}
         layout.prune(run.logs, container.name, attempt, kept, there)
     except OSError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, f"log directory: {error}") from error
+        raise await _failed(run, container, SyncError.CREATE_CONTAINER_CONFIG, f"log directory: {error}") from error
     return attempt
 
 
@@ -92,12 +90,12 @@ async def _create(
         place = await generate_container_config(run, pod, container, start, sandbox_id)
         spec = container_spec(pod, container, place)
     except ConfigError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_CONFIG_ERROR, error.message) from error
+        raise await _failed(run, container, SyncError.CREATE_CONTAINER_CONFIG, error.message) from error
     try:
         id = await _create_or_adopt(run, pod, container, place, spec)
     except RuntimeCallError as error:
-        raise await _failed(run, container, CREATE_CONTAINER_ERROR, error.message) from error
-    await run.event(NORMAL, "Created", "Container created", container.name)
+        raise await _failed(run, container, SyncError.CREATE_CONTAINER, error.message) from error
+    await run.event(event_reasons.CREATED_CONTAINER, "Container created", container.name)
     return msgspec.structs.replace(start, created_id=id)
 
 
@@ -142,7 +140,7 @@ async def _start(run: SyncRun, pod: Pod, container: Container, start: ContainerS
         if error.kind is not ErrorKind.LEFTOVER:
             raise await _start_failed(run, container, start.attempt, error) from error
         id = await _start_anew(run, pod, container, start, sandbox_id)
-    await run.event(NORMAL, "Started", "Container started", container.name)
+    await run.event(event_reasons.STARTED_CONTAINER, "Container started", container.name)
     return id
 
 
@@ -154,7 +152,7 @@ async def _start_anew(run: SyncRun, pod: Pod, container: Container, start: Conta
     try:
         await remove_id(run, run.runtime.remove_container, start.created_id)
     except RuntimeCallError as error:
-        raise await _failed(run, container, RUN_CONTAINER_ERROR, error.message) from error
+        raise await _failed(run, container, SyncError.RUN_CONTAINER, error.message) from error
     anew = await _create(run, pod, container, start, sandbox_id)
     try:
         await run.act(run.runtime.start_container, anew.created_id)
@@ -168,7 +166,7 @@ async def _post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> 
     try:
         await run_post_start(run, pod, container, id)
     except PostStartHookFailed as failed:
-        raise _Failed(POST_START_HOOK_ERROR, failed.message) from failed
+        raise _Failed(SyncError.POST_START_HOOK, failed.message) from failed
 
 
 async def _start_failed(run: SyncRun, container: Container, attempt: int, error: RuntimeCallError) -> _Failed:
@@ -176,10 +174,10 @@ async def _start_failed(run: SyncRun, container: Container, attempt: int, error:
     if error.kind is not ErrorKind.NOT_FOUND:
         message = redacted(error.message, known_by(run.request.objects.secrets.values()))
         start_error.write(layout.log_file(run.logs, container.name, attempt), message)
-    return await _failed(run, container, RUN_CONTAINER_ERROR, error.message)
+    return await _failed(run, container, SyncError.RUN_CONTAINER, error.message)
 
 
-async def _failed(run: SyncRun, container: Container, reason: str, message: str) -> _Failed:
+async def _failed(run: SyncRun, container: Container, reason: SyncError, message: str) -> _Failed:
     """To be raised, once it has been told. What is told loses the values of Secrets in the master."""
-    await run.event(WARNING, "Failed", f"Error: {message}", container.name)
+    await run.event(event_reasons.FAILED_CONTAINER, f"Error: {message}", container.name)
     return _Failed(reason, message)

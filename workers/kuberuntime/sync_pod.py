@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_containers import find_container
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.kubecontainer.restart_policy import is_restartable_init
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.compute.pod_actions import compute_pod_actions
 from workers.compute.types import ContainerStart, ContainerWait, PodActions
@@ -25,15 +26,12 @@ from workers.kubecontainer.event_messages import crash_loop_event, crash_loop_me
 from workers.kuberuntime.etc_files import EtcFileError, refresh_etc_files
 from workers.kuberuntime.kill_container import kill_container, kill_pod, wait_freed
 from workers.kuberuntime.leftover_processes import end_leftover_processes
-from workers.kuberuntime.remove import REMOVE_ERROR, remove_container, remove_sandbox
+from workers.kuberuntime.remove import remove_container, remove_sandbox
 from workers.kuberuntime.sandbox import create_sandbox
 from workers.kuberuntime.start_container import start_container
 from workers.network.sandbox_network import seen_network
-from workers.sync.context import NORMAL, WARNING, SyncEnded, SyncRun
+from workers.sync.context import SyncEnded, SyncRun
 from workers.volumemanager.set_up import set_up_volumes
-
-ETC_FILE_ERROR: Final = "EtcFileError"
-CRASH_LOOP_BACK_OFF: Final = "CrashLoopBackOff"
 
 
 async def sync_pod(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
@@ -94,7 +92,7 @@ def _ended(status: RuntimePodStatus, actions: PodActions) -> list[RuntimeContain
 
 async def _kill(run: SyncRun, pod: Pod, status: RuntimePodStatus, actions: PodActions) -> None:
     if actions.create_sandbox and actions.sandbox_id:
-        await run.event(NORMAL, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+        await run.event(event_reasons.SANDBOX_CHANGED, "Pod sandbox changed, it will be killed and re-created.")
     if actions.kill_pod:
         run.step("stopping the pod")
         await kill_pod(run, pod, kill_all(pod, status), status.sandboxes)
@@ -119,7 +117,7 @@ async def _reset(run: SyncRun, actions: PodActions) -> None:
     """One after the other, for the order matters when it is interrupted (``workers.compute.restart_all``)."""
     for reset in actions.containers_to_reset:
         if not await remove_container(run, reset.container):
-            raise SyncEnded(REMOVE_ERROR, f"container {reset.container.name} is in the way of its next start")
+            raise SyncEnded(SyncError.REMOVE, f"container {reset.container.name} is in the way of its next start")
 
 
 def _use_sandbox(run: SyncRun, pod: Pod, status: RuntimePodStatus, sandbox_id: str) -> None:
@@ -128,7 +126,7 @@ def _use_sandbox(run: SyncRun, pod: Pod, status: RuntimePodStatus, sandbox_id: s
     try:
         refresh_etc_files(run, pod)
     except EtcFileError as error:
-        raise SyncEnded(ETC_FILE_ERROR, str(error)) from error
+        raise SyncEnded(SyncError.ETC_FILE, str(error)) from error
 
 
 async def _start_each(run: SyncRun, pod: Pod, sandbox_id: str, starts: Iterable[ContainerStart]) -> None:
@@ -148,8 +146,8 @@ async def _start_init(run: SyncRun, pod: Pod, sandbox_id: str, starts: Iterable[
 async def _back_off(run: SyncRun, pod: Pod, wait: ContainerWait) -> None:
     """doBackOff's half that says so."""
     message = crash_loop_message(pod, wait.name, wait.backoff_s)
-    await run.event(WARNING, "BackOff", crash_loop_event(pod, wait.name), wait.name)
-    run.failed(SyncAction.START_CONTAINER, wait.name, CRASH_LOOP_BACK_OFF, message, wait.retry_at)
+    await run.event(event_reasons.BACK_OFF_START_CONTAINER, crash_loop_event(pod, wait.name), wait.name)
+    run.failed(SyncAction.START_CONTAINER, wait.name, SyncError.CRASH_LOOP_BACK_OFF, message, wait.retry_at)
 
 
 async def _remove(run: SyncRun, actions: PodActions) -> None:

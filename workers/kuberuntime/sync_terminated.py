@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages.sync_error import SyncError
 from workers.eviction.manager import keep_evicted
-from workers.kuberuntime.remove import REMOVE_ERROR, remove_container, remove_garbage, remove_sandbox
+from workers.kuberuntime.remove import remove_container, remove_garbage, remove_sandbox
 from workers.logs import layout
 from workers.logs.pod_dirs import remove_pod_directory
 from workers.sync.context import SyncEnded, SyncRun
-from workers.volumemanager.tear_down import FAILED_UNMOUNT, tear_down_volumes
+from workers.volumemanager.tear_down import tear_down_volumes
 
 
 async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
@@ -31,7 +32,7 @@ async def sync_terminated(run: SyncRun, status: RuntimePodStatus) -> None:
     else:
         await remove_garbage(run, status)
     if stuck:
-        raise SyncEnded(FAILED_UNMOUNT, "; ".join(map(str, stuck)))
+        raise SyncEnded(SyncError.FAILED_UNMOUNT, "; ".join(map(str, stuck)))
     if run.request.remove:
         await _remove_directories(run)
 
@@ -44,7 +45,7 @@ async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
     removed = [await remove_sandbox(run, sandbox) for sandbox in status.sandboxes]
     removed += [await remove_container(run, container) for container in outside]
     if not all(removed):
-        raise SyncEnded(REMOVE_ERROR, f"{removed.count(False)} of {len(removed)} removals failed")
+        raise SyncEnded(SyncError.REMOVE, f"{removed.count(False)} of {len(removed)} removals failed")
 
 
 async def _remove_directories(run: SyncRun) -> None:
@@ -56,4 +57,4 @@ async def _remove_directories(run: SyncRun) -> None:
         for root in (run.context.memory_dir, run.context.pods_dir):
             await run.in_files(root, remove_pod_directory, root, run.pod.uid, run.context.unshare)
     except OSError as error:
-        raise SyncEnded(REMOVE_ERROR, f"directories: {error}") from error
+        raise SyncEnded(SyncError.REMOVE, f"directories: {error}") from error

@@ -12,6 +12,7 @@ import msgspec
 
 from ipc.api.v1.probe import ExecAction, HTTPGetAction, LifecycleHandler
 from ipc.host.tasks import note_failure
+from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.lifecycle.http_hook import HttpHookFailed, run_http_hook
 from workers.sync.context import SyncEnded, SyncRun
@@ -69,7 +70,7 @@ async def _exec(run: SyncRun, action: ExecAction, target: HookTarget) -> None:
         result = await run.runtime.exec_container(target.id, action.command, MAX_HOOK_S)
     except RuntimeCallError as error:
         if error.kind is ErrorKind.UNAVAILABLE:
-            raise SyncEnded(error.kind, str(error)) from error
+            raise SyncEnded(SyncError.UNAVAILABLE, str(error)) from error
         raise HookFailed(f"exec hook of container {target.name} did not run: {error.kind}") from error
     if result.exit_code:
         raise HookFailed(f"exec hook of container {target.name} ended with exit code {result.exit_code}")

@@ -8,12 +8,12 @@ is never told: it may hold secrets.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.messages import event_reasons
 from workers.kubecontainer.convert import pod_status
 from workers.kubecontainer.labels import read_sandbox
 from workers.podhttp.client import (
@@ -31,9 +31,7 @@ from workers.podhttp.pod_network import DialError, DialTimeout, PodNetwork, pod_
 from workers.podhttp.request import HttpRequest, RedirectError, request_of
 from workers.podhttp.user_agents import HOOK_USER_AGENT
 from workers.prober.outcome import MAX_OUTPUT_BYTES
-from workers.sync.context import WARNING, SyncRun
-
-FALLBACK_REASON: Final = "LifecycleHTTPFallback"
+from workers.sync.context import SyncRun
 
 
 class HttpHookFailed(Exception):
@@ -54,7 +52,7 @@ async def run_http_hook(run: SyncRun, action: HTTPGetAction, container: str, tim
         except NoTls:
             await _get(run, _in_plain_http(request), timeout_s)
             text = f"request to HTTPS lifecycle hook {endpoint.address} got HTTP response, retry with HTTP succeeded"
-            await run.event(WARNING, FALLBACK_REASON, text)
+            await run.event(event_reasons.LIFECYCLE_HTTP_FALLBACK, text)
     except NoHttp as error:
         raise HttpHookFailed("what was answered is no HTTP") from error
     except RedirectError as error:

@@ -6,20 +6,18 @@ of `workers.kuberuntime.kill_container`.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
+from ipc.messages import event_reasons
 from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import kill_of
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.kuberuntime.kill_container import kill_container
 from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
 from workers.podhttp.hook_ports import with_port_number
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.context import SyncRun
 
-POST_START_HOOK_ERROR: Final = "PostStartHookError"
 """The reason with which a start fails whose hook has failed."""
 
 
@@ -44,7 +42,7 @@ async def run_post_start(run: SyncRun, pod: Pod, container: Container, id: str) 
     try:
         await run.unless_cancelled(run_hook, run, with_port_number(hook, container), HookTarget(id, container.name))
     except HookFailed as failed:
-        await run.event(WARNING, KillReason.FAILED_POST_START_HOOK, "PostStartHook failed", container.name)
+        await run.event(event_reasons.FAILED_POST_START_HOOK, "PostStartHook failed", container.name)
         await _kill(run, pod, container, id)
         raise PostStartHookFailed(failed.message) from failed
 

@@ -23,8 +23,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.tasks import note_failure
-from ipc.kubecontainer.container_gc import CONTAINER_GC_FAILED
-from ipc.messages.base import EventReport
+from ipc.messages import event_reasons
+from ipc.messages.base import EventReport, node_event
 from ipc.messages.node_worker import CollectLogs
 from workers.logs import layout
 from workers.userns.remove import remove_below
@@ -108,9 +108,7 @@ class LogGarbageCollector:
             await self._report(self._event(failure))
 
     def _event(self, message: str) -> EventReport:
-        return EventReport(
-            uid="", namespace="", name=self._node_name, type="Warning", reason=CONTAINER_GC_FAILED, message=message
-        )
+        return node_event(self._node_name, event_reasons.CONTAINER_GC_FAILED, message)
 
 
 def collect(

@@ -8,8 +8,6 @@ from typing import Final, TypeVar
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.runtime import ListedContainer, ListedPod
 
-UNKNOWN_CONTAINER: Final = "UnknownContainer"
-"""Reason of the node's event."""
 MAX_NAMED: Final = 10
 """Of many that are found at once so many are named."""
 MAX_NAME_CHARS: Final = 64

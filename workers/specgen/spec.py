@@ -183,6 +183,9 @@ _ON_ITS_OWN_NOTHING: Final = {
     "healthconfig": {"Test": ["NONE"]},
     "sdnotifyMode": "ignore",
     "systemd": "false",
+    # For a USER or runAsUser without an entry Podman would add one, and a group of the same number, of which a command
+    # that is run later is then a member, but not the container's own process. containerd adds none.
+    "manage_password": False,
     # A VOLUME of the image is a directory in the container's own layer (as CRI-O has it): an anonymous volume would
     # take one of Podman's 2048 locks and be left behind by a crash.
     "image_volume_mode": "ignore",

@@ -15,7 +15,9 @@ from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.pod_containers import field_path
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.messages.sync_error import SyncError
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from workers.compute.crash_loop_backoff import BackoffLimits
@@ -40,9 +42,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-NORMAL: Final = "Normal"
-WARNING: Final = "Warning"
-ENDING_KINDS: Final = frozenset({ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE})
+ENDING_ERRORS: Final = {ErrorKind.TIMEOUT: SyncError.TIMEOUT, ErrorKind.UNAVAILABLE: SyncError.UNAVAILABLE}
 """After these nothing more is tried: what the runtime looks like now is unknown, or nobody answers."""
 
 
@@ -85,7 +85,7 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
 class SyncEnded(Exception):
     """The sync ends here, before its last step."""
 
-    def __init__(self, error: str, message: str = "", *, cancelled: bool = False) -> None:
+    def __init__(self, error: SyncError, message: str = "", *, cancelled: bool = False) -> None:
         super().__init__(f"{error}: {message}")
         self.error = error
         self.message = message
@@ -164,8 +164,8 @@ class SyncRun:
         try:
             return await verb(*args, **kwargs)
         except RuntimeCallError as error:
-            if error.kind in ENDING_KINDS:
-                raise SyncEnded(error.kind, str(error)) from error
+            if error.kind in ENDING_ERRORS:
+                raise SyncEnded(ENDING_ERRORS[error.kind], str(error)) from error
             raise
 
     async def find(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -199,7 +199,7 @@ class SyncRun:
         self._raise_cancelled()
 
     def _raise_cancelled(self) -> NoReturn:
-        raise SyncEnded("", "cancelled", cancelled=True)
+        raise SyncEnded(SyncError.NONE, "cancelled", cancelled=True)
 
     # --- telling ---
 
@@ -222,18 +222,18 @@ class SyncRun:
     def succeeded(self, action: SyncAction, target: str) -> None:
         self._results.append(SyncResult(action=action, target=target))
 
-    def failed(self, action: SyncAction, target: str, error: str, message: str, retry_at: float = 0.0) -> None:
-        """``error`` is a reason such as ErrImagePull; ``retry_at`` in wall seconds."""
+    def failed(self, action: SyncAction, target: str, error: SyncError, message: str, retry_at: float = 0.0) -> None:
+        """``retry_at`` in wall seconds."""
         self._results.append(SyncResult(action=action, target=target, error=error, message=message, retry_at=retry_at))
         self._did.append(f"{target}: {error}")
 
-    async def event(self, type: str, reason: str, message: str, container: str = "") -> None:
+    async def event(self, reason: EventReason, message: str, container: str = "") -> None:
         report = EventReport(
             uid=self.pod.uid,
             namespace=self.pod.namespace,
             name=self.pod.name,
-            type=type,
-            reason=reason,
+            type=reason.type,
+            reason=reason.reason,
             message=message,
             field_path=field_path(self.request.pod.spec if self.request.pod else None, container) if container else "",
             wall=self.context.clock.now().wall,
@@ -249,7 +249,7 @@ class SyncRun:
             kind=self.request.kind,
             results=tuple(self._results),
             summary=self._summary(),
-            error=ended.error if ended else "",
+            error=ended.error if ended else SyncError.NONE,
             message=ended.message if ended else "",
             changed=self._changed,
             cancelled=ended.cancelled if ended else False,

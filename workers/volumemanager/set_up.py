@@ -11,8 +11,10 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
-from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
-from workers.sync.context import WARNING, SyncEnded, SyncRun
+from ipc.messages import event_reasons
+from ipc.messages.sync_error import SyncError
+from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
+from workers.sync.context import SyncEnded, SyncRun
 from workers.volumemanager.plugins.claim import set_up_claim
 from workers.volumemanager.plugins.empty_dir import set_up_empty_dir
 from workers.volumemanager.plugins.host_path import set_up_host_path
@@ -35,9 +37,9 @@ async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
         except OSError as error:
             failures.append(str(VolumeError(volume.name, why(error))))
     for failure in failures:
-        await run.event(WARNING, FAILED_MOUNT, failure)
+        await run.event(event_reasons.FAILED_MOUNT_VOLUME, failure)
     if failures:
-        raise SyncEnded(FAILED_MOUNT, "; ".join(failures))
+        raise SyncEnded(SyncError.FAILED_MOUNT, "; ".join(failures))
     return mounted
 
 

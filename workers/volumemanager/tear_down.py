@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from ipc.messages import event_reasons
 from workers.fs.directories import is_name
 from workers.fs.tree_removal import Stuck
 from workers.kubecontainer.mounted_volume import why
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.context import SyncRun
 from workers.userns.remove import remove_below
 from workers.userns.unshare import DEFAULT, Unshare
 from workers.volumemanager.plugins.places import HELD, PLUGINS, VOLUMES
 
 _PARTS: Final = (HELD, VOLUMES, PLUGINS)
-FAILED_UNMOUNT: Final = "FailedUnMount"
-"""Event reason. Upstream only logs it."""
 
 
 async def tear_down_volumes(run: SyncRun) -> tuple[Stuck, ...]:
@@ -26,7 +25,7 @@ async def tear_down_volumes(run: SyncRun) -> tuple[Stuck, ...]:
     roots = (run.context.memory_dir, run.context.pods_dir)
     stuck = [one for root in roots for one in await _remove(run, root)]
     for one in stuck:
-        await run.event(WARNING, FAILED_UNMOUNT, f"UnmountVolume.TearDown failed: cannot remove {one}")
+        await run.event(event_reasons.FAILED_UNMOUNT_VOLUME, f"UnmountVolume.TearDown failed: cannot remove {one}")
     return tuple(stuck)
 
 

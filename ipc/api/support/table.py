@@ -470,6 +470,7 @@ CONTAINER_ROWS: Final = (
         tests=(
             "e2e/test_restart_policies.py::test_an_exit_code_with_a_rule_restarts_what_is_never_restarted_otherwise",
             "e2e/test_restart_policies.py::test_a_rule_restarts_all_containers_in_their_sandbox",
+            "e2e/test_restart_policies.py::test_a_rule_of_a_sidecar_restarts_all_containers",
         ),
     ),
     FieldSupport("spec.containers[*].volumeDevices", _NO, "a rootless user has no block devices to give"),

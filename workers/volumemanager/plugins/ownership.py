@@ -18,8 +18,9 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
 from ipc.host.tasks import with_progress
+from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.context import SyncRun
 from workers.userns.steps.group import give_to_group
 from workers.userns.unshare import Step, Unshare, UnshareError
 from workers.volumemanager.plugins.places import VolumeDirectory
@@ -30,8 +31,6 @@ DEADLINE_S: Final = 600.0
 FIRST_NEWS_S: Final = 30.0
 NEWS_PERIOD_S: Final = 60.0
 """When it is told that this takes long, in seconds, and how often again."""
-IN_PROGRESS: Final = "VolumePermissionChangeInProgress"
-"""Event reason (pkg/kubelet/events/event.go)."""
 _HELP: Final = (
     "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/"
     "#configure-volume-permission-and-ownership-change-policy-for-pods"
@@ -72,7 +71,7 @@ async def _give(run: SyncRun, volume: str, arguments: Mapping[str, Any]) -> None
     slow = f"Setting volume ownership for {arguments['path']} is taking longer than expected"
     words = f"{slow}, consider using {ON_ROOT_MISMATCH} - {_HELP}"
     pauses_s = itertools.chain([FIRST_NEWS_S], itertools.repeat(NEWS_PERIOD_S))
-    await with_progress(work, lambda: run.event(WARNING, IN_PROGRESS, words), pauses_s)
+    await with_progress(work, lambda: run.event(event_reasons.VOLUME_PERMISSION_CHANGE_IN_PROGRESS, words), pauses_s)
 
 
 class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,8 +19,9 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
-from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
-from workers.sync.context import WARNING, SyncContext, SyncRun
+from ipc.messages import event_reasons
+from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
+from workers.sync.context import SyncContext, SyncRun
 from workers.volumemanager.plugins.atomic_writer import current_version, write_payload
 from workers.volumemanager.plugins.nested_mounts import nested_mountpoints
 from workers.volumemanager.plugins.ownership import WrittenOwner, fs_group
@@ -57,7 +58,7 @@ async def set_up_object_volume(run: SyncRun, pod: Pod, volume: Volume) -> Mounte
         failure = VolumeError(volume.name, why(error) if isinstance(error, OSError) else str(error))
         if not (_has_mounted(run.view) and await run.in_files(volume.name, _is_written, place)):
             raise failure from error
-        await run.event(WARNING, FAILED_MOUNT, str(failure))
+        await run.event(event_reasons.FAILED_MOUNT_VOLUME, str(failure))
     return MountedVolume(name=volume.name, path=place.path, read_only=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.messages.sync_error import SyncError
 from supervisor.podworkers.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
 
 
@@ -32,7 +34,9 @@ def lifecycle(grace_s: int = 30) -> PodLifecycle:
     return PodLifecycle(pod(grace_s))
 
 
-def answer(to: PodLifecycle, error: str = "", cancelled: bool = False, generation: int | None = None) -> SyncDone:
+def answer(
+    to: PodLifecycle, error: SyncError = SyncError.NONE, cancelled: bool = False, generation: int | None = None
+) -> SyncDone:
     flight = to.in_flight
     assert flight is not None
     return SyncDone(
@@ -152,7 +156,7 @@ def test_what_goes_down_moves_on_when_its_view_changes() -> None:
     one.remove(None, 100.0)
     one.settle(UP)
     one.dispatched(3, 1)
-    one.done(answer(one, error="Timeout"))
+    one.done(answer(one, error=SyncError.TIMEOUT))
     assert not one.wants_dispatch(), "only when it is due"
     one.observed(running=False)
     assert one.wants_dispatch()
@@ -184,3 +188,18 @@ def test_zero_everywhere_is_the_minimum() -> None:
     assert effective_grace_period(pod(0), 0, None) == MINIMUM_GRACE_PERIOD_S
     assert effective_grace_period(pod(None), None, None) == MINIMUM_GRACE_PERIOD_S
     assert effective_grace_period(pod(30, deletion_grace_s=10), 20, None) == 10
+
+
+@pytest.mark.parametrize(
+    ("deletion_grace_s", "override_s", "current_s"), [(0, None, None), (None, 0, None), (0, 20, None), (None, 0, 20)]
+)
+def test_zero_is_an_answer(deletion_grace_s: int | None, override_s: int | None, current_s: int | None) -> None:
+    """The spec's thirty seconds count only for those who asked for nothing."""
+    asked = effective_grace_period(pod(30, deletion_grace_s), override_s, current_s)
+    assert asked == MINIMUM_GRACE_PERIOD_S
+
+
+def test_a_deletion_without_grace_takes_a_second() -> None:
+    one = lifecycle(30)
+    one.remove(0, 100.0)
+    assert one.grace_period_s == MINIMUM_GRACE_PERIOD_S

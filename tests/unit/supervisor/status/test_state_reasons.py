@@ -19,6 +19,7 @@ from ipc.kubecontainer.pod_status import (
 )
 from ipc.kubecontainer.pod_status import ContainerState as Observed
 from ipc.messages.pod_worker import SyncAction, SyncResult
+from ipc.messages.sync_error import SyncError
 from supervisor.status.generate import StatusInput, generate_pod_status
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)
@@ -45,7 +46,7 @@ def made_of(
     **more: object,
 ) -> PodStatus:
     observed = RuntimePodStatus(uid="u", observed_at=1.0, sandboxes=(SANDBOX,), containers=containers)
-    failed = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=reason, message="why")
+    failed = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError(reason), message="why")
     given = StatusInput(
         pod=wanted or pod(), observed=observed, reasons={"main": failed} if reason else {}, previous=previous
     )

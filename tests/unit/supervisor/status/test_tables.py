@@ -18,6 +18,7 @@ from ipc.kubecontainer.pod_status import (
     SandboxStatus,
 )
 from ipc.messages.pod_worker import SyncAction, SyncResult
+from ipc.messages.sync_error import SyncError
 from supervisor.status.generate import Failure, StatusInput, generate_pod_status
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)
@@ -107,7 +108,11 @@ def test_who_has_not_looked_says_nothing_of_containers_but_what_was_known() -> N
 
 def test_a_failed_start_shows_as_waiting_with_its_reason_and_the_last_end() -> None:
     reason = SyncResult(
-        action=SyncAction.START_CONTAINER, target="a", error="CrashLoopBackOff", message="back-off 10s", retry_at=9.0
+        action=SyncAction.START_CONTAINER,
+        target="a",
+        error=SyncError.CRASH_LOOP_BACK_OFF,
+        message="back-off 10s",
+        retry_at=9.0,
     )
     made = status(pod("a"), container("a", EXITED, attempt=2, exit_code=7), reasons={"a": reason})
     [one] = made.container_statuses

@@ -14,6 +14,7 @@ from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.messages.pod_worker import SyncAction, SyncPod, SyncResult
+from ipc.messages.sync_error import SyncError
 from ipc.wire.framing import MAX_FRAME_BYTES
 from supervisor.managers.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.managers.object_store import MAX_POD_BYTES
@@ -26,7 +27,7 @@ from tests.harness.dialogue import POD_SLOT, Talk, pod, running
 MIB = 1 << 20
 LONGEST_HEADER_BYTES = 32
 """Of what a field adds to a message beside its text."""
-WAITS = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="CreateContainerConfigError")
+WAITS = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError.CREATE_CONTAINER_CONFIG)
 
 
 def config_map(name: str, text: str = "x", *, namespace: str = "default", **fields: Any) -> ConfigMap:

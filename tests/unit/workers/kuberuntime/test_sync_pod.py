@@ -19,6 +19,7 @@ from tests.harness.pods import UID, container, pod
 from tests.harness.sync import FakeHost, on_host, results
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.logs import layout
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
@@ -173,6 +174,22 @@ def test_a_sandbox_that_cannot_be_made_ends_the_sync_and_is_taken_away(tmp_path:
         assert [(e.type, e.reason) for e in host.events] == [("Warning", "FailedCreatePodSandBox")]
         assert host.events[0].message == "Failed to create pod sandbox: an injected failure"
         assert (await host.observe(UID)).is_empty()
+
+    on_host(tmp_path, scenario)
+
+
+def test_a_sandbox_that_fails_because_its_pod_is_being_deleted_is_no_event(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        cancel = asyncio.Event()
+
+        def deleted_meanwhile(spec: Any) -> str:
+            cancel.set()
+            raise RuntimeCallError(ErrorKind.INTERNAL, "create_pod", "its network is gone")
+
+        host.podman.create_pod = deleted_meanwhile  # type: ignore[method-assign]
+        done = await host.sync(pod("a"), cancel=cancel)
+        assert (done.cancelled, done.error, results(done)) == (True, "", [])
+        assert host.events == []
 
     on_host(tmp_path, scenario)
 
