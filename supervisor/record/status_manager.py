@@ -22,7 +22,7 @@ from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.config.settings import Settings
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.manifests import ObjectUpdate
+from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.record.feed import Feed, FeedMessage
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts

@@ -9,7 +9,7 @@ from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import LoopCommand, Send
+from supervisor.protocol.commands import ChildMessage, LoopCommand, Send
 from supervisor.record.feed import FeedMessage
 
 
@@ -41,9 +41,9 @@ class CommandBuffer:
     def add(self, command: LoopCommand) -> None:
         self._commands.append(command)
 
-    def send(self, slot: int, message: object) -> None:
+    def send(self, slot: int, message: ChildMessage) -> None:
         if slot in self._up:
-            self._commands.append(Send(slot, message))  # type: ignore[arg-type]
+            self._commands.append(Send(slot, message))
 
     def send_all(self, commands: Iterable[Send]) -> None:
         for command in commands:

@@ -17,12 +17,10 @@ from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,
     ManifestPod,
-    PodOperation,
-    PodUpdate,
     SourceSnapshot,
-    Update,
     pod_key,
 )
+from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources.identity import CONFIG_SEEN, CONFIG_SOURCE
 from supervisor.sources.merge import PodConfig
 from tests.harness.manifests import NOW, ORIGIN, pod, pod_updates
