@@ -41,13 +41,8 @@ WIDTH: Final = 1180
 MARGIN: Final = 20
 LINE: Final = 15
 STYLE: Final = (
-<<<<<<< HEAD
     "text{font:12px sans-serif;fill:#1b1f24}.name{font-weight:bold}.small{font-size:11px}"
     ".message{font:10.5px monospace}"
-=======
-    "text{font:12px sans-serif;fill:#1b1f24}.name{font-weight:bold}"
-    ".small{font-size:11px}.message{font:10.5px monospace}"
->>>>>>> libs
     "rect{fill:#f6f8fa;stroke:#57606a;rx:6}.board{fill:#fff8c5}.lazy{stroke-dasharray:5 3}"
     "path{fill:none;stroke:#57606a;marker-end:url(#head)}"
 )
