@@ -27,5 +27,5 @@ test-slow: ## the long tests, the simulation for 20 minutes, the Podman tests al
 bench: ## start rates, restart latency, idle costs, start after a kill; beside raw libpod calls and `podman kube play`
 	@configs/host/enter pytest -m bench -s
 
-lint: ## ruff, mypy
-	@configs/host/enter sh -c 'ruff check . && mypy'
+lint: ## ruff and mypy alone; `make test` has them too
+	@configs/host/enter sh -c 'ruff check . && ruff format --check . && mypy'
