@@ -182,7 +182,7 @@ class ProbingStopped(Message, frozen=True, kw_only=True):
     uid: str
 
 
-PodWorkerCommand = (
-    SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing | Shutdown
-)
-PodWorkerReport = Ready | SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped
+PodWork = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
+PodWorkerCommand = PodWork | Shutdown
+PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped
+PodWorkerReport = Ready | PodWorkerEvent

@@ -131,6 +131,17 @@ class Board:
         self._pod_row_bytes = pod_row_bytes
         self._pods_start = worker_slots * WORKER_ROW_BYTES
         self._memory = memoryview(mmap.mmap(-1, self._pods_start + pod_rows * pod_row_bytes))
+        self._last_iteration = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("d")
+        """On a page of its own, because it belongs to no row."""
+
+    @property
+    def last_iteration(self) -> float:
+        """Monotonic seconds at which the master's sync loop last came to the end of an iteration; 0.0 before that."""
+        return self._last_iteration[0]
+
+    def record_iteration(self, mono: float) -> None:
+        """For the master: its sync loop has come to the end of an iteration. One aligned store, with no checksum."""
+        self._last_iteration[0] = mono
 
     def worker_writer(self, slot: int) -> WorkerRowWriter:
         """For the process that lives in that slot. Raises IndexError."""

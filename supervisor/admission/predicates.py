@@ -70,13 +70,6 @@ def _number_of_pods(pod: Pod, others: NodeUsage, settings: Settings, node: NodeR
     return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
 
 
-def _node_name(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
-    if pod.spec.node_name in ("", settings.node_name):
-        return None
-    what = f"this is {settings.node_name}, spec.nodeName is {pod.spec.node_name}"
-    return _predicate_failed("NodeName", f"node(s) didn't match the requested node name ({what})")
-
-
 def _ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
     for wanted in host_ports(pod):
         if found := others.holder(wanted):
@@ -128,7 +121,6 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _os_label,
     _number_of_pods,
     _resources,
-    _node_name,
     _ports,
     _apparmor,
     _forbidden_ports,

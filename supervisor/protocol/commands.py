@@ -8,19 +8,14 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from ipc.messages.api_server import ApiServerFeed
-from ipc.messages.node_worker import NodeWorkerCommand
-from ipc.messages.pod_worker import PodWorkerCommand
-
-ChildMessage = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed
-"""What the loop sends to a child of any role."""
+from ipc.messages.catalogue import ChildCommand
 
 
 class Send(msgspec.Struct, frozen=True):
     """A message for the child in that slot."""
 
     slot: int
-    message: ChildMessage
+    message: ChildCommand
 
 
 class PodsStopped(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
@@ -16,14 +17,15 @@ from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
-from ipc.messages.api_server import PodChanged
+from ipc.messages.api_server import FeedMessage, PodChanged
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.config.settings import Settings
+from supervisor.podworkers.pod_table import PodTable
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.source_updates import ObjectUpdate
-from supervisor.record.feed import Feed, FeedMessage
+from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts
 from supervisor.record.reason_cache import ReasonCache
@@ -90,9 +92,10 @@ class _Record:
 class StatusManager:
     """Owns the record of every pod, the reason cache, the event history and the feed."""
 
-    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts) -> None:
+    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts, pod_table: PodTable) -> None:
         self._host_ip = host_ip
         self._texts = texts
+        self._pod_table = pod_table
         self._records: dict[str, _Record] = {}
         self._reasons = ReasonCache()
         self._events = EventRecorder(
@@ -179,7 +182,10 @@ class StatusManager:
         return told + [message for key in update.gone for message in self._feed.object_gone(key)]
 
     def event(self, report: EventReport, now: Instant) -> list[FeedMessage]:
-        return self._feed.event(*self._events.record(report, now.wall))
+        state = self._pod_table.get(report.uid)
+        pod = state.pod if state is not None else None
+        first_seen = pod.metadata.annotations.get(CONFIG_SEEN, "") if pod is not None else ""
+        return self._feed.event(*self._events.record(report, now.wall, first_seen))
 
     def pod(
         self,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ipc.messages.api_server import FeedMessage
+from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import CollectLogs, Observe, Relist, Track, Untrack
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.commands import ChildMessage, LoopCommand, Send
-from supervisor.record.feed import FeedMessage
+from supervisor.protocol.commands import LoopCommand, Send
 
 
 class CommandBuffer:
@@ -41,7 +42,7 @@ class CommandBuffer:
     def add(self, command: LoopCommand) -> None:
         self._commands.append(command)
 
-    def send(self, slot: int, message: ChildMessage) -> None:
+    def send(self, slot: int, message: ChildCommand) -> None:
         if slot in self._up:
             self._commands.append(Send(slot, message))
 

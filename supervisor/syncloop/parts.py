@@ -39,7 +39,7 @@ class LoopParts:
         self.probes = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.statuses = StatusManager(settings, host_ip, self.texts)
+        self.statuses = StatusManager(settings, host_ip, self.texts, self.pod_table)
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
 
     def settings_changed(self, settings: Settings) -> None:

@@ -70,9 +70,7 @@ async def test_values_and_names_arrive_as_they_are(host: PodmanHost) -> None:
 
 
 async def test_every_source(host: PodmanHost) -> None:
-    host.context = msgspec.structs.replace(
-        host.context, node_name="node-1", host_ip="192.0.2.1", node=NodeResources(allocatable={"memory": "2Gi"})
-    )
+    host.configure("node", name="node-1", host_ip="192.0.2.1", resources=NodeResources(allocatable={"memory": "2Gi"}))
     of = container(
         {"name": "GREETING", "value": "$(GREETING) again"},
         value_from("PASSWORD", secretKeyRef={"name": "s", "key": "password"}),

@@ -19,6 +19,7 @@ import yaml
 
 from ipc.host import clock
 from ipc.messages.base import Ready, Shutdown
+from ipc.messages.catalogue import LINKS
 from ipc.messages.node_worker import NodeWorkerCommand, Relisted
 from ipc.messages.pod_worker import PodWorkerCommand, SyncDone, SyncPod
 from ipc.wire.boot import ChildContext, Role
@@ -109,11 +110,12 @@ def ignore_shutdown(context: ChildContext, journal: Path) -> int:
 def hang_in_python(context: ChildContext, journal: Path) -> int:
     """The real life of a worker, up to where its role begins: that blocks the loop for ever."""
 
-    async def never_comes_back(context: ChildContext, channel: Any, clock: Any, row_writer: Any) -> None:
+    async def never_comes_back(context: ChildContext, channel: Any, clock: Any, row_writer: Any) -> int:
         await channel.send(Ready(pid=os.getpid()))
         block_the_loop_here()
+        return 0
 
-    roles = {role: msgspec.structs.replace(entry, lifecycle=never_comes_back) for role, entry in main.ROLES.items()}
+    roles = {role: main.on_link(LINKS[role], never_comes_back) for role in main.ROLES}
     main.ROLES = roles  # type: ignore[misc]  # of this forked process alone
     return main.main(context)
 

@@ -199,7 +199,7 @@ BROKEN_LIVES: Mapping[str, tuple[Life, str]] = {
 }
 
 
-@pytest.mark.parametrize("life", BROKEN_LIVES)
+@pytest.mark.parametrize("lifecycle", BROKEN_LIVES)
 def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
     start: Callable[[WorkerMain], Agent], lifecycle: str
 ) -> None:
@@ -258,7 +258,7 @@ def test_without_its_zygote_the_agent_ends(start: Callable[[WorkerMain], Agent])
 
 
 class Told:
-    """The listener: collects what it is told, and the reasons for which links count as broken."""
+    """`LinkEvents`: collects them, and the reasons for which links count as broken."""
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()

@@ -15,9 +15,10 @@ import pytest
 
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.wire.boot import ChildContext
-from supervisor.client.http import RequestFailed
+from supervisor.client.errors import RequestFailed
 from supervisor.podworkers.poison_pods import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
+from tests.bench.raw_pods import UnixConnection
 from tests.process.model_children import (
     GOOD_IMAGE,
     POISON_IMAGE,
@@ -108,6 +109,36 @@ def test_a_stopped_worker_that_is_continued_within_the_window_dies_of_the_abort(
     agent.until(lambda: is_next(agent, "pods-0", 2), "the stopped worker is replaced")
     assert f"ended with {-signal.SIGABRT}; it was here:\n" in agent.log
     assert "in turn" in agent.log
+
+
+# --- the master ----------------------------------------------------------------------------------------------------
+
+
+def healthz(agent: Agent) -> tuple[int, str]:
+    """Asked on a connection of its own."""
+    connection = UnixConnection(str(agent.client.socket))
+    try:
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_health_check_fails_while_the_master_is_stopped_and_heals(start: Start) -> None:
+    agent = start()
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    assert healthz(agent) == (200, "ok")
+    os.kill(agent.pid, signal.SIGSTOP)
+    try:
+        agent.until(lambda: healthz(agent)[0] == 500, "the health check fails")
+        status, why = healthz(agent)
+        assert status == 500
+        assert f"[-]syncloop failed: the master (pid {agent.pid}) is stopped" in why
+        assert why.endswith("healthz check failed\n")
+    finally:
+        os.kill(agent.pid, signal.SIGCONT)
+    agent.until(lambda: healthz(agent) == (200, "ok"), "it heals")
 
 
 # --- a poison pod --------------------------------------------------------------------------------------------------

@@ -32,7 +32,8 @@ from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.kuberuntime import start_container, sync_terminated
+from workers.kuberuntime import sync_terminating
+from workers.kuberuntime.start_container import ContainerStarter
 from workers.kuberuntime.termination_order import TerminationOrder
 from workers.pleg.observer import Observer
 from workers.pod_worker import PodWorker
@@ -54,8 +55,10 @@ def _any_answer(self: PodLifecycle, done: Any) -> bool:
     return self.in_flight is not None
 
 
-async def _attempt_of_view(run: Any, container: Any, start: Any, original: Any = start_container._attempt) -> int:
-    await original(run, container, start)
+async def _attempt_of_view(
+    self: ContainerStarter, container: Any, start: Any, original: Any = ContainerStarter._attempt
+) -> int:
+    await original(self, container, start)
     return int(start.attempt)
 
 
@@ -141,13 +144,13 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "stop sidecars with the others": _replace(TerminationOrder, "must_wait", lambda self, name: False),
     "wait for nobody's turn": _replace(TerminationOrder, "wait_turn", _now),
     "never cancel a sync": _replace(PodWorker, "_cancel", lambda self, command: None),
-    "count attempts by what is seen alone": _replace(start_container, "_attempt", _attempt_of_view),
+    "count attempts by what is seen alone": _replace(ContainerStarter, "_attempt", _attempt_of_view),
     "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
     "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
     "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
-    "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self: None),
-    "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),
+    "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self, now: None),
+    "do not remove sandboxes": _replace(sync_terminating, "remove_sandbox", _removed_nothing),
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
     "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
     "fail a probe at its first failure": _replace(manager, "answer", _any_failure),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from workers.kubecontainer.runtime import VolumeInfo
+
 
 class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     """One of a pod's volumes, ready. Exactly one of ``path``, ``image`` and ``claim`` is set."""
@@ -18,6 +20,8 @@ class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     """Complete reference of the image that is mounted."""
     claim: str = ""
     """Name of the Podman volume."""
+    claim_info: VolumeInfo | None = None
+    """What Podman says of that volume; None when setting it up did not take asking."""
     read_only: bool = False
     """By what it is, whatever a mount says."""
     is_foreign: bool = False

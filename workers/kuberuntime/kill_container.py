@@ -26,8 +26,9 @@ from workers.compute.kill_spec import ContainerKill
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.kuberuntime.remove import remove_id
 from workers.kuberuntime.termination_order import TerminationOrder, termination_order
-from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
-from workers.sync.context import SyncEnded, SyncRun
+from workers.lifecycle.handlers import HandlerRunner, HookFailed, HookTarget
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 
 DEFAULT_STOP_SIGNAL: Final = "SIGTERM"
 KILL_WAIT_S: Final = 10.0
@@ -43,11 +44,11 @@ _FREED: Final = frozenset({"exited"})
 """And for one whose network and ports can be had again."""
 
 
-async def kill_container(run: SyncRun, target: ContainerKill) -> None:
+async def kill_container(run: SyncRun, handlers: HandlerRunner, target: ContainerKill) -> None:
     """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails: one that survives its
     SIGKILL ends the sync, and the next one tries again."""
     try:
-        await _kill_in_turn(run, target, termination_order(None, ()))
+        await _kill_in_turn(run, handlers, target, termination_order(None, ()))
     except SyncEnded as ended:
         if ended.error is SyncError.KILL_CONTAINER:
             await run.event(event_reasons.FAILED_KILL_CONTAINER, f"error killing {ended.message}", target.name)
@@ -55,7 +56,11 @@ async def kill_container(run: SyncRun, target: ContainerKill) -> None:
 
 
 async def kill_pod(
-    run: SyncRun, pod: Pod | None, targets: Sequence[ContainerKill], sandboxes: Sequence[SandboxStatus]
+    run: SyncRun,
+    handlers: HandlerRunner,
+    pod: Pod | None,
+    targets: Sequence[ContainerKill],
+    sandboxes: Sequence[SandboxStatus],
 ) -> None:
     """Stop these containers, all at once but for sidecars, which go last; then the sandboxes.
 
@@ -63,7 +68,7 @@ async def kill_pod(
     """
     order = termination_order(pod, [target.name for target in targets])
     try:
-        stops = (_kill_in_turn(run, target, order) for target in targets)
+        stops = (_kill_in_turn(run, handlers, target, order) for target in targets)
         outcomes = await asyncio.gather(*stops, return_exceptions=True)
         for failure in (outcome for outcome in outcomes if isinstance(outcome, BaseException)):
             raise failure
@@ -76,21 +81,21 @@ async def kill_pod(
         raise
 
 
-async def _kill_in_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+async def _kill_in_turn(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> None:
     """killContainer. Raises SyncEnded."""
     await run.event(event_reasons.KILLING_CONTAINER, target.message, target.name)
     try:
-        await _stop(run, target, order)
+        await _stop(run, handlers, target, order)
         if not await _noticed(run, target.id, _ENDED) or target.remove:
             # A container whose end Podman missed (its monitor is gone) would show as running for ever.
             await remove_id(run, run.runtime.remove_container, target.id)
     except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_CONTAINER, target.name, SyncError.KILL_CONTAINER, error.message)
+        run.record.failed(SyncAction.KILL_CONTAINER, target.name, SyncError.KILL_CONTAINER, error.message)
         raise SyncEnded(SyncError.KILL_CONTAINER, f"container {target.name}: {error.message}") from error
-    run.context.pre_stops.forget(target.id)
+    handlers.pre_stops.forget(target.id)
     order.terminated(target.name)
-    run.succeeded(SyncAction.KILL_CONTAINER, target.name)
-    run.did(f"stopped {target.name}")
+    run.record.succeeded(SyncAction.KILL_CONTAINER, target.name)
+    run.record.did(f"stopped {target.name}")
 
 
 async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
@@ -101,10 +106,10 @@ async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
             # It would show as ready for ever; its containers are dead, and their logs are ours.
             await remove_id(run, run.runtime.remove_pod, sandbox.id)
     except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_SANDBOX, run.pod.name, SyncError.KILL_POD_SANDBOX, error.message)
+        run.record.failed(SyncAction.KILL_SANDBOX, run.pod.name, SyncError.KILL_POD_SANDBOX, error.message)
         raise SyncEnded(SyncError.KILL_POD_SANDBOX, f"sandbox {sandbox.attempt}: {error.message}") from error
-    run.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
-    run.did(f"stopped sandbox {sandbox.attempt}")
+    run.record.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
+    run.record.did(f"stopped sandbox {sandbox.attempt}")
 
 
 async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
@@ -115,19 +120,19 @@ async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
                 await _noticed(run, sandbox.infra_id, _FREED)
 
 
-async def _stop(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+async def _stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> None:
     """preStop hook, its turn, stop signal, SIGKILL. Raises RuntimeCallError when it still runs in the end."""
-    began = run.context.clock.now().mono
-    waits = target.pre_stop is not None or order.must_wait(target.name)
-    if waits and target.grace_period_s > 0 and await run.unless_cancelled(_before_signal, run, target, order):
+    began = run.clock.now().mono
+    waits = target.grace_period_s > 0 and (target.pre_stop is not None or order.must_wait(target.name))
+    if waits and await run.unless_cancelled(_before_signal, run, handlers, target, order):
         return
-    left_s = signal_window_s(target.grace_period_s, run.context.clock.now().mono - began)
+    left_s = signal_window_s(target.grace_period_s, run.clock.now().mono - began)
     await run.act(run.runtime.kill_container, target.id, target.stop_signal or DEFAULT_STOP_SIGNAL)
     if not await run.unless_cancelled(run.runtime.wait_exit, target.id, target.pid, left_s):
         await _kill(run, target.id, target.pid)
 
 
-async def _before_signal(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
+async def _before_signal(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> bool:
     """The hook and the turn, given up when the grace period ends. True when the container ended meanwhile, or had.
 
     Raises RuntimeCallError, SyncEnded.
@@ -136,25 +141,25 @@ async def _before_signal(run: SyncRun, target: ContainerKill, order: Termination
         return True
     return await first_of(
         run.read(run.runtime.wait_exit, target.id, target.pid, target.grace_period_s),
-        _hook_and_turn(run, target, order),
+        _hook_and_turn(run, handlers, target, order),
     )
 
 
-async def _hook_and_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
+async def _hook_and_turn(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> bool:
     """False: the container has not ended by it."""
     if target.pre_stop is not None:
-        await _pre_stop(run, target, target.pre_stop)
+        await _pre_stop(run, handlers, target, target.pre_stop)
     await order.wait_turn(target.name, target.grace_period_s)
     return False
 
 
-async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler) -> None:
+async def _pre_stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, hook: LifecycleHandler) -> None:
     """executePreStopHook: its failure is told, and the stop goes on. One that an earlier stop has begun is waited for.
 
     Raises SyncEnded when nobody answers.
     """
-    pre_stops, on = run.context.pre_stops, HookTarget(target.id, target.name)
-    task = pre_stops.begin(target.id, lambda: run_hook(run, hook, on), (HookFailed, SyncEnded))
+    pre_stops, on = handlers.pre_stops, HookTarget(target.id, target.name)
+    task = pre_stops.begin(target.id, lambda: handlers.run(run, hook, on), (HookFailed, SyncEnded))
     if task.done():
         return
     run.step(f"preStop of {target.name}")

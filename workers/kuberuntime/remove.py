@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 import msgspec
@@ -13,7 +13,7 @@ from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.naming import infra_name_of
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.sync.context import SyncRun
+from workers.sync.run import SyncRun
 
 REMOVE_TRIES: Final = 2
 """Podman 4.3 fails to remove a container whose process it has lost, and succeeds the second time."""
@@ -37,12 +37,12 @@ async def remove_container(run: SyncRun, container: RuntimeContainerStatus) -> b
     return await _remove(run, record, remove_id(run, run.runtime.remove_container, container.id))
 
 
-async def remove_garbage(run: SyncRun, status: RuntimePodStatus) -> None:
-    """The containers that the node has too many of, as far as they are still dead and have a newer one of their name.
-    What fails is asked for again."""
+async def remove_dead_containers(run: SyncRun, status: RuntimePodStatus, ids: Collection[str]) -> None:
+    """Remove those containers, of which the node has too many, as far as they are still dead and have a newer one of
+    their name. What fails is asked for again."""
     spared = newest_ids(status.containers)
     for container in status.containers:
-        asked_for = container.id in run.request.garbage and container.id not in spared
+        asked_for = container.id in ids and container.id not in spared
         if asked_for and container.state is ContainerState.EXITED:
             await remove_container(run, container)
 
@@ -77,8 +77,8 @@ async def _remove(run: SyncRun, record: _Record, removal: Awaitable[None]) -> bo
     try:
         await removal
     except RuntimeCallError as error:
-        run.failed(record.action, record.target, SyncError.REMOVE, error.message)
+        run.record.failed(record.action, record.target, SyncError.REMOVE, error.message)
         return False
-    run.succeeded(record.action, record.target)
-    run.did(f"removed {record.words}")
+    run.record.succeeded(record.action, record.target)
+    run.record.did(f"removed {record.words}")
     return True

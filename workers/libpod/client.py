@@ -54,7 +54,7 @@ class Kind(enum.StrEnum):
 
 DEADLINE_S: Final[Mapping[Kind, float]] = {
     Kind.PING: 3.0,  # takes no lock, 0.4 ms
-    Kind.LIST: 30.0,  # waits for the lock of every container, 0.5 ms each
+    Kind.LIST: 75.0,  # waits for the lock of every container, also of strangers, 0.5 ms each: for 100,000 of them
     Kind.INSPECT: 15.0,  # waits for one container's lock, which a create, start or remove of it holds
     Kind.CREATE: math.inf,  # the storage driver vfs copies the whole image
     Kind.START: math.inf,

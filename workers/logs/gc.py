@@ -1,8 +1,8 @@
 """Directories of pods that are gone: logs, and what else belongs to a pod (evictPodLogsDirectories,
 pkg/kubelet/kuberuntime/kuberuntime_gc.go).
 
-A pod that goes while we look takes its directories along (`workers.kuberuntime.sync_terminated`). What is found here is
-of pods that went while nobody looked, or whose directories could not be removed then.
+A pod that goes while the agent runs takes its directories along (`workers.kuberuntime.sync_terminating`). What is found
+here is of pods that went while no agent ran, or whose directories could not be removed then.
 
 Only what certainly is a pod's goes: a directory of the right name with nothing in it but what we put there, of a pod
 that is neither wanted nor in the runtime, and untouched since the master made its list. So a pod that is being made at

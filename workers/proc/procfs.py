@@ -52,8 +52,13 @@ def exists(pid: int) -> bool:
 
 def is_alive(pid: int) -> bool:
     """Whether any process has that pid and has not ended, as a zombie has that nobody has waited for yet."""
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process's state, as proc(5) has it; empty when there is no such process."""
     fields = _stat(pid)
-    return bool(fields) and fields[_STATE] not in ("Z", "X")
+    return fields[_STATE] if fields else ""
 
 
 def session_of(pid: int) -> int:
@@ -147,6 +152,27 @@ def is_process_of(container: InspectedContainer) -> bool:
     if int(fields[_PPID]) == container.conmon_pid and has_monitor(container):
         return True
     return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
+
+
+def has_open_input(container: InspectedContainer) -> bool:
+    """Whether conmon still holds the other end of the pipe that is the standard input of the container's first process.
+
+    It lets go with the first client that attaches and goes (conmon's src/conn_sock.c, terminate_remote_sock: Podman has
+    no word for --leave-stdin-open). True when that is no pipe, or not ours to see: nothing is known then.
+    """
+    input_of = _links(container.pid, "0")
+    return not input_of or not input_of[0].startswith("pipe:") or input_of[0] in _links(container.conmon_pid)
+
+
+def _links(pid: int, *numbers: str) -> list[str]:
+    """What these descriptors of a process are, or all of them; nothing of a process that is gone or somebody else's."""
+    directory = PROC / str(pid) / "fd"
+    links = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        for number in numbers or os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                links.append(os.readlink(directory / number))
+    return links
 
 
 def start_ticks(pid: int) -> int:

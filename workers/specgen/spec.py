@@ -27,10 +27,10 @@ from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
 from workers.proc.container_tags import container_tag
 from workers.specgen.container_resources import container_resources, pod_resources
+from workers.specgen.mounts import Mounts
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.security_context import container_security, sandbox_security
-from workers.volumemanager.mounts import Mounts
 
 _PODMANS_CHOICE: Final = NetworkSettings()
 _UNKNOWN_NODE: Final = NodeResources()

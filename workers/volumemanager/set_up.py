@@ -9,29 +9,31 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
 from ipc.messages import event_reasons
 from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
-from workers.sync.context import SyncEnded, SyncRun
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.claim import set_up_claim
 from workers.volumemanager.plugins.empty_dir import set_up_empty_dir
 from workers.volumemanager.plugins.host_path import set_up_host_path
 from workers.volumemanager.plugins.image import set_up_image
 from workers.volumemanager.plugins.projected import set_up_object_volume
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
-SetUp = Callable[[SyncRun, Pod, Volume], Awaitable[MountedVolume]]
+SetUp = Callable[[SyncRun, VolumeHost, PodSnapshot, Volume], Awaitable[MountedVolume]]
 """Raises VolumeError, OSError, SyncEnded."""
 
 
-async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
+async def set_up_volumes(run: SyncRun, host: VolumeHost, of: PodSnapshot) -> dict[str, MountedVolume]:
     """Every volume of the pod, by name. Raises SyncEnded when one of them is not ready; the others are."""
     mounted: dict[str, MountedVolume] = {}
     failures: list[str] = []
-    for volume in pod.spec.volumes:
+    for volume in of.pod.spec.volumes:
         try:
-            mounted[volume.name] = await _set_up(volume)(run, pod, volume)
+            mounted[volume.name] = await _set_up(volume)(run, host, of, volume)
         except VolumeError as error:
             failures.append(str(error))
         except OSError as error:

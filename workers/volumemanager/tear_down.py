@@ -12,26 +12,27 @@ from ipc.messages import event_reasons
 from workers.fs.directories import is_name
 from workers.fs.tree_removal import Stuck
 from workers.kubecontainer.mounted_volume import why
-from workers.sync.context import SyncRun
+from workers.sync.run import SyncRun
 from workers.userns.remove import remove_below
 from workers.userns.unshare import DEFAULT, Unshare
 from workers.volumemanager.plugins.places import HELD, PLUGINS, VOLUMES
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 _PARTS: Final = (HELD, VOLUMES, PLUGINS)
 
 
-async def tear_down_volumes(run: SyncRun) -> tuple[Stuck, ...]:
+async def tear_down_volumes(run: SyncRun, host: VolumeHost) -> tuple[Stuck, ...]:
     """Of a pod whose containers are gone. Everything that can go goes; what stays is told by events and returned."""
-    roots = (run.context.memory_dir, run.context.pods_dir)
-    stuck = [one for root in roots for one in await _remove(run, root)]
+    roots = (host.memory_dir, host.pods_dir)
+    stuck = [one for root in roots for one in await _remove(run, root, host.unshare)]
     for one in stuck:
         await run.event(event_reasons.FAILED_UNMOUNT_VOLUME, f"UnmountVolume.TearDown failed: cannot remove {one}")
     return tuple(stuck)
 
 
-async def _remove(run: SyncRun, root: str) -> tuple[Stuck, ...]:
+async def _remove(run: SyncRun, root: str, unshare: Unshare) -> tuple[Stuck, ...]:
     try:
-        return await run.in_files(root, remove_volumes, root, run.pod.uid, run.context.unshare)
+        return await run.in_files(root, remove_volumes, root, run.pod.uid, unshare)
     except OSError as error:
         return (Stuck(run.pod.uid, why(error)),)
 

@@ -49,6 +49,7 @@ _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
 _NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_names.py::test_name_servers"
+_INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
@@ -248,7 +249,9 @@ POD_ROWS: Final = (
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.preemptionPolicy", _NA, _ONE_NODE),
-    FieldSupport("spec.nodeName", _NA, "every pod of a source of this host is this host's"),
+    FieldSupport(
+        "spec.nodeName", _NA, "overwritten with this node's: every pod of a source of this host is this host's"
+    ),
     FieldSupport("spec.nodeSelector", _NA, _ONE_NODE),
     FieldSupport("spec.affinity", _NA, _ONE_NODE),
     FieldSupport("spec.tolerations", _NA, _ONE_NODE),
@@ -426,14 +429,18 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         "spec.containers[*].stdin",
         _NOTE,
-        "without a tty it ends with the first client that attaches, as if stdinOnce",
-        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
+        "without a tty it ends with the first client that attaches and goes, as if stdinOnce: Podman has no choice. "
+        "The next client is told",
+        tests=(
+            "e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",
+            _INPUT_ENDS,
+        ),
     ),
     FieldSupport(
         "spec.containers[*].stdinOnce",
         _NOTE,
-        "always so without a tty, never with one: Podman has no choice",
-        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
+        "the input ends with any first client, also one that only watched; with a tty never, as with CRI runtimes",
+        tests=(_INPUT_ENDS,),
     ),
     FieldSupport(
         "spec.containers[*].tty", _YES, tests=("e2e/test_exec_attach.py::test_attach_to_a_terminal_and_again",)
@@ -559,7 +566,7 @@ VOLUME_ROWS: Final = (
         "spec.volumes[*].hostPath",
         _NOTE,
         "what the agent's user may read and write, as root of the pod; a path of no type that is not there becomes a "
-        "directory",
+        "directory; a relative one is refused",
         tests=("e2e/test_volumes.py::test_what_a_container_sees",),
     ),
     FieldSupport(

@@ -99,6 +99,14 @@ def relative_path_problem(value: str) -> str | None:
     return backstep_problem(value)
 
 
+def host_path_problem(value: str) -> str | None:
+    """What is wrong with the path of a file on the host. Upstream takes a relative one, and leaves it to the runtime to
+    say below which directory it is looked for."""
+    if not value.startswith("/"):
+        return "must be an absolute path: there is no directory on the host that a relative one would begin at"
+    return backstep_problem(value)
+
+
 def backstep_problem(value: str) -> str | None:
     """Whether a path climbs with '..'."""
     return "must not contain '..'" if ".." in value.split("/") else None

@@ -44,10 +44,6 @@ class Reads:
             for kind, objects in site.store.config_objects.items()
         }
 
-    async def healthz(self, _request: web.Request) -> web.Response:
-        """This process turns; says nothing about the pods."""
-        return web.Response(text="ok")
-
     async def version(self, _request: web.Request) -> web.Response:
         return json_answer(version_info(await self._site.agent()))
 

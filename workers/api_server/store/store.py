@@ -10,7 +10,7 @@ import enum
 import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, assert_never
 
 import msgspec
 
@@ -19,6 +19,7 @@ from ipc.messages.api_server import (
     AgentChanged,
     EventChanged,
     EventGone,
+    FeedMessage,
     FeedSynced,
     ObjectChanged,
     ObjectGone,
@@ -146,9 +147,6 @@ class ObjectStore(Generic[M]):
             self._floor = dropped.resource_version
 
 
-FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
-
-
 class Store:
     """Everything the API server answers from.
 
@@ -196,6 +194,8 @@ class Store:
                 for config_objects in self.config_objects.values():
                     config_objects.forget_changes(self.resource_version)
                 self.synced = True
+            case _:
+                assert_never(message)
 
     def _version(self, resource_version: int) -> int:
         version = self._epoch + resource_version

@@ -32,9 +32,10 @@ from workers.api_server.core.status_errors import ApiError, bad_request, too_man
 from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
 from workers.api_server.store.site import AppState
 from workers.api_server.streams.stream_target import Streams, Target, not_running, running_container, wanted_streams
-from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod.streams import ProcessStreams
 from workers.proc.process_sessions import kill_session
+from workers.proc.procfs import has_open_input
 
 FIRST_SIZE_WAIT_S: Final = 0.5
 """How long a terminal waits for the client to say how large it is: kubectl says so first of all."""
@@ -93,12 +94,15 @@ class RemoteCommand:
         streams, target = await self._target(request)
         streams = msgspec.structs.replace(streams, stdin=streams.stdin and target.stdin, tty=target.tty)
         with _kubelets_words(target):
-            if await self._end(target) is not None:
+            found = await self._podman.inspect(target.id)
+            if found.state != RUNNING:
                 raise not_running(target.name)
+            notice = input_notice(target, found) if streams.stdin else ""
             process = await self._podman.attach(target.id, stdin=streams.stdin, tty=target.tty)
         try:
             async with self._sockets.opened(request) as socket:
-                await _say(socket, await _reported(target, self._join(socket, process, streams, target)))
+                joined = self._join(socket, process, streams, target, notice)
+                await _say(socket, await _reported(target, joined))
         finally:
             process.close()
         return socket.response
@@ -170,8 +174,10 @@ class RemoteCommand:
         return 0 if state.can_remove else None
 
     async def _join(
-        self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target
+        self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target, notice: str
     ) -> StreamStatus | None:
+        if notice and streams.stderr:
+            await socket.send(Channel.STDERR, notice.encode())
         opening = await _opening(socket) if target.tty and streams.stdin else Opening()
         if opening.gone:
             return None
@@ -193,6 +199,14 @@ class RemoteCommand:
                 raise
             return "removed"
         return None if state == RUNNING else state
+
+
+def input_notice(target: Target, found: InspectedContainer) -> str:
+    """That a container does not get what this client sends to it; empty when it does. An input without a terminal ends
+    with the first client that goes, as `stdinOnce` wants it."""
+    if target.tty or has_open_input(found):
+        return ""
+    return f"warning: the input of container {target.name} has ended with a client that was attached before\n"
 
 
 class _Copy:

@@ -18,26 +18,28 @@ from ipc.api.quantity import QuantityError, parse_quantity
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import MEMORY_MEDIUM, EmptyDirVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.sync.context import SyncRun
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.ownership import fs_group, give_volume_to_group, group_given, note_group
 from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 MODE: Final = 0o777
 
 
-async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+async def set_up_empty_dir(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError, OSError."""
     source = volume.empty_dir or EmptyDirVolumeSource()
-    place = empty_dir_place(run, volume.name)
+    place = empty_dir_place(host.pods_dir, run.pod.uid, volume.name)
     if source.medium not in ("", MEMORY_MEDIUM):
         raise VolumeError(volume.name, f'unknown storage medium "{source.medium}"')
     await run.in_files(volume.name, _make, place)
     if source.medium == MEMORY_MEDIUM:
-        memory_bytes = memory_size_bytes(source, pod, run.context.node.allocatable)
+        memory_bytes = memory_size_bytes(source, of.pod, host.node.allocatable)
         return MountedVolume(name=volume.name, path=place.path, memory_bytes=memory_bytes)
-    group = fs_group(pod)
+    group = fs_group(of.pod)
     if group is not None and await run.in_files(volume.name, group_given, place.ready_file) != group:
-        await give_volume_to_group(run, volume.name, place.path, group)
+        await give_volume_to_group(run, host.unshare, volume.name, place.path, group)
         await run.in_files(volume.name, note_group, place.ready_file, group)
     return MountedVolume(name=volume.name, path=place.path)
 
@@ -49,9 +51,9 @@ def _make(place: VolumeDirectory) -> None:
             note_group(place.ready_file, None)
 
 
-def empty_dir_place(run: SyncRun, name: str) -> VolumeDirectory:
-    """Of either medium."""
-    return VolumeDirectory(run.context.pods_dir, run.pod.uid, "empty-dir", name)
+def empty_dir_place(pods_dir: str, uid: str, name: str) -> VolumeDirectory:
+    """Directory of a pod's emptyDir, of either medium."""
+    return VolumeDirectory(pods_dir, uid, "empty-dir", name)
 
 
 def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.sync.context import SyncRun
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.in_use import is_in_use
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 DIRECTORY_MODE: Final = 0o755
 FILE_MODE: Final = 0o644
@@ -54,11 +55,11 @@ _TYPES: Final[Mapping[int, str]] = {
 }
 
 
-async def set_up_host_path(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+async def set_up_host_path(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError, OSError, SyncEnded."""
     source = volume.host_path
     assert source is not None, "a hostPath volume"
-    if not is_in_use(pod, volume.name, run.view):
+    if not is_in_use(of.pod, volume.name, of.status):
         await run.unless_cancelled(run.in_files, volume.name, check, volume.name, source)
     return MountedVolume(name=volume.name, path=Path(source.path), is_foreign=True)
 

@@ -20,7 +20,7 @@ from ipc.host.private_directories import make_private
 from ipc.host.tasks import with_progress
 from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
-from workers.sync.context import SyncRun
+from workers.sync.run import SyncRun
 from workers.userns.steps.group import give_to_group
 from workers.userns.unshare import Step, Unshare, UnshareError
 from workers.volumemanager.plugins.places import VolumeDirectory
@@ -42,7 +42,14 @@ def fs_group(pod: Pod) -> int | None:
 
 
 async def give_volume_to_group(
-    run: SyncRun, volume: str, path: Path, group: int, *, read_only: bool = False, only_on_root_mismatch: bool = False
+    run: SyncRun,
+    unshare: Unshare,
+    volume: str,
+    path: Path,
+    group: int,
+    *,
+    read_only: bool = False,
+    only_on_root_mismatch: bool = False,
 ) -> None:
     """Path and all below it, which takes as long as there are files; events say so. Raises VolumeError, OSError,
     SyncEnded."""
@@ -53,7 +60,7 @@ async def give_volume_to_group(
         "only_on_root_mismatch": only_on_root_mismatch,
     }
     try:
-        await run.unless_cancelled(_give, run, volume, arguments)
+        await run.unless_cancelled(_give, run, unshare, volume, arguments)
     except UnshareError as error:
         raise VolumeError(volume, f"applyFSGroup failed for vol {volume}: {error}") from error
 
@@ -62,12 +69,12 @@ def _real(path: Path) -> str:
     return os.path.realpath(path)
 
 
-async def _give(run: SyncRun, volume: str, arguments: Mapping[str, Any]) -> None:
+async def _give(run: SyncRun, unshare: Unshare, volume: str, arguments: Mapping[str, Any]) -> None:
     """Mirrors VolumeOwnership.monitorProgress; how many files it has been is not told. Raises UnshareError, OSError."""
-    unshare = msgspec.structs.replace(run.context.unshare, deadline_s=DEADLINE_S)
+    patient = msgspec.structs.replace(unshare, deadline_s=DEADLINE_S)
     steps: list[Step] = [(give_to_group.__name__, arguments)]
     # Longer than it takes itself: an earlier one, of a sync that was cancelled, may have to end first.
-    work = run.in_files(volume, unshare.run, steps, deadline_s=2 * DEADLINE_S)
+    work = run.in_files(volume, patient.run, steps, deadline_s=2 * DEADLINE_S)
     slow = f"Setting volume ownership for {arguments['path']} is taking longer than expected"
     words = f"{slow}, consider using {ON_ROOT_MISMATCH} - {_HELP}"
     pauses_s = itertools.chain([FIRST_NEWS_S], itertools.repeat(NEWS_PERIOD_S))

@@ -46,6 +46,25 @@ def board() -> Board:
     return Board.create(worker_slots=3, pod_rows=4, pod_row_bytes=ROW_BYTES)
 
 
+# --- the master's own word ---
+
+
+def test_the_last_iteration_of_the_sync_loop_touches_nobodys_row(board: Board) -> None:
+    assert board.last_iteration == 0.0
+    writer = board.worker_writer(2)
+    writer.begin(1, 1)
+    writer.current_pod[0] = 2**64 - 1
+    board.pod_writer(0).write("a", 1.0, b"x")
+    board.record_iteration(12.5)
+    board.record_iteration(13.25)
+    worker, pod = board.read_worker(2), board.read_pod(0)
+    assert board.last_iteration == 13.25
+    assert worker is not None
+    assert worker.current_pod == 2**64 - 1
+    assert pod is not None
+    assert (pod.uid, pod.payload) == ("a", b"x")
+
+
 # --- worker rows ---
 
 

@@ -52,12 +52,6 @@ def test_a_plain_pod_is_admitted_without_a_word() -> None:
             "PodOSSelectorNodeLabelDoesNotMatch",
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         ),
-        (
-            {"nodeName": "node-2"},
-            "NodeName",
-            "Predicate NodeName failed: node(s) didn't match the requested node name "
-            "(this is node-1, spec.nodeName is node-2)",
-        ),
     ],
 )
 def test_pods_for_elsewhere_are_rejected(fields: dict[str, Any], reason: str, message: str) -> None:
@@ -69,7 +63,7 @@ def test_pods_for_elsewhere_are_rejected(fields: dict[str, Any], reason: str, me
     [
         {"os": {"name": "linux"}},
         {"metadata": {"labels": {"kubernetes.io/os": "linux"}}},
-        {"nodeName": "node-1"},
+        {"nodeName": "node-2"},
         {"nodeSelector": {"kubernetes.io/os": "windows"}},
         {"tolerations": [{"operator": "Exists"}]},
     ],
@@ -185,15 +179,14 @@ def test_the_first_rejection_wins_in_upstreams_order() -> None:
     taken = publishing("b", {"hostPort": 80})
     full = [taken, pod("c"), pod("d")]
     port = {"hostPort": 80}
-    everything = publishing("a", port, nodeName="x", metadata={"labels": {"kubernetes.io/os": "windows"}})
-    elsewhere = publishing("a", port, nodeName="x")
+    everything = publishing("a", port, metadata={"labels": {"kubernetes.io/os": "windows"}})
     conflicting = publishing("a", port)
     reasons = []
-    for candidate, others in ((everything, full), (elsewhere, full), (elsewhere, [taken]), (conflicting, [taken])):
+    for candidate, others in ((everything, full), (conflicting, full), (conflicting, [taken])):
         verdict = decide(candidate, *others)
         assert isinstance(verdict, Rejected)
         reasons.append(verdict.reason)
-    assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "OutOfpods", "NodeName", "NodePorts"]
+    assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "OutOfpods", "NodePorts"]
 
 
 NODE = NodeResources(

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
@@ -73,6 +74,18 @@ def test_after_ten_quiet_minutes_messages_are_kept_apart_again() -> None:
         recorder.record(report(f"m{number}"), WALL)
     late, _ = recorder.record(report("late"), WALL + SIMILAR_INTERVAL_S + 1)
     assert late.message == "late"
+
+
+def test_a_pod_that_comes_again_has_events_of_its_own() -> None:
+    recorder = EventRecorder("node", 100, 3600.0)
+    for number in range(MAX_SIMILAR):
+        recorder.record(report(f"m{number}"), WALL, "yesterday")
+    first, _ = recorder.record(report("m0"), WALL + 1, "today")
+    assert (first.count, first.metadata.annotations) == (1, {CONFIG_SEEN: "today"})
+    restored = EventRecorder("node", 100, 3600.0)
+    restored.restore(recorder.events(), WALL + 2)
+    again, _ = restored.record(report("m0"), WALL + 2, "today")
+    assert (again.count, again.metadata.name) == (2, first.metadata.name)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 14), st.integers(0, 400)), max_size=80))

@@ -419,10 +419,13 @@ VOLUMES: list[tuple[str, list[dict[str, Any]], list[str]]] = [
             {"name": "a", "hostPath": {"path": "/x/..y", "type": "Directory"}},
             {"name": "b", "hostPath": {"path": "/x/../y"}},
             {"name": "c", "hostPath": {"path": ""}},
+            {"name": "d", "hostPath": {"path": "x/y"}},
         ],
         [
             "spec.volumes[1].hostPath.path: Invalid value: \"/x/../y\": must not contain '..'",
             "spec.volumes[2].hostPath.path: Required value",
+            'spec.volumes[3].hostPath.path: Invalid value: "x/y": must be an absolute path: '
+            "there is no directory on the host that a relative one would begin at",
         ],
     ),
     (

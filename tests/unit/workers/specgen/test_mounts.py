@@ -12,8 +12,7 @@ from tests.harness.pods import container
 from workers.env.expansion import expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.mounted_volume import MountedVolume
-from workers.volumemanager.mounts import Mounts, is_recursively_read_only, make_mounts
-from workers.volumemanager.sub_path import sub_path_of
+from workers.specgen.mounts import Mounts, is_recursively_read_only, make_mounts, sub_path_of
 
 VOLUMES = {
     volume.name: volume

@@ -24,9 +24,10 @@ from workers.compute.kill_spec import ContainerKill, kill_all
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name
 from workers.kuberuntime.kill_container import kill_container, kill_pod
-from workers.lifecycle.post_start import PostStartHookFailed, run_post_start
+from workers.kuberuntime.post_start import PostStartHookFailed, run_post_start
 from workers.lifecycle.pre_stops import MAX_KEPT, PreStops
-from workers.sync.context import PodName, SyncEnded, SyncRun
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 
 POLITE = ("sh", "-c", 'trap "exit 7" TERM; sleep 1000000')
 STUBBORN = ("sleep", "1000000")
@@ -57,7 +58,7 @@ async def took_s(host: FakeHost, work: Awaitable[object]) -> float:
 
 def new_run(host: FakeHost, of: Pod | None, cancel: asyncio.Event | None = None) -> SyncRun:
     request = SyncPod(uid=UID, generation=1, incarnation=1, kind=TERMINATING, pod=of, row=-1, min_observed_at=0.0)
-    return SyncRun(host.context, request, PodName("default", "web", UID), cancel or asyncio.Event())
+    return host.new_run(request, cancel)
 
 
 def only(host: FakeHost) -> FakeContainer:
@@ -303,7 +304,7 @@ def test_the_stop_signal_is_the_containers_own(tmp_path: Path, stop_signal: str,
             message="because",
             grace_period_s=10,
         )
-        assert await took_s(host, kill_container(new_run(host, of), kill)) == 0
+        assert await took_s(host, kill_container(new_run(host, of), host.context.handlers, kill)) == 0
         assert (only(host).signals, only(host).exit_code) == (sent, 5)
 
     on_host(tmp_path, scenario)
@@ -348,7 +349,7 @@ async def ends_s(host: FakeHost, of: Pod) -> dict[str, float]:
     await put_up(host, of)
     began = host.clock.now().wall
     status = await host.observe(UID)
-    await kill_pod(new_run(host, of), of, kill_all(of, status), status.sandboxes)
+    await kill_pod(new_run(host, of), host.context.handlers, of, kill_all(of, status), status.sandboxes)
     ended = {c.labels[labels.CONTAINER_NAME]: c for c in host.podman.containers.values() if not c.is_infra}
     return {name: round(c.finished_at - began, 3) for name, c in ended.items()}
 
@@ -399,7 +400,10 @@ def test_without_a_manifest_everybody_goes_at_once(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         await put_up(host, pod(container("main", args=STUBBORN), init_containers=(sidecar("side"),)))
         status = await host.observe(UID)
-        stop = asyncio.ensure_future(kill_pod(new_run(host, None), None, kill_all(None, status, 5), status.sandboxes))
+        kills = kill_all(None, status, 5)
+        stop = asyncio.ensure_future(
+            kill_pod(new_run(host, None), host.context.handlers, None, kills, status.sandboxes)
+        )
         await asyncio.sleep(1)
         assert list(host.running()) == ["main"]
         await stop
@@ -418,7 +422,7 @@ async def start(host: FakeHost, hook: LifecycleHandler | None, pre_stop: Lifecyc
 
 
 def post_start(host: FakeHost, of: Pod, cancel: asyncio.Event | None = None) -> Awaitable[None]:
-    return run_post_start(new_run(host, of, cancel), of, of.spec.containers[0], only(host).id)
+    return run_post_start(new_run(host, of, cancel), host.context.handlers, of, of.spec.containers[0], only(host).id)
 
 
 @pytest.mark.parametrize(
@@ -476,7 +480,7 @@ def test_a_container_that_is_gone_when_its_hook_has_failed_needs_no_stop(tmp_pat
         id = only(host).id
         host.podman.remove_container(id)
         with pytest.raises(PostStartHookFailed):
-            await run_post_start(new_run(host, of), of, of.spec.containers[0], id)
+            await run_post_start(new_run(host, of), host.context.handlers, of, of.spec.containers[0], id)
         assert host.reasons() == ["FailedPostStartHook spec.containers{a}"]
 
     on_host(tmp_path, scenario)

@@ -14,9 +14,9 @@ from workers.compute.grace_period import KillReason
 from workers.compute.kill_spec import kill_of
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.kuberuntime.kill_container import kill_container
-from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
+from workers.lifecycle.handlers import HandlerRunner, HookFailed, HookTarget
 from workers.podhttp.hook_ports import with_port_number
-from workers.sync.context import SyncRun
+from workers.sync.run import SyncRun
 
 """The reason with which a start fails whose hook has failed."""
 
@@ -29,7 +29,7 @@ class PostStartHookFailed(Exception):
         self.message = message
 
 
-async def run_post_start(run: SyncRun, pod: Pod, container: Container, id: str) -> None:
+async def run_post_start(run: SyncRun, handlers: HandlerRunner, pod: Pod, container: Container, id: str) -> None:
     """Run the container's postStart hook, if it has one; to be called once the container runs, and waited for.
 
     When the hook fails, that is told and the container is stopped. Raises PostStartHookFailed then, and SyncEnded: a
@@ -40,14 +40,15 @@ async def run_post_start(run: SyncRun, pod: Pod, container: Container, id: str) 
         return
     run.step(f"postStart of {container.name}")
     try:
-        await run.unless_cancelled(run_hook, run, with_port_number(hook, container), HookTarget(id, container.name))
+        target = HookTarget(id, container.name)
+        await run.unless_cancelled(handlers.run, run, with_port_number(hook, container), target)
     except HookFailed as failed:
         await run.event(event_reasons.FAILED_POST_START_HOOK, "PostStartHook failed", container.name)
-        await _kill(run, pod, container, id)
+        await _kill(run, handlers, pod, container, id)
         raise PostStartHookFailed(failed.message) from failed
 
 
-async def _kill(run: SyncRun, pod: Pod, container: Container, id: str) -> None:
+async def _kill(run: SyncRun, handlers: HandlerRunner, pod: Pod, container: Container, id: str) -> None:
     """Raises SyncEnded."""
     try:
         found = await run.read(run.runtime.inspect_container, id)
@@ -64,4 +65,4 @@ async def _kill(run: SyncRun, pod: Pod, container: Container, id: str) -> None:
         stop_signal=found.stop_signal,
     )
     reason = KillReason.FAILED_POST_START_HOOK
-    await kill_container(run, kill_of(pod, target, container, reason, reason.value))
+    await kill_container(run, handlers, kill_of(pod, target, container, reason, reason.value))

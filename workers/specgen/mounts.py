@@ -1,7 +1,9 @@
 """A container's mounts, in libpod's words. Pure.
 
-Mirrors makeMounts (pkg/kubelet/kubelet_pods.go). Different on purpose: a recursively read-only mount is made so where
-its source is held (`workers.volumemanager.prepare`), because Podman's API has no word for it; so every runtime has it.
+Mirrors makeMounts (pkg/kubelet/kubelet_pods.go) and, for subPathExpr, ExpandContainerVolumeMounts
+(pkg/kubelet/container/helpers.go). Different on purpose: a recursively read-only mount is made so where its source is
+held (`workers.volumemanager.prepare`), because Podman's API has no word for it; so every runtime has it. A sub-path is
+kept in its volume not here but where it is opened (`workers.userns.steps.mounts`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.v1.container import Container, VolumeMount
+from workers.env.expansion import expand_sub_path_expr
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.mounted_volume import MountedVolume
 
@@ -63,6 +66,20 @@ def volume_of(mount: VolumeMount, container: Container, mounted: Mapping[str, Mo
     if volume is None:
         raise ConfigError(f'cannot find volume "{mount.name}" to mount into container "{container.name}"')
     return volume
+
+
+def sub_path_of(mount: VolumeMount, environment: Mapping[str, str]) -> str:
+    """The part of the volume that is mounted: relative and without ``..``, empty for the whole. Raises ConfigError."""
+    path = mount.sub_path
+    if mount.sub_path_expr:
+        path = expand_sub_path_expr(mount.sub_path_expr, environment)
+    if path.startswith("/"):
+        raise ConfigError(f"error SubPath `{path}` must not be an absolute path")
+    if ".." in path.split("/"):
+        raise ConfigError(f"unable to provision SubPath `{path}`: must not contain '..'")
+    if "\0" in path:
+        raise ConfigError("unable to provision SubPath: must not contain a null character")
+    return path
 
 
 def is_recursively_read_only(mount: VolumeMount) -> bool:
