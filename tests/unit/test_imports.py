@@ -212,6 +212,13 @@ def test_fork_is_called_in_one_file(sources: Sources) -> None:
 
 def test_the_clock_is_read_in_one_file(sources: Sources) -> None:
     assert files_that_use(sources, CLOCKS) == {CLOCK_FILE}
+    assert {file for file, tree in sources.items() if reads_a_clock_s_time(tree)} == {CLOCK_FILE}
+
+
+def reads_a_clock_s_time(tree: ast.Module) -> bool:
+    """That of whatever has a method of that name, such as an event loop."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Attribute) and called.attr == "time" for called in calls)
 
 
 def test_setns_is_called_in_one_file(sources: Sources) -> None:

@@ -34,7 +34,7 @@ MATCHES: tuple[tuple[Callable[..., Any], Any], ...] = (
     (ChildManager.on_zygote_report, catalogue.ZYGOTE.reports),
     (ChildManager._carry_out, PoolCommand),
     (_Zygote._obey, catalogue.ZYGOTE.commands),
-    (PodWorker.obey, PodWork),
+    (PodWorker.dispatch, PodWork),
     (NodeWorker.serve, catalogue.NODE_WORKER.commands),
     (Store.take, FeedMessage),
 )
