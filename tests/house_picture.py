@@ -14,24 +14,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 from xml.sax.saxutils import escape
 
-from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
-from ipc.messages.dialer import DialerAnswer, DialerCommand, DialerReport, MakeSocket
-from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport
-from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport, WorkType
-from ipc.messages.zygote import ZygoteCommand, ZygoteReport
+from ipc.messages.catalogue import DIALING, LINKS, ZYGOTE
+from ipc.messages.pod_worker import WorkType
 from ipc.wire.boot import Role
 from supervisor.processes.child_specs import child_specs
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.worker_pool import ChildSpec
 
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "architecture.svg"
-LINKS: Final[Mapping[Role, tuple[Any, Any]]] = {
-    Role.POD_WORKER: (PodWorkerCommand, PodWorkerReport),
-    Role.NODE_WORKER: (NodeWorkerCommand, NodeWorkerReport),
-    Role.API_SERVER: (ApiServerFeed, ApiServerRequest),
-    Role.DIALER: (DialerCommand, DialerReport),
-}
-"""What the master sends to a child of that role, and what it receives."""
 DOES: Final[Mapping[Role, Sequence[str]]] = {
     Role.EXEC: ("podman system service,", "our own or the user's"),
     Role.NODE_WORKER: ("observes: relist, events,", "exits; runs pulls"),
@@ -79,7 +69,8 @@ def children() -> list[ChildSpec]:
 
 
 def message_names(union: Any) -> list[str]:
-    return [kind.__name__ for kind in (get_args(union) or (union,))]
+    """In the order of the alphabet: that of an equal union, made elsewhere, may be another."""
+    return sorted(kind.__name__ for kind in (get_args(union) or (union,)))
 
 
 def draw() -> str:
@@ -106,8 +97,8 @@ def _document() -> Iterator[str]:
         master,
         "master",
         "sync loop, desired pods, pod cache, phases, status; never calls Podman, never forks",
-        f"to the zygote: {', '.join(message_names(ZygoteCommand))}    "
-        f"from it: {', '.join(message_names(ZygoteReport))}",
+        f"to the zygote: {', '.join(message_names(ZYGOTE.commands))}    "
+        f"from it: {', '.join(message_names(ZYGOTE.reports))}",
         "a private link (socketpair) to each child that speaks; its messages stand below it",
     )
     yield from _box(zygote, "zygote", "forked before any loop or thread; the only caller of fork(2); reaps by pidfd")
@@ -131,11 +122,13 @@ def _document() -> Iterator[str]:
 def _messages(spec: ChildSpec) -> list[str]:
     if spec.role not in LINKS:
         return ["no link: the libpod API", "on a Unix socket"]
-    to, from_ = LINKS[spec.role]
-    asked = ["asked by workers:", *(f"← {name}" for name in message_names(MakeSocket))]
-    answered = [f"→ {name}" for name in message_names(DialerAnswer)]
-    more = [*asked, *answered] if spec.role is Role.DIALER else []
-    return [*(f"↓ {name}" for name in message_names(to)), *(f"↑ {name}" for name in message_names(from_)), *more]
+    asked = [f"← {name}" for name in message_names(DIALING.commands)]
+    answered = [f"→ {name}" for name in message_names(DIALING.reports)]
+    return [
+        *(f"↓ {name}" for name in message_names(LINKS[spec.role].commands)),
+        *(f"↑ {name}" for name in message_names(LINKS[spec.role].reports)),
+        *(["asked by workers:", *asked, *answered] if spec.role is Role.DIALER else []),
+    ]
 
 
 def _child(spec: ChildSpec, box: Box) -> Iterator[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from ipc.messages.catalogue import LINKS
 from ipc.messages.pod_worker import WorkType
-from tests.house_picture import LINKS, PHASES, PICTURE, children, draw, message_names
+from tests.house_picture import PHASES, PICTURE, children, draw, message_names
 
 
 def test_the_committed_picture_is_what_is_drawn_now() -> None:
@@ -15,13 +16,7 @@ def test_the_committed_picture_is_what_is_drawn_now() -> None:
 def test_every_child_every_message_and_every_phase_is_drawn() -> None:
     texts = " ".join("".join(element.itertext()) for element in ElementTree.fromstring(draw()).iter())
     names = [spec.name for spec in children()] + [
-        name for pair in LINKS.values() for union in pair for name in message_names(union)
+        name for link in LINKS.values() for union in (link.commands, link.reports) for name in message_names(union)
     ]
     assert [name for name in names if name not in texts] == []
     assert set(PHASES) == set(WorkType)
-
-
-def test_every_child_that_speaks_has_its_messages() -> None:
-    from supervisor.processes.links import _LINKS
-
-    assert LINKS == _LINKS
