@@ -46,27 +46,29 @@ from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
-from supervisor.protocol.loop_protocol import (
+from supervisor.protocol.commands import (
     DeathExplained,
+    Log,
+    PodsStopped,
+    Send,
+    SlotVacated,
+    UpdateRefused,
+    WorkersWanted,
+)
+from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
     HousekeepingTick,
-    Log,
     LoopEvent,
     Observations,
-    PodsStopped,
     ProbeResultsRestored,
     PullRequest,
-    Send,
     SettingsChanged,
-    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
-    UpdateRefused,
     WorkerDown,
     WorkerLeaving,
-    WorkersWanted,
     WorkerUp,
 )
 from supervisor.protocol.manifests import ManifestError

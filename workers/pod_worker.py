@@ -1,4 +1,4 @@
-"""A shard of the pods: one task per pod runs its SyncPod; every request is answered once, whatever happens in it."""
+"""Pod worker: syncs one shard of the pods, one task per pod; every request is answered exactly once."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ from workers.userns.unshare import Unshare
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 MAX_PODS_IN_FLIGHT: Final = 5000
-"""Syncs under way in one worker: as many as maxPods may say, because one that waits for its image for half an hour must
-not keep another pod from being stopped. Most only wait, and the runtime has its own, smaller bounds for its calls."""
+"""Most syncs under way in one worker: as many as maxPods allows, because a sync that waits for its image for half an
+hour must not keep another pod from being stopped. The runtime has its own, smaller bounds for its calls."""
 SHUTDOWN_WAIT_S: Final = 5.0
-"""How long syncs in flight get to finish the step in hand, in seconds."""
+"""How long syncs in flight get to finish their current step, in seconds."""
 
 Link = Channel[PodWorkerReport, PodWorkerCommand]
 
@@ -79,14 +79,14 @@ async def run_pod_worker(
     attempt: Attempt,
     rng: random.Random,
 ) -> None:
-    """Serve until the master says so or is gone. ``attempt`` carries out probes, ``rng`` spreads them."""
+    """Serve until Shutdown or the end of the link. ``attempt`` carries out probes, ``rng`` spreads them."""
     worker = PodWorker(context, channel, runtime, clock, row_writer, dialer, attempt, rng)
     await channel.send(Ready(pid=os.getpid()))
     try:
         async for command in channel:
             if isinstance(command, Shutdown):
                 break
-            await worker.take(command)
+            await worker.handle(command)
     finally:
         await worker.finish()
 
@@ -114,9 +114,9 @@ class PodWorker:
         self._board = context.board
         self._channel = channel
         self._row_writer = row_writer
-        self._flights: dict[str, _Flight] = {}
+        self._in_flight: dict[str, _Flight] = {}
         self._tasks = BackgroundTasks()
-        self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
+        self._capacity = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
         self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
@@ -131,16 +131,16 @@ class PodWorker:
         images = ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull)
         self._context = _sync_context(context.settings, services, images, dialer)
 
-    async def take(self, command: PodWork) -> None:
-        """Obey it, and have whatever comes of it attributed to its pod. An image is no pod's alone."""
+    async def handle(self, command: PodWork) -> None:
+        """Handle a command, attributed to its pod on the board. A pull belongs to no single pod."""
         if isinstance(command, PullProgress | PullEnded):
-            await self.obey(command)
+            await self.dispatch(command)
         else:
-            await on_behalf_of(command.uid, self.obey(command), self._row_writer.current_pod)
+            await on_behalf_of(command.uid, self.dispatch(command), self._row_writer.current_pod)
 
-    async def obey(self, command: PodWork) -> None:
+    async def dispatch(self, command: PodWork) -> None:
         match command:
-            case SyncPod(uid=uid) if uid in self._flights:
+            case SyncPod(uid=uid) if uid in self._in_flight:
                 await self._refuse(command)
             case SyncPod():
                 self._start(command)
@@ -160,16 +160,17 @@ class PodWorker:
                 assert_never(command)
 
     def _cancel(self, command: CancelSync) -> None:
-        flight = self._flights.get(command.uid)
+        flight = self._in_flight.get(command.uid)
         if flight is not None and flight.request.generation == command.generation:
             flight.cancel.set()
 
     async def finish(self) -> None:
-        """Every sync ends at its next step; one that does not in time is abandoned. Probes end at once."""
-        for flight in self._flights.values():
+        """Cancel every sync, which ends at its next step; one that does not in time is abandoned. Probes end at
+        once."""
+        for flight in self._in_flight.values():
             flight.cancel.set()
         await self._prober.close()
-        tasks = {flight.task for flight in self._flights.values()}
+        tasks = {flight.task for flight in self._in_flight.values()}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=SHUTDOWN_WAIT_S)
             for task in late:
@@ -181,20 +182,20 @@ class PodWorker:
     def _start(self, request: SyncPod) -> None:
         cancel = asyncio.Event()
         task = self._tasks.spawn(self._serve(request, cancel), name=f"sync of pod {request.uid}")
-        self._flights[request.uid] = _Flight(request, cancel, task)
+        self._in_flight[request.uid] = _Flight(request, cancel, task)
 
     async def _refuse(self, request: SyncPod) -> None:
-        """One actor per pod: whoever sent a second sync has lost count, and to act on it would make that worse."""
+        """Refuse a second sync of a pod: there is one at a time, so the master has lost count."""
         message = f"pod {request.uid} has a sync in flight"
         log.error("protocol error: %s, and another one was asked for", message)
         await self._send(_refused(self._context, request, message))
 
     async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
         try:
-            async with self._turn:
+            async with self._capacity:
                 done = await answer(self._context, self._board, request, cancel)
         finally:
-            del self._flights[request.uid]
+            del self._in_flight[request.uid]
         self._row_writer.step("")
         self._count(done)
         try:
@@ -204,7 +205,7 @@ class PodWorker:
             await self._send(_refused(self._context, request, f"its answer cannot be sent: {error}"))
 
     async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport) -> None:
-        with contextlib.suppress(ChannelClosed):  # nobody is left to be told; the loop ends by the same fact
+        with contextlib.suppress(ChannelClosed):  # the master is gone: the loop ends by itself
             await self._channel.send(message)
 
     def _count(self, done: SyncDone) -> None:
@@ -219,7 +220,7 @@ class PodWorker:
 
 
 async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: asyncio.Event) -> SyncDone:
-    """Run one whole sync. Whatever goes wrong in it becomes a part of its answer."""
+    """Run one whole sync. Any error in it becomes a part of its answer."""
     record = SyncRecord(request)
     ended = await _sync(context, board, request, record, cancel)
     return record.done(context.services.clock.now().wall, ended)

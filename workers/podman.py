@@ -234,7 +234,9 @@ class PodmanRuntime:
             return False
         return True
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
+    async def pull_image(
+        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
+    ) -> str:
         params = {"reference": reference, "policy": "always"}
         request = Request(
             call="pull image",
@@ -246,7 +248,7 @@ class PodmanRuntime:
         )
         try:
             async with asyncio.timeout(self._pull_timeout_s), self._stream(request) as stream:
-                report = await _last_line(stream, hear)
+                report = await _last_line(stream, on_progress)
         except TimeoutError as error:
             late = f"not done within {self._pull_timeout_s:g} s"
             raise RuntimeCallError(ErrorKind.TIMEOUT, request.call, late) from error
@@ -383,13 +385,13 @@ def _with_deadline_sockets(api: APIClient, sockets: DeadlineSockets) -> APIClien
     return api
 
 
-async def _last_line(stream: LineStream, hear: Callable[[str], None]) -> bytes:
+async def _last_line(stream: LineStream, on_progress: Callable[[str], None]) -> bytes:
     """The report at the end of a pull; what comes before it is progress."""
     last = b""
     while (line := await stream.next()) is not None:
         last = line
         if words := libpod.decode_progress(line):
-            hear(words)
+            on_progress(words)
     return last
 
 

@@ -1,9 +1,9 @@
 """Whether a pod may run here. Pure.
 
 The checks, their order, reasons and words follow pkg/kubelet/lifecycle/predicate.go and the scheduler filters that it
-calls; the first rejection wins. Node labels, selectors, affinity and taints speak to a scheduler, which a single host
-does not have; they are not looked at. A field that must not be ignored, `spec.os.name` among them, never comes here:
-the manifest was refused when it was decoded (see `sources.decode`).
+calls; the first rejection wins. Taints speak to a scheduler, which a single host does not have, and the kubelet does
+not hold them against static pods; they are not looked at. A field that must not be ignored, `spec.os.name` among them,
+never comes here: the manifest was refused when it was decoded (see `sources.decode`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
+from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.resource_fit import resource_problem, unenforced
 from supervisor.config.settings import Settings
@@ -26,8 +27,6 @@ from supervisor.config.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysct
 from supervisor.protocol.manifests import pod_key
 
 UNKNOWN_NODE: Final = NodeResources()
-HOST_OS: Final = "linux"
-OS_LABEL: Final = "kubernetes.io/os"
 HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
 """Reason of our own: the kubelet may publish every port."""
 
@@ -68,6 +67,12 @@ def _number_of_pods(pod: Pod, others: NodeUsage, settings: Settings, node: NodeR
         return None
     numbers = f"requested: 1, used: {len(others)}, capacity: {settings.max_pods}"
     return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
+
+
+def _node_affinity(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    if matches_node(pod.spec, node_labels(settings), settings.node_name):
+        return None
+    return _predicate_failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 
 
 def _ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -121,6 +126,7 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _os_label,
     _number_of_pods,
     _resources,
+    _node_affinity,
     _ports,
     _apparmor,
     _forbidden_ports,

@@ -24,7 +24,8 @@ from ipc.messages.pod_worker import AbandonPull, PullFailure, PullImage
 from supervisor.config.settings import Settings
 from supervisor.managers.token_bucket import TokenBucket
 from supervisor.processes.worker_pool import NODE_SLOT
-from supervisor.protocol.loop_protocol import PullRequest, Send, SyncTick, WorkerDown, WorkerUp
+from supervisor.protocol.commands import Send
+from supervisor.protocol.events import PullRequest, SyncTick, WorkerDown, WorkerUp
 
 MAX_PARALLEL: Final = 100
 """Pulls under way at a time when maxParallelImagePulls says 0, which is no limit."""

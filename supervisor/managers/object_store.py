@@ -19,7 +19,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.kubecontainer.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectKind, ObjectRef
 from ipc.text.redaction import Blocks
 from supervisor.managers.secret_values import SecretValues
-from supervisor.protocol.manifests import ObjectUpdate
+from supervisor.protocol.source_updates import ObjectUpdate
 
 MAX_POD_BYTES: Final = 6 << 20
 """Most that all objects of one pod, and the names of those that it has not, may take in its SyncPod, in bytes; the rest

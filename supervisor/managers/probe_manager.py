@@ -22,7 +22,7 @@ from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, Probe
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
 from supervisor.podworkers.pod_cache import CacheEntry
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.loop_protocol import Send
+from supervisor.protocol.commands import Send
 
 Results = Mapping[str, ProbeResults]
 Sends = tuple[Send, ...]

@@ -24,7 +24,7 @@ from ipc.text.safe_text import safe_text
 from supervisor.managers.object_store import ObjectStore
 from supervisor.podworkers.pod_table import PodTable
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.loop_protocol import LoopEvent
+from supervisor.protocol.events import LoopEvent
 
 MAX_TEXT_CHARS: Final = 2048
 """Longest text that is taken of a worker's; half of what the workers cut theirs to, so that each cut is known here."""

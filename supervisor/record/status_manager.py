@@ -24,7 +24,7 @@ from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.config.settings import Settings
 from supervisor.podworkers.pod_table import PodTable
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.manifests import ObjectUpdate
+from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts

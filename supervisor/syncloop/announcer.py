@@ -15,7 +15,7 @@ from ipc.text.safe_text import safe_line
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.loop_protocol import Log
+from supervisor.protocol.commands import Log
 from supervisor.record.status_manager import StatusManager, pod_event
 from supervisor.syncloop.command_buffer import CommandBuffer
 

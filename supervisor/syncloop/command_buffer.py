@@ -11,7 +11,7 @@ from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import LoopCommand, Send
+from supervisor.protocol.commands import LoopCommand, Send
 
 
 class CommandBuffer:

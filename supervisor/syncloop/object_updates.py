@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import WorkType
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.manifests import ObjectsExpected, ObjectUpdate
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate
 from supervisor.syncloop.parts import LoopParts
 
 

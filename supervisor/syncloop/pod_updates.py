@@ -17,16 +17,10 @@ from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from supervisor.admission.predicates import Admitted, Rejected, admit
 from supervisor.podworkers.pod_worker_state import PodWorkerState
-from supervisor.protocol.loop_protocol import (
-    EvictionsRestored,
-    HousekeepingTick,
-    KillPod,
-    PodsStopped,
-    SourcesReady,
-    StopPods,
-    UpdateRefused,
-)
-from supervisor.protocol.manifests import PodOperation, PodUpdate, created_at, pod_key
+from supervisor.protocol.commands import PodsStopped, UpdateRefused
+from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
+from supervisor.protocol.manifests import created_at, pod_key
+from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.removals import Removals
 

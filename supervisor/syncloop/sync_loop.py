@@ -11,7 +11,7 @@ answered, and the time. After every event `dispatcher` decides what goes out.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ipc.host.clock import Instant
 from ipc.kubecontainer.probe_results import ProbeResults
@@ -32,12 +32,13 @@ from supervisor.managers.container_gc import (
 )
 from supervisor.managers.image_pulls import PullEvent
 from supervisor.managers.probe_manager import needs_sync
-from supervisor.protocol.loop_protocol import (
+from supervisor.protocol.commands import LoopCommand
+from supervisor.protocol.dispatch import DispatchTable
+from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
     HousekeepingTick,
     KillPod,
-    LoopCommand,
     LoopEvent,
     Observations,
     ProbeResultsRestored,
@@ -50,7 +51,7 @@ from supervisor.protocol.loop_protocol import (
     WorkerLeaving,
     WorkerUp,
 )
-from supervisor.protocol.manifests import ObjectsExpected, ObjectUpdate, PodUpdate
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
 from supervisor.record.recorder import EventRecorder
 from supervisor.record.status_manager import pod_event
 from supervisor.syncloop import requeue
@@ -86,36 +87,40 @@ class SyncLoop:
         self._workers = WorkerUpdates(parts)
         self._dispatcher = Dispatcher(parts, self._updates)
         self._garbage = ContainerGarbage()
-        self._handlers: dict[type, Callable[..., None]] = {
-            PodUpdate: self._updates.on_pod_update,
-            ObjectUpdate: self._objects.on_object_update,
-            ObjectsExpected: self._objects.on_objects_expected,
-            SourcesReady: self._on_sources_ready,
-            KillPod: self._updates.on_kill_pod,
-            StopPods: self._updates.on_stop_pods,
-            HousekeepingTick: self._updates.on_housekeeping,
-            WorkerUp: self._workers.on_worker_up,
-            WorkerLeaving: self._workers.on_worker_leaving,
-            WorkerDown: self._workers.on_worker_down,
-            Observations: self._on_views,
-            ObservationFailed: self._on_observation_failed,
-            SyncDone: self._on_sync_done,
-            EventReport: self._announcer.event,
-            PullRequest: self._pull,
-            PullProgress: self._pull,
-            PullEnded: self._pull,
-            ProbeResultChanged: self._on_probe_result,
-            ProbingStopped: self._on_probing_stopped,
-            SyncTick: self._on_sync_tick,
-            EventsRestored: self._on_events_restored,
-            ProbeResultsRestored: self._on_probe_results_restored,
-            EvictionsRestored: self._updates.on_evictions_restored,
-            SettingsChanged: self._on_settings_changed,
-        }
+        self.handlers = self._dispatch_table()
+
+    def _dispatch_table(self) -> DispatchTable[[Instant], None]:
+        """The handler of every type of `LoopEvent`."""
+        table = DispatchTable[[Instant], None]()
+        table.on(PodUpdate, self._updates.on_pod_update)
+        table.on(ObjectUpdate, self._objects.on_object_update)
+        table.on(ObjectsExpected, self._objects.on_objects_expected)
+        table.on(SourcesReady, self._on_sources_ready)
+        table.on(KillPod, self._updates.on_kill_pod)
+        table.on(StopPods, self._updates.on_stop_pods)
+        table.on(HousekeepingTick, self._updates.on_housekeeping)
+        table.on(WorkerUp, self._workers.on_worker_up)
+        table.on(WorkerLeaving, self._workers.on_worker_leaving)
+        table.on(WorkerDown, self._workers.on_worker_down)
+        table.on(Observations, self._on_views)
+        table.on(ObservationFailed, self._on_observation_failed)
+        table.on(SyncDone, self._on_sync_done)
+        table.on(EventReport, self._announcer.event)
+        table.on(PullRequest, self._pull)
+        table.on(PullProgress, self._pull)
+        table.on(PullEnded, self._pull)
+        table.on(ProbeResultChanged, self._on_probe_result)
+        table.on(ProbingStopped, self._on_probing_stopped)
+        table.on(SyncTick, self._on_sync_tick)
+        table.on(EventsRestored, self._on_events_restored)
+        table.on(ProbeResultsRestored, self._on_probe_results_restored)
+        table.on(EvictionsRestored, self._updates.on_evictions_restored)
+        table.on(SettingsChanged, self._on_settings_changed)
+        return table
 
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
         """Take one event, give back everything that has to happen because of it."""
-        self._handlers[type(event)](self._parts.texts.made_fit(event), now)
+        self.handlers(self._parts.texts.made_fit(event), now)
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()

@@ -8,14 +8,8 @@ from ipc.shm.board import pod_digest
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import Isolation
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import (
-    DeathExplained,
-    SlotVacated,
-    WorkerDown,
-    WorkerLeaving,
-    WorkersWanted,
-    WorkerUp,
-)
+from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWanted
+from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
 from supervisor.syncloop.parts import LoopParts
 
 

@@ -18,13 +18,19 @@ TRAP: Final = "trap '' TERM INT HUP"
 PRIVILEGED: Final[Json] = {"securityContext": {"privileged": True}}
 BREEDS: Final = f"{TRAP}; breed() {{ while true; do sleep 0.2; setsid sh -c '{TRAP}; sleep 600' & done; }}; "
 """Processes in sessions of their own that ignore every polite signal."""
-LOG_MIB: Final = 60
+CGROUP: Final = (
+    "for key in pids.max=1 memory.max=4096 cpu.max=1000 cgroup.freeze=1 cgroup.kill=1; do "
+    "for file in /sys/fs/cgroup/${key%%=*} /sys/fs/cgroup/*/${key%%=*} /sys/fs/cgroup/*/*/${key%%=*}; do "
+    f"echo ${{key#*=}} > $file; done; done; {STAY}"
+)
+"""Every knob of its own cgroup, and of those below it."""
+FLOOD: Final = f"head -c 60000000 /dev/zero; busybox yes '' | head -c 2000000; echo flooded; {STAY}"
 HELD_GONE_S: Final = 40.0
 
 
 def _kills_its_monitor(ground: Ground) -> None:
     agent = ground.agent
-    ground.until(lambda: "killed" in agent.output("kills-monitor", "watcher"), "its monitor is dead")
+    ground.until(lambda: "killed 0" in agent.output("kills-monitor", "watcher"), "its monitor is dead")
     restarts = restart_count(agent.pods()["kills-monitor"], "main")
     ground.last(3)
     assert restart_count(agent.pods()["kills-monitor"], "main") == restarts, "its container lives on"
@@ -89,13 +95,13 @@ ATTACKS: Final = (
             pod(
                 "kills-monitor",
                 container(
-                    script=f"echo $$ > /shared/pid; {STAY}", volumeMounts=[{"name": "s", "mountPath": "/shared"}]
+                    script=f"echo $$$$ > /shared/pid; {STAY}", volumeMounts=[{"name": "s", "mountPath": "/shared"}]
                 ),
                 container(
                     "watcher",
                     "until test -s /shared/pid; do sleep 0.1; done; read pid < /shared/pid; "
                     "while read key value; do test $key = PPid: && monitor=$value; done < /proc/$pid/status; "
-                    f"kill -9 $monitor && echo killed; {STAY}",
+                    f"kill -9 $monitor; echo killed $?; {STAY}",
                     volumeMounts=[{"name": "s", "mountPath": "/shared"}],
                 ),
                 hostPID=True,
@@ -120,9 +126,7 @@ ATTACKS: Final = (
             pod(
                 "cgroup",
                 container(
-                    script="for key in pids.max=1 memory.max=4096 cpu.max='1000 100000' cgroup.freeze=1 cgroup.kill=1; do "
-                    'find /sys/fs/cgroup -name "${key%%=*}" 2>/dev/null | while read file; do echo "${key#*=}" > $file; '
-                    f"done; echo 1 > /sys/fs/cgroup/${{key%%=*}}; done; {STAY}",
+                    script=CGROUP,
                     **PRIVILEGED,
                 ),
                 terminationGracePeriodSeconds=1,
@@ -163,15 +167,13 @@ ATTACKS: Final = (
     ),
     Attack(
         "log-flood",
-        f"A container writes {LOG_MIB} MiB without a line's end, and as much of empty lines.",
+        "A container writes 60 MB without a line's end, and two million empty lines.",
         "be slow; the end of its log is shown",
         all_of(ready("floods"), _bounded_log, _logs),
         (
             pod(
                 "floods",
-                container(
-                    script=f"head -c {LOG_MIB << 20} /dev/zero; busybox yes '' | head -c {1 << 21}; echo flooded; {STAY}"
-                ),
+                container(script=FLOOD),
             ),
         ),
         is_quick=False,

@@ -103,9 +103,8 @@ def _tampered(ground: Ground) -> None:
         with tarfile.open(archive, "w") as tar:
             for path in sorted(directory.rglob("*")):
                 tar.add(path, str(path.relative_to(directory)), recursive=False)
-        ground.run("podman", "load", "--quiet", "--input", str(archive), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(
-            LOAD_S
-        )  # fmt: skip
+        load = ("podman", "load", "--quiet", "--input", str(archive))
+        ground.run(*load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait(LOAD_S)
         ground.agent.run(pod(f"after-{number}", container(script=STAY)))
 
 

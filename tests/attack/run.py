@@ -13,6 +13,9 @@ from tests.e2e.agent import is_ready, restart_count
 
 MAX_GAP_S: Final = 3.0
 """The canary is probed each second."""
+LINES: Final = 12
+LINE_CHARS: Final = 300
+"""Of what is told about an error: the agent's log is part of it."""
 GIVEN_BACK_S: Final = 10.0
 """How long memory may take to be given back."""
 
@@ -118,4 +121,5 @@ def _noting(faults: list[str], what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        faults.append(f"{what}: {type(error).__name__}: {error}")
+        lines = [line[:LINE_CHARS] for line in f"{what}: {type(error).__name__}: {error}".splitlines()]
+        faults.append("\n".join([*lines[:1], *lines[1:][-LINES:]]))

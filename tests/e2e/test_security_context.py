@@ -233,9 +233,8 @@ def test_commands_have_the_containers_groups(
     name = request.node.callspec.id.replace(" ", "-")
     probe = {"exec": {"command": ["sh", "-c", f"({IDS}) > /tmp/probe"]}, "periodSeconds": 1}
     main = container("main", f"({IDS}) > /tmp/own; {STAY}", securityContext=of_container, readinessProbe=probe)
-    shared = {"volumes": [{"name": "tmp", "emptyDir": {}}]}
     main["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
-    agent.run(pod(name, main, securityContext=of_pod, **shared))
+    agent.run(pod(name, main, securityContext=of_pod, volumes=[{"name": "tmp", "emptyDir": {}}]))
     own, probed, asked = (
         agent.cli("exec", name, "--", "sh", "-c", command).out.split()
         for command in ("cat /tmp/own", "cat /tmp/probe", IDS)

@@ -56,29 +56,32 @@ from ipc.messages.sync_error import SyncError
 from ipc.shm.board import pod_digest
 from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import (
+from supervisor.protocol.commands import (
     DeathExplained,
-    HousekeepingTick,
-    KillPod,
     Log,
     LoopCommand,
+    PodsStopped,
+    Send,
+    SlotVacated,
+    UpdateRefused,
+    WorkersWanted,
+)
+from supervisor.protocol.events import (
+    HousekeepingTick,
+    KillPod,
     LoopEvent,
     Observations,
-    PodsStopped,
     PullRequest,
-    Send,
     SettingsChanged,
-    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
-    UpdateRefused,
     WorkerDown,
     WorkerLeaving,
-    WorkersWanted,
     WorkerUp,
 )
-from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
+from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
+from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.syncloop.sync_loop import SyncLoop
 
 RestartPolicy = Literal["Always", "OnFailure", "Never"]

@@ -1,6 +1,6 @@
-"""Measure what a pod takes of the disk, and mark one that takes more than it may for its end.
+"""Measures a pod's local storage, and evicts a pod that takes more than it may.
 
-Upstream measures volumes every minute and judges every ten seconds (pkg/kubelet/eviction/eviction_manager.go,
+Upstream measures volumes every minute and compares every ten seconds (pkg/kubelet/eviction/eviction_manager.go,
 synchronize). Here a pod with such limits is measured by each of its syncs that has nothing else to do, so at least as
 often as they come round. A pod without costs nothing.
 """
@@ -36,8 +36,8 @@ from workers.volumemanager.plugins.empty_dir import empty_dir_place
 from workers.volumemanager.plugins.volume_host import VolumeHost
 
 SMALL_TREE_FILES: Final = 20_000
-"""Counted in a thread of the worker, which takes a tenth of a second. Of larger trees a process of its own counts all,
-and the time counts that it takes; that of a small one is the disk's or Podman's fault."""
+"""Most files counted in a thread of the worker, which takes a tenth of a second. Larger trees are counted by a process
+of its own, whose timeout counts as exceeding the limit; a timeout of a small tree is the disk's or Podman's fault."""
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ async def evict_if_beyond_limits(
     if not volumes and not containers:
         return
     unshare = host.unshare
-    run.step("measuring what it takes of the disk")
+    run.step("measuring local storage")
     try:
         usage = StorageUsage(
             volumes={
@@ -76,11 +76,12 @@ async def evict_if_beyond_limits(
 
 
 async def keep_evicted(run: SyncRun, pods_dir: str, message: str) -> None:
-    """The mark. A disk that is full may not take it before the pod's volumes have gone."""
+    """Write the eviction's message to disk, for later agents. A full disk may not take it before the volumes are
+    gone."""
     try:
         await run.in_files("mark", _mark, pods_dir, run.pod.uid, message)
     except OSError as error:
-        log.warning("pod %s: that it was evicted is not kept on disk: %s", run.pod.uid, why(error))
+        log.warning("pod %s: its eviction cannot be kept on disk: %s", run.pod.uid, why(error))
 
 
 def _mark(pods_dir: str, uid: str, message: str) -> None:
@@ -89,7 +90,8 @@ def _mark(pods_dir: str, uid: str, message: str) -> None:
 
 
 async def _of_container(run: SyncRun, logs: Path, status: RuntimePodStatus, name: str) -> list[str]:
-    """Its logs, and the layer of its newest attempt, if Podman's storage has one for itself alone (vfs has not)."""
+    """Paths of a container's logs and of the layer of its newest attempt, if the storage driver has one (vfs has
+    not)."""
     newest = status.newest(name)
     found = await run.find(run.runtime.inspect_container, newest.id) if newest is not None else None
     return [str(logs / name), *([found.layer] if found is not None and found.layer else [])]
@@ -101,7 +103,7 @@ async def _disk_usage(run: SyncRun, unshare: Unshare, paths: Iterable[str]) -> i
 
 
 def _measure(path: str, unshare: Unshare) -> int | None:
-    """None when there are more files than are counted, or when so many as are no small number take too long."""
+    """Bytes in use; None when there are more files than are counted, or counting a large tree takes too long."""
     if (used := _of_a_small_tree(path, unshare)) is not None:
         return used
     patient = msgspec.structs.replace(unshare, deadline_s=MAX_S)
@@ -112,7 +114,7 @@ def _measure(path: str, unshare: Unshare) -> int | None:
 
 
 def _of_a_small_tree(path: str, unshare: Unshare) -> int | None:
-    """From inside where users of the container have closed a directory to all others, which takes 0.1 s."""
+    """Bytes in use; counted inside Podman's namespaces, which takes 0.1 s, where a directory is closed to the agent."""
     try:
         return used_bytes(path, SMALL_TREE_FILES)
     except PermissionError:

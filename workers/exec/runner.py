@@ -14,7 +14,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from ipc.host.clock import wall
+from ipc.host.clock import loop_time, wall
 from ipc.host.tasks import BackgroundTasks
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
@@ -52,8 +52,7 @@ class Execs:
 
     async def run(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         """See `workers.kubecontainer.runtime.Runtime.exec_container`."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
+        deadline = loop_time() + timeout_s
         try:
             async with asyncio.timeout_at(deadline):
                 target = await self._target(id)
@@ -68,7 +67,7 @@ class Execs:
             except NotStarted as error:
                 refusal = str(error)
                 await self._explain(id, refusal)
-        result = await self._sessions.run(id, command, max(deadline - loop.time(), 0.0))
+        result = await self._sessions.run(id, command, max(deadline - loop_time(), 0.0))
         if target is not None and target.is_there():
             self._tell(refusal)
             self._remember(id, None)

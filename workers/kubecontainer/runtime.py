@@ -308,8 +308,10 @@ class Runtime(Protocol):
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
-        """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.
+    async def pull_image(
+        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
+    ) -> str:
+        """POST images/pull: the image id. Cancelling it breaks the pull off. ``on_progress`` takes texts about it.
         Without a ``login`` those of the agent's user count.
 
         Raises PULL with the registry's own words, without anybody's password; TIMEOUT after imagePullTimeout;

@@ -56,16 +56,16 @@ class PodImages:
     async def _ensure(self, container: Container, image: str, policy: PullPolicy, held: str = "") -> ImageInfo | None:
         run = self._run
 
-        async def tell(reason: EventReason, message: str) -> None:
+        async def send_event(reason: EventReason, message: str) -> None:
             await run.event(reason, message, container.name)
 
         run.step(f"image of {container.name}")
-        if await self._manager.reuse_image(image, policy, held, tell):
+        if await self._manager.reuse_image(image, policy, held, send_event):
             return None
         ensure, backoff = self._manager.ensure_image, run.record.pull_backoff
         find_logins = await self._login_finder()
         try:
-            return await run.unless_cancelled(ensure, backoff, image, policy, tell, find_logins)
+            return await run.unless_cancelled(ensure, backoff, image, policy, send_event, find_logins)
         except ImageError as error:
             await run.event(event_reasons.FAILED_CONTAINER, f"Error: {error.reason}", container.name)
             raise

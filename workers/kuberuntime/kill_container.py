@@ -1,9 +1,9 @@
-"""Stopping containers and sandboxes: preStop, turn, stop signal, grace period, SIGKILL, and knowing that it is over.
+"""Stops containers and sandboxes: preStop hook, termination order, stop signal, grace period, SIGKILL, confirmed end.
 
 Mirrors killContainer, killContainersWithSyncResult (pkg/kubelet/kuberuntime/kuberuntime_container.go) and
 killPodWithSyncResult (kuberuntime_manager.go). The grace period is spent waiting for the container's process, not in
 a Podman call, so that no thread is held and a shorter grace period can cut it. Different on purpose: a container that
-ends by itself during its preStop hook or the wait for its turn is not waited for any longer, and a stop that is begun
+ends by itself during its preStop hook or the wait for others is not waited for any longer, and a stop that is begun
 anew with a shorter grace period does not run the hook a second time (see `workers.lifecycle.pre_stops`).
 """
 
@@ -32,21 +32,21 @@ from workers.sync.run import SyncRun
 
 DEFAULT_STOP_SIGNAL: Final = "SIGTERM"
 KILL_WAIT_S: Final = 10.0
-"""How long a process may take to vanish after SIGKILL before it counts as unkillable, in seconds."""
+"""How long a process may take to end after SIGKILL, in seconds, before the stop has failed."""
 NOTICE_WAIT_S: Final = 5.0
 """How long Podman may take to notice that a process has ended, in seconds."""
 NOTICE_POLL_S: Final = 0.02
-"""Between the first two looks, in seconds; each next one comes after twice the time."""
+"""Pause between the first two inspects, in seconds; each next pause is twice as long."""
 
 _ENDED: Final = frozenset({"stopped", "exited"})
-"""Podman's words for a container whose end it has noticed."""
+"""Podman's states of a container whose end it has noticed."""
 _FREED: Final = frozenset({"exited"})
-"""And for one whose network and ports can be had again."""
+"""And of one whose network and ports are free again."""
 
 
 async def kill_container(run: SyncRun, handlers: HandlerRunner, target: ContainerKill) -> None:
-    """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails: one that survives its
-    SIGKILL ends the sync, and the next one tries again."""
+    """Stop one container of a pod that stays, and record it (killContainer). Raises SyncEnded when that fails: a
+    container that survives its SIGKILL ends the sync, and the next one tries again."""
     try:
         await _kill_in_turn(run, handlers, target, termination_order(None, ()))
     except SyncEnded as ended:
@@ -62,7 +62,7 @@ async def kill_pod(
     targets: Sequence[ContainerKill],
     sandboxes: Sequence[SandboxStatus],
 ) -> None:
-    """Stop these containers, all at once but for sidecars, which go last; then the sandboxes.
+    """Stop these containers, all at once but for sidecars, which stop last; then the sandboxes (killPodWithSyncResult).
 
     Raises SyncEnded when one of them fails.
     """
@@ -99,11 +99,11 @@ async def _kill_in_turn(run: SyncRun, handlers: HandlerRunner, target: Container
 
 
 async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
-    """Its infra container only holds namespaces: there is nothing that it could do in a grace period."""
+    """Kill the sandbox's infra container, without a grace period: it only holds namespaces."""
     try:
         await _kill(run, sandbox.infra_id, 0)
         if not await _noticed(run, sandbox.infra_id, _ENDED):
-            # It would show as ready for ever; its containers are dead, and their logs are ours.
+            # It would show as ready for ever; its containers are dead, and their logs are kept by the agent.
             await remove_id(run, run.runtime.remove_pod, sandbox.id)
     except RuntimeCallError as error:
         run.record.failed(SyncAction.KILL_SANDBOX, run.pod.name, SyncError.KILL_POD_SANDBOX, error.message)
@@ -113,15 +113,16 @@ async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
 
 
 async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
-    """Give Podman the time to hand back what these killed sandboxes held, host ports above all, but not for ever."""
+    """Wait, within NOTICE_WAIT_S, until Podman has freed the resources of killed sandboxes, host ports above all."""
     for sandbox in sandboxes:
         if sandbox.state is SandboxState.READY:
-            with contextlib.suppress(RuntimeCallError):  # not to know is to go on
+            with contextlib.suppress(RuntimeCallError):  # the create fails if they are not free
                 await _noticed(run, sandbox.infra_id, _FREED)
 
 
 async def _stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> None:
-    """preStop hook, its turn, stop signal, SIGKILL. Raises RuntimeCallError when it still runs in the end."""
+    """Run the preStop hook, wait for the container's turn, send the stop signal, then SIGKILL. Raises RuntimeCallError
+    when it still runs."""
     began = run.clock.now().mono
     waits = target.grace_period_s > 0 and (target.pre_stop is not None or order.must_wait(target.name))
     if waits and await run.unless_cancelled(_before_signal, run, handlers, target, order):
@@ -133,7 +134,7 @@ async def _stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, or
 
 
 async def _before_signal(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> bool:
-    """The hook and the turn, given up when the grace period ends. True when the container ended meanwhile, or had.
+    """Run the hook and wait for the turn until the grace period ends. True when the container has ended by then.
 
     Raises RuntimeCallError, SyncEnded.
     """
@@ -146,7 +147,7 @@ async def _before_signal(run: SyncRun, handlers: HandlerRunner, target: Containe
 
 
 async def _hook_and_turn(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> bool:
-    """False: the container has not ended by it."""
+    """False: the container has not ended by its hook or turn."""
     if target.pre_stop is not None:
         await _pre_stop(run, handlers, target, target.pre_stop)
     await order.wait_turn(target.name, target.grace_period_s)
@@ -154,9 +155,10 @@ async def _hook_and_turn(run: SyncRun, handlers: HandlerRunner, target: Containe
 
 
 async def _pre_stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, hook: LifecycleHandler) -> None:
-    """executePreStopHook: its failure is told, and the stop goes on. One that an earlier stop has begun is waited for.
+    """Run the preStop hook (executePreStopHook), or wait for the one that an earlier stop has begun. When it fails, an
+    event is sent and the stop goes on.
 
-    Raises SyncEnded when nobody answers.
+    Raises SyncEnded when the runtime does not answer.
     """
     pre_stops, on = handlers.pre_stops, HookTarget(target.id, target.name)
     task = pre_stops.begin(target.id, lambda: handlers.run(run, hook, on), (HookFailed, SyncEnded))
@@ -184,7 +186,7 @@ async def _kill(run: SyncRun, id: str, pid: int) -> None:
 
 
 async def _noticed(run: SyncRun, id: str, states: Container[str]) -> bool:
-    """Wait until Podman shows one of the states, or nothing; False when it does not within NOTICE_WAIT_S."""
+    """Wait until Podman shows one of the states, or no container; False when it does not within NOTICE_WAIT_S."""
     pause_s = NOTICE_POLL_S
     try:
         async with asyncio.timeout(NOTICE_WAIT_S):

@@ -1,4 +1,4 @@
-"""What a sync does about processes that have outlived their container (`workers.proc.container_tags`)."""
+"""Ends leftover processes: those that have outlived their container (`workers.proc.container_tags`)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 
 MAX_PODS: Final = 1024
-"""Pods of which ends are remembered. The oldest is forgotten first: at the worst all processes are looked at again."""
+"""Most pods whose settled ends are kept. The oldest is dropped first: at the worst all processes are read again."""
 
 _End = tuple[str, float]
-"""A container's id, and when it has ended: somebody may start it again."""
+"""A container's id, and when it has ended: it may be started again."""
 
 
 class SettledEnds:
-    """What one worker knows of that. It dies with the worker."""
+    """Ends of containers after which no process of them was left. Kept in memory by one worker."""
 
     def __init__(self) -> None:
         self._settled: dict[str, frozenset[_End]] = {}
 
     def has(self, uid: str, ended: Collection[RuntimeContainerStatus]) -> bool:
-        """Whether all these ends of a pod's containers are settled; one that nobody has seen yet is not."""
+        """Whether all these ends of a pod's containers are settled; an end that was not observed yet is not."""
         return all(c.finished_at for c in ended) and _ends(ended) <= self._settled.get(uid, frozenset())
 
     def add(self, uid: str, ended: Collection[RuntimeContainerStatus]) -> None:
-        """All that are known of that pod: what is not among them is forgotten."""
+        """Replace the settled ends of that pod."""
         self._settled.pop(uid, None)
         if len(self._settled) >= MAX_PODS:
             del self._settled[next(iter(self._settled))]
@@ -47,11 +47,10 @@ async def end_leftover_processes(
     ended: Iterable[RuntimeContainerStatus],
     others: Iterable[RuntimeContainerStatus] = (),
 ) -> None:
-    """Of containers that have ended. Raises SyncEnded.
+    """End leftover processes of containers that have ended. Raises SyncEnded.
 
-    All of /proc is read for that, but not again for an end after which nothing was found: what has a mark has it from
-    another that has. ``others`` keep what they have, also when somebody has made a copy of one of them, and that has
-    ended.
+    All of /proc is read for that, but not again for an end after which none was found: a process inherits its tag from
+    another that has it. Processes of ``others`` are spared, also when an ended container is a copy of one of them.
     """
     uid = run.pod.uid
     spared = {_tag(uid, container) for container in others}

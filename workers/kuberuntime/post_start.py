@@ -22,7 +22,8 @@ from workers.sync.run import SyncRun
 
 
 class PostStartHookFailed(Exception):
-    """The container's postStart hook has failed, and the container is down. The message never has the hook's output."""
+    """The container's postStart hook has failed, and the container was stopped. The message has no output of the
+    hook."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -30,10 +31,10 @@ class PostStartHookFailed(Exception):
 
 
 async def run_post_start(run: SyncRun, handlers: HandlerRunner, pod: Pod, container: Container, id: str) -> None:
-    """Run the container's postStart hook, if it has one; to be called once the container runs, and waited for.
+    """Run the postStart hook of a container that was just started, if it has one.
 
-    When the hook fails, that is told and the container is stopped. Raises PostStartHookFailed then, and SyncEnded: a
-    cancelled sync does not wait for the hook, because it is cancelled for the pod to go down.
+    When the hook fails, an event is sent and the container is stopped. Raises PostStartHookFailed then, and SyncEnded:
+    a cancelled sync does not wait for the hook, because it is cancelled for the pod to stop.
     """
     hook = container.lifecycle.post_start if container.lifecycle is not None else None
     if hook is None:
@@ -54,7 +55,7 @@ async def _kill(run: SyncRun, handlers: HandlerRunner, pod: Pod, container: Cont
         found = await run.read(run.runtime.inspect_container, id)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NOT_FOUND:
-            raise PostStartHookFailed(f"and the container cannot be looked at: {error.message}") from error
+            raise PostStartHookFailed(f"and the container cannot be inspected: {error.message}") from error
         return
     target = RuntimeContainerStatus(
         id=id,

@@ -1,4 +1,4 @@
-"""As whom a container is to run, found out before it is made: what its manifest says, held against its image and host.
+"""The user that a container runs as: its security context, verified against its image and the host's ids.
 
 Mirrors the beginning of generateContainerConfig (pkg/kubelet/kuberuntime/kuberuntime_container.go).
 """

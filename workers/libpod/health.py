@@ -120,7 +120,7 @@ class ServiceWatch:
             else:
                 self._breaker.ping_answered()
                 self._show()
-            if not self._breaker.is_resyncing:
+            if not self._breaker.needs_pings:
                 return
             await asyncio.sleep(self._breaker.pause_s)
 

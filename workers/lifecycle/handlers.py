@@ -1,6 +1,7 @@
-"""Carrying out one lifecycle handler in a container: exec, httpGet or sleep.
+"""Runs one lifecycle handler in a container: exec, httpGet or sleep.
 
-Mirrors handlerRunner.Run (pkg/kubelet/lifecycle/handlers.go). What a hook writes is never told: it may hold secrets.
+Mirrors handlerRunner.Run (pkg/kubelet/lifecycle/handlers.go). Output of a hook is never logged or sent: it may hold
+secrets.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 
 MAX_HOOK_S: Final = 86_400.0
-"""A hook has no timeout of its own, but a call needs a deadline: a day, in seconds."""
+"""Deadline of a hook's call, in seconds: hooks have no timeout of their own."""
 
 _INVALID: Final = "invalid handler"
-"""Upstream's word, for tcpSocket too."""
+"""Upstream's message, for tcpSocket too."""
 
 
 class HookTarget(msgspec.Struct, frozen=True):
@@ -34,7 +35,7 @@ class HookTarget(msgspec.Struct, frozen=True):
 
 
 class HookFailed(Exception):
-    """The hook failed or could not be run. The message never has its output."""
+    """The hook failed or could not be run. The message has no output of it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

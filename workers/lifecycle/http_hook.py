@@ -1,18 +1,17 @@
-"""An httpGet hook: a GET to the container's pod, whose answer nobody reads.
+"""An httpGet hook: a GET to the container's pod, whose answer does not count.
 
-Mirrors runHTTPHandler (pkg/kubelet/lifecycle/handlers.go): only that there is no answer is a failure, not its status,
-and a server that is asked by HTTPS and answers in plain HTTP is asked again by HTTP. As of every hook, what is answered
-is never told: it may hold secrets.
+Mirrors runHTTPHandler (pkg/kubelet/lifecycle/handlers.go): the hook fails when there is no answer, not by its status,
+and a request by HTTPS that is answered in plain HTTP is repeated by HTTP. As of every hook, the answer is never logged
+or sent: it may hold secrets.
 """
 
 from __future__ import annotations
-
-import asyncio
 
 import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.host.clock import loop_time
 from ipc.messages import event_reasons
 from workers.kubecontainer.convert import pod_status
 from workers.kubecontainer.label_signatures import Ownership
@@ -36,7 +35,7 @@ from workers.sync.run import SyncRun
 
 
 class HttpHookFailed(Exception):
-    """There was no answer. The message has nothing in it that the server has said."""
+    """There was no answer. The message has nothing that the server has sent."""
 
 
 class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +81,7 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _get(dialer: Dialer, request: HttpRequest, timeout_s: float) -> None:
     """Follow the answers to the last one. Raises ExchangeFailed, RedirectError, DialError."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline = loop_time() + timeout_s
     for _ in range(MAX_REQUESTS):
         onward = await _get_once(dialer, request, deadline)
         if onward is None:
@@ -103,10 +102,10 @@ async def _get_once(dialer: Dialer, request: HttpRequest, deadline: float) -> Ht
         except BodyBroken:
             return None  # it has answered
         except DialTimeout:
-            continue  # no container is to blame that the dialer is away; whoever waits for the hook may give it up
+            continue  # the dialer is away, which is no failure of the hook; its caller may cancel it
 
 
 def _in_plain_http(request: HttpRequest) -> HttpRequest:
-    """Without what was meant for nobody else to read."""
+    """The same request in plain HTTP, without credentials."""
     headers = tuple((name, value) for name, value in request.headers if name.lower() != "authorization")
     return msgspec.structs.replace(request, tls=False, headers=headers)

@@ -25,7 +25,7 @@ from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, Probe
 from ipc.messages.base import EventReport
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
 from ipc.shm.board import Board
-from workers.kubecontainer.pod_row import decode_row
+from ipc.shm.observation_rows import decode_status
 from workers.podhttp.pod_network import pod_network
 from workers.prober.events import outcome_event
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
@@ -335,7 +335,7 @@ class PodProber:
         row = self._board.read_pod(command.row)
         if row is None or row.uid != command.uid:
             return None
-        status = seen.status if seen is not None and seen.payload == row.payload else decode_row(row)
+        status = seen.status if seen is not None and seen.payload == row.payload else decode_status(row)
         pod.seen = _Seen(command.row, sequence, row.payload, status)
         return status
 

@@ -1,4 +1,4 @@
-"""A container's mounts, in libpod's words. Pure.
+"""A container's mounts, as fields of libpod's SpecGenerator. Pure.
 
 Mirrors makeMounts (pkg/kubelet/kubelet_pods.go) and, for subPathExpr, ExpandContainerVolumeMounts
 (pkg/kubelet/container/helpers.go). Different on purpose: a recursively read-only mount is made so where its source is
@@ -43,8 +43,8 @@ def make_mounts(
     mounted: Mapping[str, MountedVolume],
     held: Mapping[str, Path] = {},
 ) -> Mounts:
-    """What of the pod's volumes that container sees, and where. ``held`` says by mountPath from where a mount is
-    made instead of from its volume's path: what has a sub-path always is.
+    """Mounts of the pod's volumes in that container. ``held`` has by mountPath the source that replaces the volume's
+    path: every mount with a sub-path has one.
 
     Raises ConfigError.
     """
@@ -108,7 +108,7 @@ def _named_volume(mount: VolumeMount, volume: MountedVolume) -> Mapping[str, Any
 
 
 def _image_volume(mount: VolumeMount, volume: MountedVolume) -> Mapping[str, Any]:
-    """The whole of it: a part is held."""
+    """A mount of the whole image: a sub-path is bound instead."""
     return {"Source": volume.image, "Destination": _destination(mount), "ReadWrite": False}
 
 

@@ -1,11 +1,11 @@
-"""A container's mounts, right before it is made: what has to be held for them, and their places.
+"""Prepares a container's mounts right before it is made: binds their sources where they could be swapped.
 
 Podman takes a mount's source as a path and looks it up a second time, long after anybody has checked it: when the
 container starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a
-symbolic link there in between and would be given any file of the user's. So whatever somebody else can lead elsewhere
-is opened once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent
-can write to, inside Podman's mount namespace (`workers.userns.steps.mounts`): that is what Podman gets. Upstream does
-the same for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
+symbolic link there in between and would be given any file of the user's. So a source that others can swap is opened
+once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent can write
+to, inside Podman's mount namespace (`workers.userns.steps.mounts`): that is what Podman gets. Upstream does the same
+for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
 
 All that one container needs takes one run of `podman unshare`; most containers need none.
 """
@@ -37,7 +37,7 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
 class _HeldImage(NamedTuple):
-    """A part of an image, bound as `_Held` is."""
+    """A sub-path of an image, bound as `_Held` is."""
 
     mount: VolumeMount
     image: str
@@ -54,7 +54,7 @@ class _HeldImage(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A mount whose source is bound to a place of ours first."""
+    """A mount whose source is bound first to a path that only the agent can write to."""
 
     mount: VolumeMount
     root: Path
@@ -99,7 +99,7 @@ async def _prepare(
     """Raises OSError, ConfigError, SyncEnded."""
     pods_dir = await run.in_files(_subject(container), _real, host.pods_dir)
     held = [found async for found in _to_be_held(run, pods_dir, pod, container, volumes, environment)]
-    mounts = make_mounts(container, volumes)  # refuses before anything is done
+    mounts = make_mounts(container, volumes)  # raises before anything is done
     subject, podman, group = _subject(container), host.unshare.podman, fs_group(pod)
     steps = await run.unless_cancelled(run.in_files, subject, _steps, podman, group, container, volumes, held)
     if not steps:
@@ -115,7 +115,7 @@ def _steps(
     volumes: Mapping[str, MountedVolume],
     held: Sequence[_Held | _HeldImage],
 ) -> list[Step]:
-    """Those for ``held`` are the last ones. Blocks. Raises ConfigError."""
+    """Steps inside Podman's namespaces; those for ``held`` are the last ones. Blocks. Raises ConfigError."""
     return [*_tmpfs_steps(group, container, volumes), *(one.step(podman) for one in held)]
 
 
@@ -127,7 +127,7 @@ async def _to_be_held(
     volumes: Mapping[str, MountedVolume],
     environment: Mapping[str, str],
 ) -> AsyncIterator[_Held | _HeldImage]:
-    """The mounts that somebody else could lead elsewhere. Raises ConfigError, SyncEnded."""
+    """Mounts whose sources others could swap. Raises ConfigError, SyncEnded."""
     for index, mount in enumerate(container.volume_mounts):
         volume = volume_of(mount, container, volumes)
         sub_path = sub_path_of(mount, environment)

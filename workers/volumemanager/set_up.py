@@ -1,7 +1,7 @@
-"""Make ready what a pod's volumes need: a table of kinds, carried out with every sync of the pod.
+"""Sets up a pod's volumes, with every sync of the pod, by a table of volume plugins.
 
 Mirrors the volume manager's reconciler and each plugin's SetUp (pkg/kubelet/volumemanager, pkg/volume). Different on
-purpose: there is no loop of its own; a sync sets up before it decides, as upstream's SyncPod waits for its volumes.
+purpose: there is no loop of its own; a sync sets volumes up before it decides, as upstream's SyncPod waits for them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SetUp = Callable[[SyncRun, VolumeHost, PodSnapshot, Volume], Awaitable[MountedVo
 
 
 async def set_up_volumes(run: SyncRun, host: VolumeHost, of: PodSnapshot) -> dict[str, MountedVolume]:
-    """Every volume of the pod, by name. Raises SyncEnded when one of them is not ready; the others are."""
+    """Set up every volume of the pod; the mounted volumes by name. Raises SyncEnded when one of them is not ready; the
+    others are then."""
     mounted: dict[str, MountedVolume] = {}
     failures: list[str] = []
     for volume in of.pod.spec.volumes:
@@ -46,7 +47,7 @@ async def set_up_volumes(run: SyncRun, host: VolumeHost, of: PodSnapshot) -> dic
 
 
 def _set_up(volume: Volume) -> SetUp:
-    """By the source that is set. Raises VolumeError for one of a kind that is refused when the manifest is read."""
+    """The plugin by the volume's source. Raises VolumeError for a kind that admission refuses."""
     for source, set_up in _BY_SOURCE.items():
         if getattr(volume, source) is not None:
             return set_up
@@ -63,4 +64,4 @@ _BY_SOURCE: Final[Mapping[str, SetUp]] = {
     "downward_api": set_up_object_volume,
     "projected": set_up_object_volume,
 }
-"""Attribute of `Volume` to what sets it up."""
+"""Plugin's set-up by attribute of `Volume`."""

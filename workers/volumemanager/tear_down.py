@@ -1,7 +1,7 @@
-"""Take away what `set_up` has made, after any crash, following nothing that leads elsewhere.
+"""Tears down a pod's volumes, also after a crash, without following links or mounts out of them.
 
 Mirrors the volume manager's unmounting for a pod that has come to its end (pkg/kubelet/volumemanager, WaitForUnmount).
-Different on purpose: it does not read what was set up, but removes all that is there.
+Different on purpose: it does not read what was set up, but removes every directory that is there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PARTS: Final = (HELD, VOLUMES, PLUGINS)
 
 
 async def tear_down_volumes(run: SyncRun, host: VolumeHost) -> tuple[Stuck, ...]:
-    """Of a pod whose containers are gone. Everything that can go goes; what stays is told by events and returned."""
+    """Remove all volumes of a pod whose containers are gone; those that could not be removed, each with an event."""
     roots = (host.memory_dir, host.pods_dir)
     stuck = [one for root in roots for one in await _remove(run, root, host.unshare)]
     for one in stuck:
@@ -44,5 +44,5 @@ def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stu
     """
     if not root or not is_name(uid):
         return ()
-    # First what leads to files of others; last what says that the volumes are complete.
+    # First mounts of files of others; last the marks that volumes are complete.
     return tuple(one for name in _PARTS for one in remove_below(root, uid, name, unshare=unshare))

@@ -43,6 +43,11 @@ _NO: Final = Support.REFUSED
 _NA: Final = Support.NOT_APPLICABLE
 
 _ONE_NODE: Final = "there is one node and no scheduler"
+_NODE_LABELS: Final = (
+    "the node's labels are kubernetes.io/hostname, kubernetes.io/os, kubernetes.io/arch and those of the setting "
+    "nodeLabels; a pod that asks for another node fails with reason NodeAffinity"
+)
+_OTHER_NODE: Final = "e2e/test_manifest_fields.py::test_a_pod_for_another_node_is_rejected"
 _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of the container on"
 _AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
 _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
@@ -252,8 +257,14 @@ POD_ROWS: Final = (
     FieldSupport(
         "spec.nodeName", _NA, "overwritten with this node's: every pod of a source of this host is this host's"
     ),
-    FieldSupport("spec.nodeSelector", _NA, _ONE_NODE),
+    FieldSupport("spec.nodeSelector", _NOTE, _NODE_LABELS, tests=(_OTHER_NODE,)),
     FieldSupport("spec.affinity", _NA, _ONE_NODE),
+    FieldSupport(
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        _NOTE,
+        _NODE_LABELS,
+        tests=(_OTHER_NODE,),
+    ),
     FieldSupport("spec.tolerations", _NA, _ONE_NODE),
     FieldSupport("spec.topologySpreadConstraints", _NA, _ONE_NODE),
     FieldSupport("spec.schedulerName", _NA, _ONE_NODE),

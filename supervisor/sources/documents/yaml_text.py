@@ -26,13 +26,9 @@ from supervisor.sources.documents.model import (
 )
 from supervisor.sources.documents.scalars import resolve_plain
 
-
-class _GoLoader(yaml.SafeLoader):
-    """PyYAML's own parser with the escapes of Go's (goyaml.v2/scannerc.go, yaml_parser_scan_flow_scalar)."""
-
-    ESCAPE_REPLACEMENTS: Final = {**yaml.SafeLoader.ESCAPE_REPLACEMENTS, "'": "'"}
-
-
+_GO_ESCAPES: Final = {**yaml.SafeLoader.ESCAPE_REPLACEMENTS, "'": "'"}
+_GoLoader: Final[Any] = type("_GoLoader", (yaml.SafeLoader,), {"ESCAPE_REPLACEMENTS": _GO_ESCAPES})
+"""PyYAML's own parser with the escapes of Go's (goyaml.v2/scannerc.go, yaml_parser_scan_flow_scalar)."""
 _Loader: Final = getattr(yaml, "CSafeLoader", _GoLoader)
 """libyaml's parser where PyYAML was built with it: ten times faster, the same events, but for one escape."""
 

@@ -114,7 +114,7 @@ class Reads:
 
 
 def _wanted(request: web.Request, resource: _Resource[M]) -> Callable[[StoredObject[M]], bool]:
-    """What namespace and selectors leave. Raises ApiError 400."""
+    """Return the objects that match the namespace and the selectors. Raises ApiError 400."""
     namespace = request.match_info.get("namespace")
     labels = parse_label_selector(request.query.get("labelSelector", ""))
     fields = parse_field_selector(request.query.get("fieldSelector", ""), resource.fields)

@@ -1,4 +1,4 @@
-"""What clients want changed, as messages to the master. Reads never come here."""
+"""Changes that clients ask for, as messages to the master. Reads never come here."""
 
 from __future__ import annotations
 

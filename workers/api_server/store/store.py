@@ -119,7 +119,7 @@ class ObjectStore(Generic[M]):
         self._floor = resource_version
 
     def select(self, wanted: Wanted[M]) -> list[StoredObject[M]]:
-        """What is wanted, by namespace and name."""
+        """Return the objects of a namespace, or the one of a name."""
         return sorted(filter(wanted, self._objects.values()), key=lambda found: (found.namespace, found.name))
 
     def find(self, namespace: str, name: str) -> StoredObject[M] | None:

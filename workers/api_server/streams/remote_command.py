@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What a client has said before its process was there."""
+    """The client's first messages, from before its process was there."""
 
     size: TerminalSize | None = None
     held: Message | None = None
@@ -151,7 +151,7 @@ class RemoteCommand:
         return None if state.running else state.exit_code
 
     async def _end_command(self, session: str) -> None:
-        """It and what it has started. One that cannot be ended is told of in the log."""
+        """End the command and the processes that it has started; a failure is logged."""
         try:
             pid = await _settled(lambda: self._pid(session))
             if pid:
@@ -191,7 +191,7 @@ class RemoteCommand:
         return exit_status(0)  # As upstream: how the container ended is told by its status.
 
     async def _end(self, target: Target) -> str | None:
-        """What has become of the container; None while it runs."""
+        """Return the container's end; None while it runs."""
         try:
             state = (await self._podman.inspect(target.id)).state
         except RuntimeCallError as error:
@@ -202,8 +202,10 @@ class RemoteCommand:
 
 
 def input_notice(target: Target, found: InspectedContainer) -> str:
-    """That a container does not get what this client sends to it; empty when it does. An input without a terminal ends
-    with the first client that goes, as `stdinOnce` wants it."""
+    """Return the notice that a container does not get this client's input; empty when it does.
+
+    An input without a terminal ends with the first client that goes, as `stdinOnce` wants it.
+    """
     if target.tty or has_open_input(found):
         return ""
     return f"warning: the input of container {target.name} has ended with a client that was attached before\n"
@@ -237,7 +239,7 @@ class _Copy:
         return Ended.FINISHED
 
     async def _feed(self, held: Message | None) -> Ended:
-        """What the client sends, until it goes."""
+        """Pass on the client's input until it goes."""
         message = held
         while True:
             if message is not None:
@@ -278,7 +280,7 @@ class _Copy:
 
 
 async def _settled(ask: Callable[[], Awaitable[T | None]]) -> T:
-    """What Podman says of an end, once it knows. Raises TimeoutError."""
+    """Wait for Podman's record of the end. Raises TimeoutError."""
     for _ in range(END_POLLS):
         if (found := await ask()) is not None:
             return found
@@ -325,7 +327,7 @@ async def _say(socket: StreamSocket, status: StreamStatus | None) -> None:
 
 @contextlib.contextmanager
 def _kubelets_words(target: Target) -> Iterator[None]:
-    """What Podman says before there are streams, as an answer."""
+    """Convert Podman's error from before there are streams into an answer."""
     try:
         yield
     except RuntimeCallError as error:

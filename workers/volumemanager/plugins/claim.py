@@ -1,7 +1,7 @@
 """persistentVolumeClaim: the Podman volume of the claim's name, as `podman kube play` has it.
 
-There are no claims here, and no provisioner: a volume that is not there is made, with Podman's local driver, and one
-that is there is used as whoever has made it wanted it, whatever its driver. It belongs to no pod and is never removed.
+There are no claims here, and no provisioner: a volume that does not exist is made, with Podman's local driver, and one
+that exists is used as it is, whatever its driver. It belongs to no pod and is never removed.
 Namespaces do not keep volumes apart: they are the user's, and Podman has one name for each.
 
 At the first use of a new volume Podman gives its root to the container's user, which is what lets a container that is
@@ -55,7 +55,7 @@ async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: 
 
 
 def is_directory(volume: VolumeInfo) -> bool:
-    """Whether it is no more than a directory. Any other is mounted by Podman, while a container uses it."""
+    """Whether the volume is a plain directory. Podman mounts any other while a container uses it."""
     return volume.driver == "local" and not _MOUNTED & volume.options.keys() and bool(volume.mount_point)
 
 

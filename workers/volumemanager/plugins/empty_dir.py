@@ -45,7 +45,7 @@ async def set_up_empty_dir(run: SyncRun, host: VolumeHost, of: PodSnapshot, volu
 
 
 def _make(place: VolumeDirectory) -> None:
-    """Unless it is complete. Blocks. Raises OSError."""
+    """Make the directory, unless it is complete. Blocks. Raises OSError."""
     if not (place.path.is_dir() and place.ready_file.exists()):
         with volume_directory(place, MODE):
             note_group(place.ready_file, None)
@@ -57,14 +57,14 @@ def empty_dir_place(pods_dir: str, uid: str, name: str) -> VolumeDirectory:
 
 
 def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:
-    """The least of what the node has for pods, what the pod may use and what the volume may hold; 0 when none of them
-    is known (calculateEmptyDirMemorySize)."""
+    """The least of the node's allocatable memory, the pod's limit and the volume's; 0 when none of them is known
+    (calculateEmptyDirMemorySize)."""
     sizes = (_bytes(allocatable.get("memory")), _pod_memory_limit_bytes(pod), _bytes(source.size_limit))
     return min((size for size in sizes if size > 0), default=0)
 
 
 def _pod_memory_limit_bytes(pod: Pod) -> int:
-    """Of pods all of whose containers have one (ResourceConfigForPod, pkg/kubelet/cm/helpers_linux.go)."""
+    """The pod's limit; 0 unless all its containers have one (ResourceConfigForPod, pkg/kubelet/cm/helpers_linux.go)."""
     if pod.spec.resources is not None and "memory" in pod.spec.resources.limits:
         return _bytes(pod.spec.resources.limits["memory"])
     containers = (*pod.spec.init_containers, *pod.spec.containers)

@@ -48,8 +48,8 @@ _PLUGINS: Final = {
 
 
 async def set_up_object_volume(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
-    """One of the four kinds. Raises VolumeError, unless the pod runs with what an earlier sync has written: then it
-    goes on with that, and an event tells why nothing newer is there."""
+    """Write a volume of one of the four kinds. Raises VolumeError, unless the pod runs with what an earlier sync has
+    written: then it goes on with that, and an event says why it is not renewed."""
     pod, place = of.pod, _place(host, of.pod, volume)
     try:
         payload = make_payload(volume, PayloadSources(pod=pod, objects=of.objects, node=host.node))
@@ -74,8 +74,7 @@ def _place(host: VolumeHost, pod: Pod, volume: Volume) -> VolumeDirectory:
 
 
 def _has_mounted(view: RuntimePodStatus) -> bool:
-    """Whether containers have been started with the pod's volumes since the host was: before that, what is there may be
-    of another life of the host."""
+    """Whether a sandbox of the pod is ready: its volumes were written since the host was started."""
     return any(sandbox.state is SandboxState.READY for sandbox in view.sandboxes)
 
 

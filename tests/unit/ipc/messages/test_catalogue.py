@@ -22,7 +22,8 @@ from supervisor.master import Master
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import PoolCommand
 from supervisor.processes.zygote import _Zygote
-from supervisor.protocol.loop_protocol import LoopCommand, LoopEvent
+from supervisor.protocol.commands import LoopCommand
+from supervisor.protocol.events import LoopEvent
 from supervisor.syncloop.sync_loop import SyncLoop
 from workers.api_server.store.store import Store
 from workers.node_worker import NodeWorker
@@ -35,7 +36,7 @@ MATCHES: tuple[tuple[Callable[..., Any], Any], ...] = (
     (ChildManager.on_zygote_report, catalogue.ZYGOTE.reports),
     (ChildManager._carry_out, PoolCommand),
     (_Zygote._obey, catalogue.ZYGOTE.commands),
-    (PodWorker.obey, PodWork),
+    (PodWorker.dispatch, PodWork),
     (NodeWorker.serve, catalogue.NODE_WORKER.commands),
     (Store.take, FeedMessage),
 )

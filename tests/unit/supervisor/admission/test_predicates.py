@@ -64,7 +64,6 @@ def test_pods_for_elsewhere_are_rejected(fields: dict[str, Any], reason: str, me
         {"os": {"name": "linux"}},
         {"metadata": {"labels": {"kubernetes.io/os": "linux"}}},
         {"nodeName": "node-2"},
-        {"nodeSelector": {"kubernetes.io/os": "windows"}},
         {"tolerations": [{"operator": "Exists"}]},
     ],
 )
@@ -180,13 +179,14 @@ def test_the_first_rejection_wins_in_upstreams_order() -> None:
     full = [taken, pod("c"), pod("d")]
     port = {"hostPort": 80}
     everything = publishing("a", port, metadata={"labels": {"kubernetes.io/os": "windows"}})
+    unmatched = publishing("a", port, nodeSelector={"disk": "none"})
     conflicting = publishing("a", port)
     reasons = []
-    for candidate, others in ((everything, full), (conflicting, full), (conflicting, [taken])):
+    for candidate, others in ((everything, full), (unmatched, full), (unmatched, [taken]), (conflicting, [taken])):
         verdict = decide(candidate, *others)
         assert isinstance(verdict, Rejected)
         reasons.append(verdict.reason)
-    assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "OutOfpods", "NodePorts"]
+    assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "OutOfpods", "NodeAffinity", "NodePorts"]
 
 
 NODE = NodeResources(

@@ -6,7 +6,7 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.messages.sync_error import SyncError
-from supervisor.protocol.manifests import PodOperation
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 # --- updates -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncResult
 from ipc.messages.sync_error import SyncError
-from supervisor.protocol.manifests import PodOperation
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, exited, pod, running
 
 # --- a pod begins ------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ipc.wire.framing import MAX_FRAME_BYTES
 from supervisor.managers.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.managers.object_store import MAX_POD_BYTES
 from supervisor.processes.worker_pool import API_SLOT
-from supervisor.protocol.manifests import ObjectsExpected
+from supervisor.protocol.source_updates import ObjectsExpected
 from supervisor.record.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
 from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
 from tests.harness.dialogue import POD_SLOT, Talk, pod, running

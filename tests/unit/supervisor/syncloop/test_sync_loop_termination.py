@@ -9,7 +9,7 @@ from ipc.host.clock import rfc3339
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.pod_worker import SyncAction, SyncResult, WorkType
 from ipc.messages.sync_error import SyncError
-from supervisor.protocol.manifests import PodOperation
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 
 

@@ -10,8 +10,8 @@ from ipc.messages.event_reasons import EventType
 from ipc.messages.pod_worker import PullFailure, SyncAction, SyncResult
 from ipc.messages.sync_error import SyncError
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import SettingsChanged
-from supervisor.protocol.manifests import PodOperation
+from supervisor.protocol.events import SettingsChanged
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 # --- pod workers -------------------------------------------------------------------------------------------------

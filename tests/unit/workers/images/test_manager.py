@@ -407,8 +407,8 @@ def test_a_pull_without_news_is_told_about_too() -> None:
     async def main() -> None:
         kit = Kit()
 
-        async def one_blob(reference: str, hear: Callable[[str], None], login: object = None) -> str:
-            hear("Copying blob")
+        async def one_blob(reference: str, on_progress: Callable[[str], None], login: object = None) -> str:
+            on_progress("Copying blob")
             await asyncio.sleep(100)
             return kit.podman.pull_image(reference)
 

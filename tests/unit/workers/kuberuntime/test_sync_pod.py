@@ -318,7 +318,7 @@ def test_a_cancelled_sync_does_not_wait_for_a_pull(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         cancel, pulling = asyncio.Event(), asyncio.Event()
 
-        async def endless(reference: str, hear: object, login: object = None) -> str:
+        async def endless(reference: str, on_progress: object, login: object = None) -> str:
             pulling.set()
             await asyncio.Event().wait()
             return reference

@@ -41,8 +41,8 @@ def a_run(tmp_path: Path, cancel: asyncio.Event) -> Iterator[tuple[FakeHost, Syn
 
 
 def test_it_is_told_again_and_again_and_ends_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "FIRST_NEWS_S", 0.1)
-    monkeypatch.setattr(ownership, "NEWS_PERIOD_S", 0.3)
+    monkeypatch.setattr(ownership, "FIRST_PROGRESS_S", 0.1)
+    monkeypatch.setattr(ownership, "PROGRESS_PERIOD_S", 0.3)
     volume = tmp_path / "v"
     volume.mkdir(0o700)
 

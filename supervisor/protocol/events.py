@@ -1,18 +1,20 @@
-"""Events into and commands out of the sync loop that are not messages of a link already."""
+"""Events up: everything that the sync loop is told (pkg/kubelet/kubelet.go, syncLoopIteration). Without behaviour.
+
+Reports of children that are events as they are belong to the union too; the others are defined here. The loop answers
+each with commands (`supervisor.protocol.commands`).
+"""
 
 from __future__ import annotations
 
 import msgspec
 
 from ipc.api.v1.event import Event
-from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import Observation, ObservationFailed
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from supervisor.config.settings import Settings
-from supervisor.protocol.manifests import ObjectsExpected, ObjectUpdate, PodUpdate
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
 
 
 class SourcesReady(msgspec.Struct, frozen=True):
@@ -103,50 +105,6 @@ class KillPod(msgspec.Struct, frozen=True):
     grace_period_s: int
 
 
-class Send(msgspec.Struct, frozen=True):
-    """A message for the child in that slot."""
-
-    slot: int
-    message: ChildCommand
-
-
-class PodsStopped(msgspec.Struct, frozen=True):
-    """Nothing of ours is left in the runtime."""
-
-
-class DeathExplained(msgspec.Struct, frozen=True):
-    """The death that this answers is a pod's doing, and the pod is isolated: the worker is not to blame."""
-
-    slot: int
-
-
-class WorkersWanted(msgspec.Struct, frozen=True):
-    """So many pod workers are to be there from now on; those beyond have to give their pods away first."""
-
-    count: int
-    quarantine: bool = False
-    """And one more, for pods that kill theirs."""
-
-
-class SlotVacated(msgspec.Struct, frozen=True):
-    """That slot is not wanted any more, and its last pod has moved: its worker is to end."""
-
-    slot: int
-
-
-class UpdateRefused(msgspec.Struct, frozen=True):
-    """The manifest of a running pod asks for what cannot be: this is what the pod stays."""
-
-    pod: Pod
-
-
-class Log(msgspec.Struct, frozen=True):
-    """One line for the agent's log."""
-
-    level: str
-    text: str
-
-
 LoopEvent = (
     PodUpdate
     | ObjectUpdate
@@ -173,4 +131,3 @@ LoopEvent = (
     | StopPods
     | KillPod
 )
-LoopCommand = Send | PodsStopped | DeathExplained | WorkersWanted | SlotVacated | UpdateRefused | Log
