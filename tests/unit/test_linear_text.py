@@ -471,7 +471,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
-    "heads of at most 16 KiB, numbers of at most 18 digits": ("workers/libpod/streams.py",),
 }
 
 
