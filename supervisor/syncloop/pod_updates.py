@@ -8,13 +8,14 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.host.tasks import note_failure
 from ipc.messages.node_worker import Relist
 from supervisor.admission.predicates import Admitted, Rejected, admit
+from supervisor.admission.resize import restarts_for_resize
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.protocol.loop_protocol import (
     HousekeepingTick,
@@ -119,6 +120,8 @@ class PodUpdates:
                 self._out.add(UpdateRefused(lifecycle.pod))
             return
         self._warn(lifecycle, verdict.warnings, now)
+        if lifecycle.pod is not None and lifecycle.rejection is None:
+            self._warn(lifecycle, restarts_for_resize(lifecycle.pod, pod), now)
         if lifecycle.rejection is not None:
             lifecycle.successor = pod
             lifecycle.remove(None, now.wall)
@@ -156,7 +159,7 @@ class PodUpdates:
             note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
             return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
 
-    def _warn(self, lifecycle: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
+    def _warn(self, lifecycle: PodLifecycle, warnings: Iterable[str], now: Instant) -> None:
         for warning in warnings:
             self._announcer.pod_event(lifecycle, "Warning", UNSUPPORTED_FIELD, warning, now)
 
