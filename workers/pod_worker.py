@@ -115,7 +115,7 @@ class PodWorker:
         self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
-        self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
+        self._prober = PodProber(context.board, clock, attempt, self._send, rng, lambda: context.board.host_ips)
         self._context = SyncContext(
             runtime=runtime,
             images=ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull),
@@ -128,7 +128,7 @@ class PodWorker:
             memory_dir=context.settings.memory_dir,
             unshare=Unshare(podman=context.settings.podman_path),
             node_name=context.settings.node_name,
-            host_ip=context.settings.host_ip,
+            host_ips=lambda: context.board.host_ips,
             node=context.settings.node,
             network=context.settings.network,
             seccomp=SeccompSettings(

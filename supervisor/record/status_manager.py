@@ -30,8 +30,9 @@ from supervisor.status.report import merge_pod_status
 class StatusManager:
     """Owns the reason cache, the event history and the feed."""
 
-    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts) -> None:
-        self._host_ip = host_ip
+    def __init__(self, settings: Settings, host_ips: tuple[str, ...], texts: PodTexts) -> None:
+        self.host_ips = host_ips
+        """At most one of each family, as they are now."""
         self._texts = texts
         self._reasons = ReasonCache()
         self._events = EventRecorder(
@@ -92,7 +93,7 @@ class StatusManager:
             observed=self._texts.observed(lifecycle, observed),
             reasons=self._reasons.of_pod(lifecycle.uid),
             previous=lifecycle.status,
-            host_ip=self._host_ip,
+            host_ips=self.host_ips,
             probe_results=lifecycle.probe_results,
             replaced=replaced if lifecycle.phase is WorkType.SYNC else frozenset(),
             looked_at_before=lifecycle.looked_at,

@@ -23,7 +23,7 @@ from supervisor.syncloop.command_buffer import CommandBuffer
 class LoopParts:
     """Made once; only the settings are ever replaced."""
 
-    def __init__(self, settings: Settings, pod_rows: int, host_ip: str, node: NodeResources) -> None:
+    def __init__(self, settings: Settings, pod_rows: int, host_ips: tuple[str, ...], node: NodeResources) -> None:
         self.settings = settings
         self.node = node
         self.usage = NodeUsage()
@@ -39,5 +39,5 @@ class LoopParts:
         self.probing = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.reporter = StatusManager(settings, host_ip, self.texts)
+        self.reporter = StatusManager(settings, host_ips, self.texts)
         self.announcer = Announcer(self.reporter, self.cache, self.out)

@@ -35,6 +35,7 @@ from supervisor.podworkers.sharding import worker_limits
 from supervisor.protocol.loop_protocol import (
     EventsRestored,
     EvictionsRestored,
+    HostAddressesChanged,
     HousekeepingTick,
     KillPod,
     LoopCommand,
@@ -69,12 +70,12 @@ class SyncLoop:
         self,
         settings: Settings,
         pod_rows: int,
-        host_ip: str,
+        host_ips: tuple[str, ...],
         rng: random.Random,
         node: NodeResources = UNKNOWN_NODE,
     ) -> None:
         self._rng = rng
-        self._parts = parts = LoopParts(settings, pod_rows, host_ip, node)
+        self._parts = parts = LoopParts(settings, pod_rows, host_ips, node)
         self._pod_table, self._observation_requests, self._cache, self._out = (
             parts.pod_table,
             parts.observation_requests,
@@ -112,6 +113,7 @@ class SyncLoop:
             ProbeResultsRestored: self._on_probe_results_restored,
             EvictionsRestored: self._on_evictions_restored,
             SettingsChanged: self._on_settings_changed,
+            HostAddressesChanged: self._on_host_addresses_changed,
         }
 
     def handle(self, event: LoopEvent, now: Instant) -> list[LoopCommand]:
@@ -249,6 +251,11 @@ class SyncLoop:
         self._pod_table.limit_workers(worker_limits(change.settings))
         self._parts.settings = change.settings
         self._parts.reporter.settings_changed(change.settings)
+
+    def _on_host_addresses_changed(self, change: HostAddressesChanged, now: Instant) -> None:
+        self._parts.reporter.host_ips = change.ips
+        for lifecycle in self._pod_table:
+            self._announcer.report(lifecycle, now)
 
     # --- time ----------------------------------------------------------------------------------------------------
 

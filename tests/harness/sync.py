@@ -56,7 +56,7 @@ class Host:
         new_runtime: Callable[[], Runtime],
         instance: str,
         dialer: Dialer | None = None,
-        host_ip: str = "",
+        host_ips: tuple[str, ...] = (),
     ) -> None:
         self.clock = clock
         self.logs_dir = logs_dir
@@ -66,7 +66,7 @@ class Host:
         self._new_runtime = new_runtime
         self._instance = instance
         self._dialer = dialer or FakeDialer()
-        self._host_ip = host_ip
+        self._host_ips = host_ips
         self._eyes = new_runtime()
         self._board = Board.create(worker_slots=1, pod_rows=1)
         self._generations = itertools.count(1)
@@ -86,7 +86,7 @@ class Host:
             memory_dir=str(self.memory_dir),
             unshare=self.unshare,
             dialer=self._dialer,
-            host_ip=self._host_ip,
+            host_ips=lambda: self._host_ips,
             mutations=MutationLimiter(OwnSlots(4)),
             order=itertools.count(),
             report=self._take_event,

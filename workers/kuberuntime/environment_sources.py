@@ -14,11 +14,10 @@ from workers.sync.context import SyncRun
 def environment_sources(run: SyncRun, pod: Pod) -> EnvironmentSources:
     """Of every container of the pod."""
     context = run.context
-    host_ips = (context.host_ip,) if context.host_ip else ()
     return EnvironmentSources(
         pod=pod,
         objects=run.request.objects,
-        where=Whereabouts(node_name=context.node_name, host_ips=host_ips, pod_ips=run.network.ips),
+        where=Whereabouts(node_name=context.node_name, host_ips=context.host_ips(), pod_ips=run.network.ips),
         node=context.node,
         volumes=run.volumes,
         unshare=context.unshare,

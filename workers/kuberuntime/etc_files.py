@@ -33,7 +33,7 @@ async def made_sandbox(run: SyncRun, pod: Pod, infra: str) -> None:
     Raises RuntimeCallError, SyncEnded, OSError.
     """
     found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
-    run.network = made_network(pod, infra, found, run.context.host_ip)
+    run.network = made_network(pod, infra, found, run.context.host_ips())
     if dns.misses_cluster_dns(pod, run.context.network):
         await run.event(WARNING, MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(pod))
     if not dns.is_podmans(pod, run.context.network):

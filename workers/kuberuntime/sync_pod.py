@@ -124,7 +124,7 @@ async def _reset(run: SyncRun, actions: PodActions) -> None:
 
 def _use_sandbox(run: SyncRun, pod: Pod, status: RuntimePodStatus, sandbox_id: str) -> None:
     """The one that is there. Raises SyncEnded."""
-    run.network = seen_network(pod, status, sandbox_id, run.context.host_ip)
+    run.network = seen_network(pod, status, sandbox_id, run.context.host_ips())
     try:
         refresh_etc_files(run, pod)
     except EtcFileError as error:

@@ -71,7 +71,7 @@ async def _network(run: SyncRun) -> PodNetwork:
     if newest is None or not newest.infra_id:
         return pod_network(pod_status(run.pod.uid, (), (), 0.0))
     infra = await run.read(run.runtime.inspect_container, newest.infra_id)
-    return pod_network(pod_status(run.pod.uid, [newest], [infra], 0.0), run.context.host_ip)
+    return pod_network(pod_status(run.pod.uid, [newest], [infra], 0.0), run.context.host_ips())
 
 
 async def _get(run: SyncRun, request: HttpRequest, timeout_s: float) -> None:

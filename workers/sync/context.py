@@ -62,8 +62,8 @@ class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
     unshare: Unshare = DEFAULT
     """Into Podman's user and mount namespace."""
     node_name: str = ""
-    host_ip: str = ""
-    """Of pods in the host's network."""
+    host_ips: Callable[[], tuple[str, ...]] = tuple
+    """As they are now: those of pods in the host's network."""
     node: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp: SeccompSettings = SeccompSettings()
