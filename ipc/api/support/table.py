@@ -56,6 +56,7 @@ _NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_names.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
+_NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 _DELEGATED: Final = (
@@ -745,3 +746,9 @@ SECTIONS: Final = (
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)
+
+ANNOTATION_ROWS: Final = (
+    FieldSupport("metadata.annotations[kubernetes.io/ingress-bandwidth]", _WARN, _NO_SHAPING),
+    FieldSupport("metadata.annotations[kubernetes.io/egress-bandwidth]", _WARN, _NO_SHAPING),
+)
+"""Annotations that ask a node for something, which others do not."""
