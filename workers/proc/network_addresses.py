@@ -1,6 +1,6 @@
-"""Which addresses a process's network has, told by the kernel without entering it: /proc/PID/net needs no privilege.
+"""Addresses of a process's network, read from /proc/PID/net, which needs no privilege.
 
-Podman tells addresses on bridges only. With slirp4netns and pasta it knows none, although the pod has one.
+Podman shows addresses on bridges only: with slirp4netns and pasta none, although the pod has one.
 """
 
 from __future__ import annotations
