@@ -275,6 +275,10 @@ def _slots(context: ChildContext) -> Slots:
 def _sync_context(context: ChildContext, services: SyncServices, images: ImageManager, dialer: Dialer) -> SyncContext:
     settings = context.settings
     ownership = Ownership(instance=settings.instance, key=settings.label_key)
+
+    def host_ips() -> tuple[str, ...]:
+        return context.board.host_ips
+
     return SyncContext(
         services=services,
         images=images,
@@ -292,7 +296,7 @@ def _sync_context(context: ChildContext, services: SyncServices, images: ImageMa
             ownership=ownership,
             pod_logs_dir=settings.pod_logs_dir,
             name=settings.node_name,
-            host_ips=lambda: context.board.host_ips,
+            host_ips=host_ips,
             resources=settings.node,
             network=settings.network,
             seccomp=SeccompSettings(default=settings.seccomp_default, profiles_dir=settings.seccomp_dir),
