@@ -42,7 +42,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     reasons: Mapping[str, SyncResult]
     """Container name -> why its last start failed."""
     previous: PodStatus | None
-    host_ip: str = ""
+    host_ips: tuple[str, ...] = ()
+    """At most one of each family."""
     probe_results: Mapping[str, ProbeResults] = {}
     """Container id -> what its probes said."""
     replaced: frozenset[str] = frozenset()
@@ -87,9 +88,9 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
     statuses = _container_statuses(given, previous)
     return PodStatus(
         observed_generation=given.pod.metadata.generation,
-        host_ip=given.host_ip,
-        host_ips=(HostIP(ip=given.host_ip),) if given.host_ip else (),
-        pod_ip=ips[0] if ips else "",
+        host_ip=_first(given.host_ips),
+        host_ips=tuple(HostIP(ip=ip) for ip in given.host_ips),
+        pod_ip=_first(ips),
         pod_ips=tuple(PodIP(ip=ip) for ip in ips),
         init_container_statuses=statuses[ContainerKind.INIT],
         container_statuses=statuses[ContainerKind.REGULAR],
@@ -101,7 +102,6 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
 def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
     """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
     spec, observed = given.pod.spec, given.observed
-    before = conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, previous.conditions)
     surroundings = Surroundings(
         pod=given.pod,
         observed=observed,
@@ -109,7 +109,7 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         probe_results=given.probe_results,
         replaced=given.replaced,
         terminating=given.terminating,
-        restarting_all=should_all_containers_restart(spec, observed, before),
+        restarting_all=_restarting_all(given, previous),
     )
     lists = {
         ContainerKind.INIT: (spec.init_containers, previous.init_container_statuses),
@@ -124,12 +124,22 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
     return {kind: tuple(status for status in of_kind if status.container_id) for kind, of_kind in made.items()}
 
 
+def _restarting_all(given: StatusInput, previous: PodStatus) -> bool:
+    before = conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, previous.conditions)
+    return should_all_containers_restart(given.pod.spec, given.observed, before)
+
+
 def _pod_ips(given: StatusInput, previous: PodStatus) -> tuple[str, ...]:
-    """The newest sandbox's; a pod that has lost it keeps the ones it had."""
-    if given.pod.spec.host_network and given.host_ip:
-        return (given.host_ip,)
+    """The newest sandbox's; a pod that has lost it keeps the ones it had. In the host's network they are the host's: as
+    these are now, where upstream's stay what they were (generateAPIPodStatus)."""
+    if given.pod.spec.host_network:
+        return given.host_ips
     newest = next((sandbox.ips for sandbox in given.observed.sandboxes), ())
-    return sort_pod_ips(newest, given.host_ip) or tuple(ip.ip for ip in previous.pod_ips)
+    return sort_pod_ips(newest, _first(given.host_ips)) or tuple(ip.ip for ip in previous.pod_ips)
+
+
+def _first(ips: tuple[str, ...]) -> str:
+    return ips[0] if ips else ""
 
 
 def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now: Instant) -> PodStatus:
@@ -143,6 +153,7 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
         pod_is_terminal=given.terminated,
         pod_has_initialized=has_any_active_regular_container_started(spec, given.observed),
         replaced=given.replaced,
+        restarting_all=_restarting_all(given, previous) and not given.terminating,
     )
     if previous.phase in TERMINAL_PHASES:
         phase = previous.phase

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
+import sys
 from typing import Final
+
+if sys.version_info >= (3, 12):
+    from os import setns as _setns
+    from os import unshare as _unshare
+else:
+    import ctypes
+
+    _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+    def _setns(fd: int, kind: int) -> None:
+        _check(_LIBC.setns(fd, kind))
+
+    def _unshare(kind: int) -> None:
+        _check(_LIBC.unshare(kind))
+
+    def _check(result: int) -> None:
+        if result != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
 
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
 _NS_GET_USERNS: Final = 0xB701
 _NS_GET_PARENT: Final = 0xB702
-_LIBC: Final = ctypes.CDLL(None, use_errno=True)
 MAX_DEPTH: Final = 32
 """User namespaces within one another, as many as the kernel allows (user_namespaces(7))."""
 
@@ -29,12 +48,12 @@ def enter_network(fd: int) -> None:
 
     Raises OSError: EPERM without privileges over it, ESRCH when the process has ended.
     """
-    _check(_LIBC.setns(fd, _CLONE_NEWNET))
+    _setns(fd, _CLONE_NEWNET)
 
 
 def leave_network() -> None:
     """Into a new network namespace without any device, which has nobody else in it. Raises OSError."""
-    _check(_LIBC.unshare(_CLONE_NEWNET))
+    _unshare(_CLONE_NEWNET)
 
 
 def enter_user(fd: int) -> None:
@@ -42,7 +61,7 @@ def enter_user(fd: int) -> None:
 
     Raises OSError: EINVAL in a process with more than one thread.
     """
-    _check(_LIBC.setns(fd, _CLONE_NEWUSER))
+    _setns(fd, _CLONE_NEWUSER)
 
 
 def user_namespace_above(network: int) -> int | None:
@@ -71,9 +90,3 @@ def user_namespace_above(network: int) -> int | None:
 def _close(fd: int) -> None:
     if fd >= 0:
         os.close(fd)
-
-
-def _check(result: int) -> None:
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))

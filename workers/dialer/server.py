@@ -27,6 +27,7 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.messages.base import Ready, Shutdown
+from ipc.messages.catalogue import DIALER, DIALING
 from ipc.messages.dialer import DialerAnswer, DialerCommand, MakeSocket, SocketMade, SocketRefused
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, ChildContext
@@ -85,7 +86,7 @@ class _MasterLink:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._frames = FrameDecoder()
-        self._decoder: msgspec.msgpack.Decoder[DialerCommand] = msgspec.msgpack.Decoder(DialerCommand)
+        self._decoder: msgspec.msgpack.Decoder[DialerCommand] = msgspec.msgpack.Decoder(DIALER.commands)
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -267,7 +268,7 @@ class DialerServer:
             return True
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        client: Client = PacketLink(sock, MakeSocket)
+        client: Client = PacketLink(sock, DIALING.commands)
         self._clients[client.fileno()] = client
         self.watch(client.fileno())
         return True

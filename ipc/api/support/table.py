@@ -21,11 +21,11 @@ class Support(Enum):
     REFUSED = "refused"
     """Running without it would be wrong or unsafe: the manifest is refused, as with a wrong value."""
     NOT_APPLICABLE = "not applicable"
-    """Speaks to a cluster and asks nothing of a host: taken without a word."""
+    """Speaks to a cluster and asks nothing of a host: the pod is admitted with one warning that names all of them."""
 
 
 class FieldSupport(msgspec.Struct, frozen=True):
-    """One row. `accepted` are values of a warned or refused field that are as good as acted on."""
+    """One row. `accepted` are values of a field not acted on that are as good as acted on."""
 
     path: str
     support: Support
@@ -43,13 +43,20 @@ _NO: Final = Support.REFUSED
 _NA: Final = Support.NOT_APPLICABLE
 
 _ONE_NODE: Final = "there is one node and no scheduler"
+_NODE_LABELS: Final = (
+    "the node's labels are kubernetes.io/hostname, kubernetes.io/os, kubernetes.io/arch and those of the setting "
+    "nodeLabels; a pod that asks for another node fails with reason NodeAffinity"
+)
+_OTHER_NODE: Final = "e2e/test_manifest_fields.py::test_a_pod_for_another_node_is_rejected"
 _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of the container on"
 _AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
 _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
 _NAMED: Final = "e2e/test_host_names_and_dns.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_host_names_and_dns.py::test_name_servers"
+_INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
+_NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 _DELEGATED: Final = (
@@ -247,18 +254,29 @@ POD_ROWS: Final = (
     FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
-    FieldSupport("spec.preemptionPolicy", _NA, _ONE_NODE),
-    FieldSupport("spec.nodeName", _NA, "every pod of a source of this host is this host's"),
-    FieldSupport("spec.nodeSelector", _NA, _ONE_NODE),
+    FieldSupport("spec.preemptionPolicy", _NA, "no pod gives way to another yet", ("Never", "PreemptLowerPriority")),
+    FieldSupport(
+        "spec.nodeName",
+        _NOTE,
+        "overwritten with this node's: every pod of a source of this host is this host's",
+        tests=("e2e/test_manifest_fields.py::test_the_node_of_a_manifest_is_overwritten",),
+    ),
+    FieldSupport("spec.nodeSelector", _NOTE, _NODE_LABELS, tests=(_OTHER_NODE,)),
     FieldSupport("spec.affinity", _NA, _ONE_NODE),
+    FieldSupport(
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+        _NOTE,
+        _NODE_LABELS,
+        tests=(_OTHER_NODE,),
+    ),
     FieldSupport("spec.tolerations", _NA, _ONE_NODE),
     FieldSupport("spec.topologySpreadConstraints", _NA, _ONE_NODE),
-    FieldSupport("spec.schedulerName", _NA, _ONE_NODE),
+    FieldSupport("spec.schedulerName", _NA, _ONE_NODE, ("default-scheduler",)),
     FieldSupport("spec.schedulingGroup", _NA, _ONE_NODE),
-    FieldSupport("spec.serviceAccountName", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.serviceAccount", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.automountServiceAccountToken", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.enableServiceLinks", _NA, "there are no services"),
+    FieldSupport("spec.serviceAccountName", _NA, "there is no API server to be known to", ("default",)),
+    FieldSupport("spec.serviceAccount", _NA, "there is no API server to be known to", ("default",)),
+    FieldSupport("spec.automountServiceAccountToken", _NA, "there is no API server to be known to", (False,)),
+    FieldSupport("spec.enableServiceLinks", _NA, "there are no services", (True, False)),
 )
 
 _IDS: Final = (
@@ -426,14 +444,18 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         "spec.containers[*].stdin",
         _NOTE,
-        "without a tty it ends with the first client that attaches, as if stdinOnce",
-        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
+        "without a tty it ends with the first client that attaches and goes, as if stdinOnce: Podman has no choice. "
+        "The next client is told",
+        tests=(
+            "e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",
+            _INPUT_ENDS,
+        ),
     ),
     FieldSupport(
         "spec.containers[*].stdinOnce",
         _NOTE,
-        "always so without a tty, never with one: Podman has no choice",
-        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
+        "the input ends with any first client, also one that only watched; with a tty never, as with CRI runtimes",
+        tests=(_INPUT_ENDS,),
     ),
     FieldSupport(
         "spec.containers[*].tty", _YES, tests=("e2e/test_exec_attach.py::test_attach_to_a_terminal_and_again",)
@@ -457,7 +479,18 @@ CONTAINER_ROWS: Final = (
     ),
     FieldSupport("spec.containers[*].resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
-    FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
+    FieldSupport(
+        "spec.containers[*].resizePolicy[*].resourceName",
+        _NOTE,
+        "of cpu and memory without RestartContainer a change is warned of, which restarts the container",
+        tests=("e2e/test_cpu_and_memory_limits.py::test_a_changed_limit_restarts_its_container_and_says_so",),
+    ),
+    FieldSupport(
+        "spec.containers[*].resizePolicy[*].restartPolicy",
+        _WARN,
+        "resources are not resized in place yet: a change of them restarts the container",
+        ("RestartContainer",),
+    ),
     FieldSupport(
         "spec.containers[*].restartPolicy",
         _YES,
@@ -470,6 +503,7 @@ CONTAINER_ROWS: Final = (
         tests=(
             "e2e/test_restart_policies.py::test_an_exit_code_with_a_rule_restarts_what_is_never_restarted_otherwise",
             "e2e/test_restart_policies.py::test_a_rule_restarts_all_containers_in_their_sandbox",
+            "e2e/test_restart_policies.py::test_a_rule_of_a_sidecar_restarts_all_containers",
         ),
     ),
     FieldSupport("spec.containers[*].volumeDevices", _NO, "a rootless user has no block devices to give"),
@@ -558,7 +592,7 @@ VOLUME_ROWS: Final = (
         "spec.volumes[*].hostPath",
         _NOTE,
         "what the agent's user may read and write, as root of the pod; a path of no type that is not there becomes a "
-        "directory",
+        "directory; a relative one is refused",
         tests=("e2e/test_volumes.py::test_what_a_container_sees",),
     ),
     FieldSupport(
@@ -712,3 +746,9 @@ SECTIONS: Final = (
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)
+
+ANNOTATION_ROWS: Final = (
+    FieldSupport("metadata.annotations[kubernetes.io/ingress-bandwidth]", _WARN, _NO_SHAPING),
+    FieldSupport("metadata.annotations[kubernetes.io/egress-bandwidth]", _WARN, _NO_SHAPING),
+)
+"""Annotations that ask a node for something, which others do not."""

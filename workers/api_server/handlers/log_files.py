@@ -84,7 +84,7 @@ class LogReader:
         return self._position
 
     def read(self) -> bytes:
-        """What comes next; empty at the end for now."""
+        """Return the next bytes; empty at the present end of the file."""
         data = os.pread(self._fd, READ_BYTES, self._position)
         self._position += len(data)
         return data

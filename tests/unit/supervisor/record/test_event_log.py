@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.clock import rfc3339
+from ipc.messages.event_reasons import EventType
 from supervisor.record import event_log
 from supervisor.record.event_log import EventLog, EventLogError
 
@@ -29,7 +30,7 @@ def event(name: str, count: int = 1, message: str = "m") -> Event:
         involved_object=ObjectReference(kind="Pod", namespace="default", name="p", uid="u"),
         reason="R",
         message=message,
-        type="Normal",
+        type=EventType.NORMAL,
         first_timestamp=at,
         last_timestamp=at,
         count=count,

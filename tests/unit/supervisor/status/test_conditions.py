@@ -249,6 +249,18 @@ def test_restarting_all_begins_with_the_exit_and_ends_when_everything_is_removed
     assert condition(again, "Ready").status == "True"
 
 
+@pytest.mark.parametrize("exit_code", [0, 137])
+def test_what_was_killed_to_start_again_ends_no_pod(exit_code: int) -> None:
+    """A sidecar's exit restarts regular and init containers whose own policy would not."""
+    watcher = msgspec.structs.replace(TRIGGER, name="watcher", restart_policy="Always")
+    wanted = pod(MAIN, init=(SETUP, watcher))
+    wanted = msgspec.structs.replace(wanted, spec=msgspec.structs.replace(wanted.spec, restart_policy="Never"))
+    begun = made_of(wanted, ended("setup", 0), ended("watcher", 42), runs("main"))
+    killed = made_of(wanted, ended("setup", exit_code), ended("watcher", 42), ended("main", exit_code), previous=begun)
+    assert killed.phase == "Running"
+    assert is_restarting_all(killed)
+
+
 def test_the_condition_is_only_there_when_a_rule_is_or_was() -> None:
     assert all(each.type != "AllContainersRestarting" for each in made_of(pod(), runs("main")).conditions)
     before = made_of(pod(MAIN, TRIGGER), runs("main"), ended("trigger", 42))

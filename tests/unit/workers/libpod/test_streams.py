@@ -1,3 +1,0 @@
-"""Streams of a Podman service that answers anything."""
-
-from __future__ import annotations
