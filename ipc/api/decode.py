@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from ipc.api.errors import FieldError, FieldErrors, is_type_word, not_supported, required, shown_key
-from ipc.api.schema import Kind, Shape, literal_values, shape_of, struct_fields
+from ipc.api.schema import Kind, Shape, literal_values, max_length, shape_of, struct_fields
 from ipc.api.v1.base import Int64
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
@@ -231,6 +231,8 @@ def _unknown_field(name: object, known: Iterable[str]) -> str:
 
 def _leaf_error(path: str, value: object, annotation: Any) -> FieldError:
     """Say what was expected. A value is repeated only where one of a few words was expected: others may be secret."""
+    if isinstance(value, str) and len(value) > (max_length(annotation) or len(value)):
+        return FieldError(path, f"Too long: may not be more than {max_length(annotation)} characters")
     choices = literal_values(annotation)
     if choices and isinstance(value, str):
         return not_supported(path, value, [choice for choice in choices if choice])

@@ -62,6 +62,12 @@ def literal_values(annotation: Any) -> tuple[str, ...]:
     return tuple(value for member in members for value in typing.get_args(member))
 
 
+def max_length(annotation: Any) -> int | None:
+    """The most characters that a text of this type may have; None when nothing is said of that."""
+    found = (member.max_length for member in typing.get_args(annotation) if isinstance(member, msgspec.Meta))
+    return next(found, None)
+
+
 def _is_union(annotation: Any) -> bool:
     return typing.get_origin(annotation) in (types.UnionType, typing.Union)
 

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from ipc.host.tasks import note_failure
-from ipc.kubecontainer.container_gc import CONTAINER_GC_FAILED, GcPolicy, PodStates, evict_containers, newest_ids
+from ipc.kubecontainer.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport
+from ipc.messages import event_reasons
+from ipc.messages.base import EventReport, node_event
 from ipc.messages.node_worker import CollectLogs
 from ipc.messages.pod_worker import SyncAction, SyncDone
 
@@ -89,13 +90,10 @@ def collection_failures(node_name: str, faults: Mapping[str, Exception]) -> list
     for uid, error in faults.items():
         note_failure(f"container garbage of pod {uid or '(unknown)'}", error)
     return [
-        EventReport(
-            uid="",
-            namespace="",
-            name=node_name,
-            type="Warning",
-            reason=CONTAINER_GC_FAILED,
-            message=f"cannot look for dead containers of pod {uid or '(unknown)'}: unexpected {type(error).__name__}",
+        node_event(
+            node_name,
+            event_reasons.CONTAINER_GC_FAILED,
+            f"cannot look for dead containers of pod {uid or '(unknown)'}: unexpected {type(error).__name__}",
         )
         for uid, error in faults.items()
     ]
@@ -111,13 +109,10 @@ def removal_failures(node_name: str, pod: str, done: SyncDone) -> list[EventRepo
     """What could not be removed: an event of the node, as all garbage is its matter. ``pod``: namespace and name."""
     failed = (result for result in done.results if result.error and result.action in _REMOVED)
     return [
-        EventReport(
-            uid="",
-            namespace="",
-            name=node_name,
-            type="Warning",
-            reason=CONTAINER_GC_FAILED,
-            message=f"cannot remove {_REMOVED[result.action]} {result.target} of pod {pod}: {result.message}",
+        node_event(
+            node_name,
+            event_reasons.CONTAINER_GC_FAILED,
+            f"cannot remove {_REMOVED[result.action]} {result.target} of pod {pod}: {result.message}",
         )
         for result in failed
     ]

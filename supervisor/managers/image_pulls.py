@@ -20,11 +20,12 @@ import msgspec
 from ipc.kubecontainer.registry_login import Pull
 from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.node_worker import CancelPull, StartPull
-from ipc.messages.pod_worker import AbandonPull, PullImage
+from ipc.messages.pod_worker import AbandonPull, PullFailure, PullImage
 from supervisor.config.settings import Settings
 from supervisor.managers.token_bucket import TokenBucket
 from supervisor.processes.worker_pool import NODE_SLOT
-from supervisor.protocol.loop_protocol import PullRequest, Send, SyncTick, WorkerDown, WorkerUp
+from supervisor.protocol.commands import Send
+from supervisor.protocol.events import PullRequest, SyncTick, WorkerDown, WorkerUp
 
 MAX_PARALLEL: Final = 100
 """Pulls under way at a time when maxParallelImagePulls says 0, which is no limit."""
@@ -88,7 +89,26 @@ class ImagePulls:
         self._parallel = limits.parallel
         self._bucket = TokenBucket(limits.per_s, limits.burst)
         self._pulls: dict[Pull, _Pull] = {}
+        self._failures: dict[str, tuple[PullFailure, ...]] = {}
+        """Back-off of each pod's images, as its last sync has left it, by UID."""
         self._node_up = False
+
+    # --- the back-off of each pod, which its worker decides on and does not outlive ---
+
+    def failures(self, uid: str) -> tuple[PullFailure, ...]:
+        """Failed pulls that the next sync of that pod has to know of."""
+        return self._failures.get(uid, ())
+
+    def set_failures(self, uid: str, failures: tuple[PullFailure, ...]) -> None:
+        """What the last sync of that pod has reported."""
+        if failures:
+            self._failures[uid] = failures
+        else:
+            self._failures.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        """Nothing of that pod is left."""
+        self._failures.pop(uid, None)
 
     def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
         """Whatever of the sync loop's events concerns pulls."""

@@ -13,7 +13,7 @@ from typing import Final
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import WorkType
 from supervisor.managers.object_store import ObjectStore, PodObjects
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 
 MAX_WORKER_BYTES: Final = 16 << 20
 """Most that the syncs in flight of one worker hold of objects, in bytes: half of what may wait in its link. One sync
@@ -40,19 +40,19 @@ class ObjectDelivery:
         self._patient_until: float | None = None
         """Monotonic time; None before the first pod has asked."""
 
-    def load(self, lifecycle: PodLifecycle, now: Instant) -> PodObjects | None:
+    def load(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
         """What goes along with the sync that goes out now; None when that has to wait."""
-        if lifecycle.pod is None or lifecycle.phase is not WorkType.SYNC or not lifecycle.references:
+        if state.pod is None or state.lifecycle.phase is not WorkType.SYNC or not state.references:
             return NOTHING
-        found = self._store.of_pod(lifecycle.pod.metadata.namespace, lifecycle.references)
+        found = self._store.of_pod(state.pod.metadata.namespace, state.references)
         if found.unread and self._is_patient(now):
-            self._early.add(lifecycle.uid)
+            self._early.add(state.uid)
             return None
-        if not self._has_room(lifecycle.slot, found.size_bytes):
-            self._waiting.setdefault(lifecycle.slot, set()).add(lifecycle.uid)
+        if not self._has_room(state.slot, found.size_bytes):
+            self._waiting.setdefault(state.slot, set()).add(state.uid)
             return None
-        self._loads[lifecycle.uid] = lifecycle.slot, found.size_bytes
-        self._loaded[lifecycle.slot] = self._loaded.get(lifecycle.slot, 0) + found.size_bytes
+        self._loads[state.uid] = state.slot, found.size_bytes
+        self._loaded[state.slot] = self._loaded.get(state.slot, 0) + found.size_bytes
         return found
 
     def unload(self, uid: str) -> Collection[str]:

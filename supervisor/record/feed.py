@@ -16,6 +16,7 @@ from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import (
     EventChanged,
     EventGone,
+    FeedMessage,
     FeedSynced,
     ObjectChanged,
     ObjectGone,
@@ -23,8 +24,6 @@ from ipc.messages.api_server import (
     PodChanged,
     PodGone,
 )
-
-FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | FeedSynced
 
 
 class Feed:

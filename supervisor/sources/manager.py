@@ -20,17 +20,16 @@ from ipc.host.tasks import BackgroundTasks, restarted, to_the_end
 from ipc.kubecontainer.config_objects import ObjectKey
 from ipc.messages.api_server import Reply
 from supervisor.config.settings import Settings
-from supervisor.protocol.loop_protocol import KillPod
+from supervisor.protocol.events import KillPod
 from supervisor.protocol.manifests import (
     APPLY_SOURCE,
     FILE_SOURCE,
     DesiredPod,
     ExpectedObject,
     ManifestError,
-    PodUpdate,
     SourceSnapshot,
-    Update,
 )
+from supervisor.protocol.source_updates import PodUpdate, Update
 from supervisor.sources import checkpoint
 from supervisor.sources.applied import AppliedStore, Key
 from supervisor.sources.directory import ManifestReader

@@ -29,15 +29,12 @@ from supervisor.protocol.manifests import (
     ExpectedObject,
     ManifestError,
     ManifestErrorKind,
-    ObjectsExpected,
     PodKey,
-    PodOperation,
-    PodUpdate,
     SourceSnapshot,
-    Update,
     error_about,
     pod_key,
 )
+from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, PodUpdate, Update
 from supervisor.sources.claims import Conflict, arbitrate, place
 from supervisor.sources.identity import LOCAL_ANNOTATIONS
 from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ipc.messages.api_server import FeedMessage
+from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import CollectLogs, Observe, Relist, Track, Untrack
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import LoopCommand, Send
-from supervisor.record.feed import FeedMessage
+from supervisor.protocol.commands import LoopCommand, Send
 
 
 class CommandBuffer:
@@ -41,23 +42,23 @@ class CommandBuffer:
     def add(self, command: LoopCommand) -> None:
         self._commands.append(command)
 
-    def send(self, slot: int, message: object) -> None:
+    def send(self, slot: int, message: ChildCommand) -> None:
         if slot in self._up:
-            self._commands.append(Send(slot, message))  # type: ignore[arg-type]
+            self._commands.append(Send(slot, message))
 
     def send_all(self, commands: Iterable[Send]) -> None:
         for command in commands:
             self.send(command.slot, command.message)
 
-    def cancel_sync(self, lifecycle: PodLifecycle) -> None:
+    def cancel_sync(self, state: PodWorkerState) -> None:
         """The one in flight, if there is one, ends at its next step."""
-        if flight := lifecycle.in_flight:
-            self.send(flight.slot, CancelSync(uid=lifecycle.uid, generation=flight.generation))
+        if flight := state.lifecycle.in_flight:
+            self.send(flight.slot, CancelSync(uid=state.uid, generation=flight.generation))
 
-    def track(self, lifecycle: PodLifecycle) -> None:
+    def track(self, state: PodWorkerState) -> None:
         """Its observations go to its row, if it has one."""
-        if lifecycle.row != NO_ROW:
-            self.to_node(Track(uid=lifecycle.uid, row=lifecycle.row))
+        if state.row != NO_ROW:
+            self.to_node(Track(uid=state.uid, row=state.row))
 
     def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
         self.send(NODE_SLOT, message)

@@ -78,14 +78,14 @@ class SimulatedNode:
 
     # --- life ---
 
-    def start(self) -> None:
+    def start(self, deadline_s: float = START_DEADLINE_S) -> None:
         """Return when every process of the agent works and Podman answered."""
         with self.log.open("ab") as log:
             command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "supervisor", "run", "--config"]
             self._agent = subprocess.Popen(
                 [*command, str(self.config)], cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        self.until(self._is_up, START_DEADLINE_S)
+        self.until(self._is_up, deadline_s)
 
     def kill(self) -> None:
         """kill -9 of the master; the others follow."""
@@ -156,13 +156,14 @@ class SimulatedNode:
 
 @contextlib.contextmanager
 def simulated_node(
-    max_pods: int, *, instant: bool = False, settings: Mapping[str, Any] | None = None
+    max_pods: int, *, instant: bool = False, strangers: int = 0, settings: Mapping[str, Any] | None = None
 ) -> Iterator[SimulatedNode]:
-    """A service that listens, and an agent that was not started yet. ``instant``: the calls take no time."""
+    """A service that listens, and an agent that was not started yet. ``instant``: the calls take no time.
+    ``strangers`` is how many containers of others make the lists longer."""
     directory = Path(tempfile.mkdtemp(prefix="rl-scale-", dir="/tmp"))
     node = SimulatedNode(directory, max_pods, settings or {})
     command = [sys.executable, "-m", "tests.fakes.libpod_server", str(node.service_socket)]
-    command += ["--instant"] if instant else []
+    command += ["--instant"] if instant else ["--strangers", str(strangers)]
     service = subprocess.Popen(command, cwd=TREE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     try:
         assert service.stdout is not None

@@ -19,6 +19,7 @@ import psutil
 import yaml
 
 from tests.e2e.status_observer import Eye
+from tests.harness.deep_trees import remove_deep
 from tests.podman_service import wait_until
 
 Json = dict[str, Any]
@@ -197,7 +198,7 @@ class Agent:
             self._assert_nothing_leaked()
             if directory := os.environ.get(LOGS_VARIABLE):
                 shutil.copy(self.log, Path(directory) / f"{self.instance}.log")
-            shutil.rmtree(self.directory)
+            remove_deep(self.directory)
             shutil.rmtree(self.memory, ignore_errors=True)
 
     def _assert_nothing_leaked(self) -> None:

@@ -63,9 +63,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class LibpodServer:
     """The API's handlers. Belongs to the running loop."""
 
-    def __init__(self, podman: LargePodman, costs: Mapping[str, Cost]) -> None:
-        """``costs`` by the name of the call; a call that is not in it takes no time."""
+    def __init__(self, podman: LargePodman, costs: Mapping[str, Cost], strangers: int = 0) -> None:
+        """``costs`` by the name of the call; a call that is not in it takes no time. ``strangers`` is how many
+        containers there are that no label filter finds: Podman takes its time for each of them all the same."""
         self.podman = podman
+        self._strangers = strangers
         self.calls: Counter[str] = Counter()
         self._costs = costs
         self._execs: dict[str, _Exec] = {}
@@ -103,7 +105,7 @@ class LibpodServer:
             try:
                 cost = self._costs.get(name)
                 if cost is not None:
-                    await asyncio.sleep(cost.of(len(self.podman.containers)))
+                    await asyncio.sleep(cost.of(len(self.podman.containers) + self._strangers))
                 return await handler(request)
             except RuntimeCallError as error:
                 return _failure(error)
@@ -433,9 +435,11 @@ def _has(found: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def serving(socket: Path, podman: LargePodman, costs: Mapping[str, Cost]) -> AsyncIterator[LibpodServer]:
+async def serving(
+    socket: Path, podman: LargePodman, costs: Mapping[str, Cost], strangers: int = 0
+) -> AsyncIterator[LibpodServer]:
     """The service on that socket, until the block is left."""
-    server = LibpodServer(podman, costs)
+    server = LibpodServer(podman, costs, strangers)
     runner = web.AppRunner(server.application(), access_log=None, handle_signals=False, shutdown_timeout=0.5)
     await runner.setup()
     try:
@@ -452,7 +456,7 @@ async def _serve(options: argparse.Namespace) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, ended.set)
     podman = LargePodman(options.image, Processes(options.processes))
-    async with serving(options.socket, podman, {} if options.instant else CALL_COSTS):
+    async with serving(options.socket, podman, {} if options.instant else CALL_COSTS, options.strangers):
         print("listening", flush=True)
         await ended.wait()
 
@@ -462,6 +466,7 @@ def main() -> None:
     parser.add_argument("socket", type=Path)
     parser.add_argument("--image", action="append", default=[IMAGE], help="an image that is there")
     parser.add_argument("--instant", action="store_true", help="calls take no time of their own")
+    parser.add_argument("--strangers", type=int, default=0, help="containers of others, which only cost time")
     parser.add_argument("--processes", choices=[kind.value for kind in Processes], default=Processes.SHARED.value)
     uvloop.run(_serve(parser.parse_args()))
 

@@ -60,7 +60,7 @@ def _leaves(annotation: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(choices)
     if typing.get_origin(annotation) is typing.Annotated:
         limits = annotation.__metadata__[0]
-        return st.integers(limits.ge, limits.le)
+        return st.text(max_size=8) if limits.max_length else st.integers(limits.ge, limits.le)
     if members := typing.get_args(annotation):
         return st.one_of(*map(_leaves, members))
     if annotation is float:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import SystemClock
-from supervisor.protocol.loop_protocol import HousekeepingTick, SyncTick
+from supervisor.protocol.events import HousekeepingTick, SyncTick
 from tests.contract.target import FAKE_IMAGE, FakeTarget, container_spec, pod_spec
 from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman

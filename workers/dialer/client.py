@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.messages.catalogue import DIALING
 from ipc.messages.dialer import DialerAnswer, MakeSocket, SocketRefused
 from ipc.wire.framing import ProtocolError
 from ipc.wire.packets import PacketLink
@@ -105,7 +106,7 @@ class DialerClient:
         except OSError:
             self._lost()
             return
-        link: PacketLink[MakeSocket, DialerAnswer] = PacketLink(sock, DialerAnswer)
+        link: PacketLink[MakeSocket, DialerAnswer] = PacketLink(sock, DIALING.reports)
         self._link = link
         asyncio.get_running_loop().add_reader(link.fileno(), self._read)
         try:

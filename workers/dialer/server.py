@@ -27,12 +27,13 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.messages.base import Ready, Shutdown
+from ipc.messages.catalogue import DIALER, DIALING
 from ipc.messages.dialer import DialerAnswer, DialerCommand, MakeSocket, SocketMade, SocketRefused
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, ChildContext
 from ipc.wire.framing import FrameDecoder, ProtocolError, encode_frame
 from ipc.wire.packets import PacketLink
-from workers.dialer import setns
+from workers.dialer import namespaces
 from workers.dialer.netns_holders import AnotherProcess, InfraProcesses
 from workers.proc import procfs
 from workers.proc.peers import peer_uid
@@ -85,7 +86,7 @@ class _MasterLink:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._frames = FrameDecoder()
-        self._decoder: msgspec.msgpack.Decoder[DialerCommand] = msgspec.msgpack.Decoder(DialerCommand)
+        self._decoder: msgspec.msgpack.Decoder[DialerCommand] = msgspec.msgpack.Decoder(DIALER.commands)
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -116,7 +117,7 @@ class Workshop:
 
     def __init__(self) -> None:
         self.joined = False
-        self._home: int | None = setns.open_network(os.getpid())
+        self._home: int | None = namespaces.open_network(os.getpid())
         """A network namespace that is no pod's, and that there is a way back to. None when there is none."""
         self._away = False
         self._infras = InfraProcesses()
@@ -139,19 +140,19 @@ class Workshop:
         """Raises OSError, AnotherProcess, Refused, Elsewhere."""
         infra = self._infras.pidfd(request.pid, request.start_ticks)
         try:
-            setns.enter_network(infra)
+            namespaces.enter_network(infra)
         except PermissionError as error:
             if self.joined:
                 raise Elsewhere from error
             self._join(request)
-            setns.enter_network(infra)
+            namespaces.enter_network(infra)
         self._away = True
         return socket.socket(request.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
 
     def go_home(self) -> None:
         """A pod's network goes with its last process: this one must not be that."""
         if self._away and self._home is not None:
-            setns.enter_network(self._home)
+            namespaces.enter_network(self._home)
             self._away = False
 
     def _join(self, request: MakeSocket) -> None:
@@ -160,7 +161,7 @@ class Workshop:
         if user is None:
             raise Refused("the pod's network is the host's, or another user's")
         try:
-            setns.enter_user(user)
+            namespaces.enter_user(user)
             self.joined = True
             log.info("joined the user namespace %d", os.fstat(user).st_ino)
         finally:
@@ -170,19 +171,19 @@ class Workshop:
             os.close(self._home)
             self._home = None
         try:
-            setns.leave_network()
-            self._home = setns.open_network(os.getpid())
+            namespaces.leave_network()
+            self._home = namespaces.open_network(os.getpid())
         except OSError as error:
             log.warning("the last pod's network is kept until the next one is entered: %s", error.strerror)
 
     def _user_namespace(self, request: MakeSocket) -> int | None:
         """The one to join for that pod. Raises OSError, AnotherProcess."""
-        network = setns.open_network(request.pid)
+        network = namespaces.open_network(request.pid)
         try:
             # Looked at when the namespace is open: had another process got the pid in between, this would say so.
             if procfs.start_ticks(request.pid) != request.start_ticks:
                 raise AnotherProcess
-            return setns.user_namespace_above(network)
+            return namespaces.user_namespace_above(network)
         finally:
             os.close(network)
 
@@ -267,7 +268,7 @@ class DialerServer:
             return True
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        client: Client = PacketLink(sock, MakeSocket)
+        client: Client = PacketLink(sock, DIALING.commands)
         self._clients[client.fileno()] = client
         self.watch(client.fileno())
         return True

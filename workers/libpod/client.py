@@ -29,7 +29,7 @@ CONNECT_TIMEOUT_S: Final = 5.0
 MAX_EXEC_CALLS: Final = 4
 """Calls in flight that make exec sessions."""
 MAX_CAUSES: Final = 16
-"""How many wrapped causes of a transport error are looked at."""
+"""Most wrapped causes of a transport error that are examined."""
 
 _JSON: Final = {"Content-Type": "application/json"}
 """Always: with a form's content type the server would take the body for parameters."""
@@ -54,7 +54,7 @@ class Kind(enum.StrEnum):
 
 DEADLINE_S: Final[Mapping[Kind, float]] = {
     Kind.PING: 3.0,  # takes no lock, 0.4 ms
-    Kind.LIST: 30.0,  # waits for the lock of every container, 0.5 ms each
+    Kind.LIST: 75.0,  # waits for the lock of every container, also of strangers, 0.5 ms each: for 100,000 of them
     Kind.INSPECT: 15.0,  # waits for one container's lock, which a create, start or remove of it holds
     Kind.CREATE: math.inf,  # the storage driver vfs copies the whole image
     Kind.START: math.inf,
@@ -92,7 +92,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back."""
+    """Answer of the service."""
 
     status: int
     body: bytes

@@ -1,8 +1,8 @@
 """Directories of pods that are gone: logs, and what else belongs to a pod (evictPodLogsDirectories,
 pkg/kubelet/kuberuntime/kuberuntime_gc.go).
 
-A pod that goes while we look takes its directories along (`workers.kuberuntime.sync_terminated`). What is found here is
-of pods that went while nobody looked, or whose directories could not be removed then.
+A pod that goes while the agent runs takes its directories along (`workers.kuberuntime.sync_terminating`). What is found
+here is of pods that went while no agent ran, or whose directories could not be removed then.
 
 Only what certainly is a pod's goes: a directory of the right name with nothing in it but what we put there, of a pod
 that is neither wanted nor in the runtime, and untouched since the master made its list. So a pod that is being made at
@@ -23,8 +23,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.tasks import note_failure
-from ipc.kubecontainer.container_gc import CONTAINER_GC_FAILED
-from ipc.messages.base import EventReport
+from ipc.messages import event_reasons
+from ipc.messages.base import EventReport, node_event
 from ipc.messages.node_worker import CollectLogs
 from workers.logs import layout
 from workers.userns.remove import remove_below
@@ -108,9 +108,7 @@ class LogGarbageCollector:
             await self._report(self._event(failure))
 
     def _event(self, message: str) -> EventReport:
-        return EventReport(
-            uid="", namespace="", name=self._node_name, type="Warning", reason=CONTAINER_GC_FAILED, message=message
-        )
+        return node_event(self._node_name, event_reasons.CONTAINER_GC_FAILED, message)
 
 
 def collect(

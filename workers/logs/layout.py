@@ -19,10 +19,13 @@ from ipc.host.private_directories import make_private
 KEPT_ATTEMPTS: Final = 2
 """How many attempts of one container keep their log at least."""
 
+MAX_INT64: Final = 2**63 - 1
+"""Of the integers that calcRestartCountByLogDir counts in (pkg/kubelet/kuberuntime/kuberuntime_container.go)."""
+
 START_ERROR_SUFFIX: Final = ".start-error"
 """Of the file beside ``<attempt>.log`` that says why that attempt did not start."""
 
-_ATTEMPT_FILE: Final = re.compile(r"(\d+)\.(log|start-error)(\..*)?")
+_ATTEMPT_FILE: Final = re.compile(r"([0-9]+)\.(log|start-error)(\..*)?")
 
 
 _POD_DIRECTORY: Final = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_(?P<uid>[^/]+)")
@@ -57,9 +60,10 @@ def attempt_of(file_name: str) -> int | None:
 
 
 def restart_count_by_log_dir(file_names: Iterable[str]) -> int:
-    """The attempt to go on with when no container tells any more (calcRestartCountByLogDir)."""
-    attempts = [attempt for name in file_names if (attempt := attempt_of(name)) is not None]
-    return max(attempts, default=-1) + 1
+    """The attempt to go on with when no container tells any more (calcRestartCountByLogDir). A number without a next
+    one in 64 bits does not count."""
+    attempts = (attempt_of(name) for name in file_names)
+    return max((a for a in attempts if a is not None and a < MAX_INT64), default=-1) + 1
 
 
 def read_restart_count(directory: Path, container: str) -> int:

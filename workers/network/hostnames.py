@@ -66,8 +66,12 @@ def pod_names(pod: Pod, cluster_domain: str) -> PodNames:
 
 def kernel_hostname(pod: Pod, cluster_domain: str) -> str:
     """What ``hostname`` says in the pod. Raises HostnameError, for a name that the kernel cannot hold too."""
-    names = pod_names(pod, cluster_domain)
-    if not (pod.spec.set_hostname_as_fqdn and names.domain):
+    return nodename_for_kernel(pod_names(pod, cluster_domain), as_fqdn=bool(pod.spec.set_hostname_as_fqdn))
+
+
+def nodename_for_kernel(names: PodNames, *, as_fqdn: bool) -> str:
+    """GetNodenameForKernel. Raises HostnameError for a full name that the kernel cannot hold."""
+    if not (as_fqdn and names.domain):
         return names.hostname
     if len(names.fqdn) > MAX_FQDN_CHARS:
         raise HostnameError(

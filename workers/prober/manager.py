@@ -25,7 +25,7 @@ from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, Probe
 from ipc.messages.base import EventReport
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
 from ipc.shm.board import Board
-from workers.kubecontainer.pod_row import decode_row
+from ipc.shm.observation_rows import decode_status
 from workers.podhttp.pod_network import pod_network
 from workers.prober.events import outcome_event
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
@@ -132,10 +132,10 @@ class PodProber:
         attempt: Attempt,
         send: Callable[[ProberReport], Awaitable[None]],
         rng: random.Random,
-        host_ip: str = "",
+        host_ips: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """``host_ip``: where pods in the host's network are reached."""
-        self._host_ip = host_ip
+        """``host_ips``: where pods in the host's network are reached."""
+        self._host_ips = host_ips
         self._board = board
         self._clock = clock
         self._attempt = attempt
@@ -245,7 +245,7 @@ class PodProber:
         await self._report(pod.command.pod, prober, outcome)
 
     def _target(self, prober: _Prober, target: Target, view: RuntimePodStatus) -> ProbeTarget:
-        network = pod_network(view, self._host_ip)
+        network = pod_network(view, self._host_ips())
         return ProbeTarget(container=prober.container, container_id=target.id, network=network)
 
     async def _try(self, prober: _Prober, target: ProbeTarget) -> ProbeOutcome | ProbeError:
@@ -314,8 +314,8 @@ class PodProber:
                 uid=pod.metadata.uid,
                 namespace=pod.metadata.namespace,
                 name=pod.metadata.name,
-                type="Warning",
-                reason=event.reason,
+                type=event.reason.type,
+                reason=event.reason.reason,
                 message=event.message,
                 field_path=field_path(pod.spec, prober.container.name),
                 wall=self._clock.now().wall,
@@ -335,7 +335,7 @@ class PodProber:
         row = self._board.read_pod(command.row)
         if row is None or row.uid != command.uid:
             return None
-        status = seen.status if seen is not None and seen.payload == row.payload else decode_row(row)
+        status = seen.status if seen is not None and seen.payload == row.payload else decode_status(row)
         pod.seen = _Seen(command.row, sequence, row.payload, status)
         return status
 

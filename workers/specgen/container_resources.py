@@ -79,9 +79,9 @@ def milli_cpu_to_shares(milli_cpu: int) -> int:
     return min(max(milli_cpu * SHARES_PER_CPU // MILLI, MIN_SHARES), MAX_SHARES)
 
 
-def milli_cpu_to_quota(milli_cpu: int) -> int:
+def milli_cpu_to_quota(milli_cpu: int, period_us: int = QUOTA_PERIOD_US) -> int:
     """MilliCPUToQuota: microseconds of each period."""
-    return max(milli_cpu * QUOTA_PERIOD_US // MILLI, MIN_QUOTA_US)
+    return max(milli_cpu * period_us // MILLI, MIN_QUOTA_US)
 
 
 def _memory(limits: ResourceList) -> Mapping[str, int]:

@@ -86,8 +86,8 @@ class MutationLimiter:
         """While somebody here waits for a slot of the node's."""
 
     @contextlib.asynccontextmanager
-    async def turn(self, order: int) -> AsyncIterator[None]:
-        """Hold one of the turns; the lowest ``order`` gets the next that is free, of equals the one that came first."""
+    async def permit(self, order: int) -> AsyncIterator[None]:
+        """Hold a permit; the lowest ``order`` gets the next that is free, of equals the one that came first."""
         await self._take(order)
         try:
             yield

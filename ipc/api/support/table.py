@@ -54,7 +54,9 @@ _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
 _NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_names.py::test_name_servers"
+_INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
+_NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 _DELEGATED: Final = (
@@ -442,14 +444,18 @@ CONTAINER_ROWS: Final = (
     FieldSupport(
         "spec.containers[*].stdin",
         _NOTE,
-        "without a tty it ends with the first client that attaches, as if stdinOnce",
-        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
+        "without a tty it ends with the first client that attaches and goes, as if stdinOnce: Podman has no choice. "
+        "The next client is told",
+        tests=(
+            "e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",
+            _INPUT_ENDS,
+        ),
     ),
     FieldSupport(
         "spec.containers[*].stdinOnce",
         _NOTE,
-        "always so without a tty, never with one: Podman has no choice",
-        tests=("e2e/test_exec_attach.py::test_attach_feeds_a_container_with_an_input",),
+        "the input ends with any first client, also one that only watched; with a tty never, as with CRI runtimes",
+        tests=(_INPUT_ENDS,),
     ),
     FieldSupport(
         "spec.containers[*].tty", _YES, tests=("e2e/test_exec_attach.py::test_attach_to_a_terminal_and_again",)
@@ -740,3 +746,9 @@ SECTIONS: Final = (
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)
+
+ANNOTATION_ROWS: Final = (
+    FieldSupport("metadata.annotations[kubernetes.io/ingress-bandwidth]", _WARN, _NO_SHAPING),
+    FieldSupport("metadata.annotations[kubernetes.io/egress-bandwidth]", _WARN, _NO_SHAPING),
+)
+"""Annotations that ask a node for something, which others do not."""

@@ -13,6 +13,10 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 IntOrString = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | str
 """A number, or the name of a container port (apimachinery intstr.IntOrString)."""
+FilePath = Annotated[str, msgspec.Meta(max_length=4096)]
+"""A path, absolute or not: no longer than the kernel takes one (PATH_MAX), here in characters."""
+ImageText = Annotated[str, msgspec.Meta(max_length=1024)]
+"""The name of an image, well-formed or not: no longer than one that is looked at (`ipc.api.image`), in characters."""
 Quantity = str | Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | float
 """A resource amount as written; `ipc.api.quantity.parse_quantity` gives its value."""
 ResourceList = Mapping[str, Quantity]

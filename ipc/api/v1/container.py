@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from ipc.api.v1.base import ApiStruct, Empty, Int32, always
+from msgspec import field
+
+from ipc.api.v1.base import ApiStruct, Empty, FilePath, ImageText, Int32, ResourceList, always
 from ipc.api.v1.env import EnvFromSource, EnvVar
 from ipc.api.v1.probe import Lifecycle, Probe
-from ipc.api.v1.resources import ContainerResizePolicy, ResourceRequirements
 from ipc.api.v1.security import SecurityContext
 
 ContainerRestartPolicy = Literal["Always", "OnFailure", "Never"]
@@ -16,6 +17,29 @@ PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 TerminationMessagePolicy = Literal["File", "FallbackToLogsOnError"]
 MountPropagationMode = Literal["None", "HostToContainer", "Bidirectional"]
 RecursiveReadOnlyMode = Literal["Disabled", "IfPossible", "Enabled"]
+ResourceResizeRestartPolicy = Literal["NotRequired", "RestartContainer"]
+
+
+class ResourceClaim(ApiStruct, frozen=True, kw_only=True):
+    """A container's use of one of the pod's claims."""
+
+    name: str
+    request: str = ""
+
+
+class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
+    """Requests, limits and claims by resource name."""
+
+    limits: ResourceList = field(default_factory=dict)
+    requests: ResourceList = field(default_factory=dict)
+    claims: tuple[ResourceClaim, ...] = ()
+
+
+class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
+    """What a resize of one resource does to the container."""
+
+    resource_name: str
+    restart_policy: ResourceResizeRestartPolicy
 
 
 class ContainerPort(ApiStruct, frozen=True, kw_only=True):
@@ -34,17 +58,17 @@ class VolumeMount(ApiStruct, frozen=True, kw_only=True):
     name: str
     read_only: bool = False
     recursive_read_only: RecursiveReadOnlyMode | None = None
-    mount_path: str
-    sub_path: str = ""
+    mount_path: FilePath
+    sub_path: FilePath = ""
     mount_propagation: MountPropagationMode | None = None
-    sub_path_expr: str = ""
+    sub_path_expr: FilePath = ""
 
 
 class VolumeDevice(ApiStruct, frozen=True, kw_only=True):
     """A raw block volume at a device path."""
 
     name: str
-    device_path: str
+    device_path: FilePath
 
 
 class ContainerRestartRuleOnExitCodes(ApiStruct, frozen=True, kw_only=True):
@@ -65,10 +89,10 @@ class Container(ApiStruct, frozen=True, kw_only=True):
     """A regular or init container."""
 
     name: str
-    image: str = ""
+    image: ImageText = ""
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
-    working_dir: str = ""
+    working_dir: FilePath = ""
     ports: tuple[ContainerPort, ...] = ()
     env_from: tuple[EnvFromSource, ...] = ()
     env: tuple[EnvVar, ...] = ()
@@ -82,7 +106,7 @@ class Container(ApiStruct, frozen=True, kw_only=True):
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
-    termination_message_path: str = ""
+    termination_message_path: FilePath = ""
     termination_message_policy: TerminationMessagePolicy | Empty = ""
     image_pull_policy: PullPolicy | Empty = ""
     security_context: SecurityContext | None = None

@@ -1,6 +1,6 @@
 """Environment variables of a container and where their values come from."""
 
-from ipc.api.v1.base import ApiStruct, Quantity
+from ipc.api.v1.base import ApiStruct, FilePath, Quantity
 from ipc.api.v1.meta import LocalObjectReference
 
 
@@ -37,7 +37,7 @@ class FileKeySelector(ApiStruct, frozen=True, kw_only=True):
     """One key of an env file in an emptyDir volume."""
 
     volume_name: str
-    path: str
+    path: FilePath
     key: str
     optional: bool | None = None
 

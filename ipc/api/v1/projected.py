@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import field
 
-from ipc.api.v1.base import ApiStruct, Int32, Int64
+from ipc.api.v1.base import ApiStruct, FilePath, Int32, Int64
 from ipc.api.v1.env import ObjectFieldSelector, ResourceFieldSelector
 from ipc.api.v1.meta import LabelSelector, LocalObjectReference
 
@@ -13,14 +13,14 @@ class KeyToPath(ApiStruct, frozen=True, kw_only=True):
     """One key as a file below the mount."""
 
     key: str
-    path: str
+    path: FilePath
     mode: Int32 | None = None
 
 
 class DownwardAPIVolumeFile(ApiStruct, frozen=True, kw_only=True):
     """One pod field or resource as a file."""
 
-    path: str
+    path: FilePath
     field_ref: ObjectFieldSelector | None = None
     resource_field_ref: ResourceFieldSelector | None = None
     mode: Int32 | None = None
@@ -51,7 +51,7 @@ class ServiceAccountTokenProjection(ApiStruct, frozen=True, kw_only=True):
 
     audience: str = ""
     expiration_seconds: Int64 | None = None
-    path: str
+    path: FilePath
 
 
 class ClusterTrustBundleProjection(ApiStruct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class ClusterTrustBundleProjection(ApiStruct, frozen=True, kw_only=True):
     signer_name: str | None = None
     label_selector: LabelSelector | None = None
     optional: bool | None = None
-    path: str
+    path: FilePath
 
 
 class PodCertificateProjection(ApiStruct, frozen=True, kw_only=True):
@@ -70,9 +70,9 @@ class PodCertificateProjection(ApiStruct, frozen=True, kw_only=True):
     signer_name: str = ""
     key_type: str = ""
     max_expiration_seconds: Int32 | None = None
-    credential_bundle_path: str = ""
-    key_path: str = ""
-    certificate_chain_path: str = ""
+    credential_bundle_path: FilePath = ""
+    key_path: FilePath = ""
+    certificate_chain_path: FilePath = ""
     user_annotations: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from msgspec import field
 
-from ipc.api.v1.base import ApiStruct, Empty, Quantity, ResourceList, always
+from ipc.api.v1.base import ApiStruct, Empty, FilePath, ImageText, Quantity, ResourceList, always
 from ipc.api.v1.container import PullPolicy
 from ipc.api.v1.meta import LabelSelector, ObjectMeta, TypedLocalObjectReference, TypedObjectReference
 from ipc.api.v1.projected import (
@@ -46,7 +46,7 @@ PersistentVolumeMode = Literal["Filesystem", "Block"]
 class HostPathVolumeSource(ApiStruct, frozen=True, kw_only=True):
     """A file or directory of the host."""
 
-    path: str
+    path: FilePath
     type: HostPathType | None = None
 
 
@@ -113,7 +113,7 @@ class EphemeralVolumeSource(ApiStruct, frozen=True, kw_only=True):
 class ImageVolumeSource(ApiStruct, frozen=True, kw_only=True):
     """An OCI image as a read-only directory."""
 
-    reference: str = ""
+    reference: ImageText = ""
     pull_policy: PullPolicy | Empty = ""
 
 

@@ -3,11 +3,12 @@
 Source: apimachinery pkg/util/validation/validation.go and pkg/api/validate/content; sysctls: pkg/apis/core/validation.
 """
 
-import ipaddress
 import re
 from typing import Final
 
 import msgspec
+
+from ipc.text.ip_address import parse_ip
 
 
 class NameRule(msgspec.Struct, frozen=True):
@@ -83,13 +84,12 @@ def qualified_name_problem(value: str) -> str | None:
 
 
 def ip_problem(value: str) -> str | None:
-    """What is wrong with an IPv4 or IPv6 address without zone."""
+    """What is wrong with an IPv4 or IPv6 address without zone (IsValidIPForLegacyField)."""
     try:
-        address = ipaddress.ip_address(value)
+        parse_ip(value)
     except ValueError:
         return "must be a valid IP address (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    has_zone = isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None
-    return "must be an IP address without a zone" if has_zone else None
+    return None
 
 
 def relative_path_problem(value: str) -> str | None:

@@ -63,7 +63,7 @@ def _head(pod: Json, now: float) -> Iterator[str]:
     if status.get("startTime"):
         yield f"Start Time:\t{local_time(status['startTime'])}"
     yield from _pairs("Labels", meta.get("labels", {}))
-    yield from _annotations(meta.get("annotations", {}))
+    yield from annotation_lines(meta.get("annotations", {}))
     yield from _state(meta, status, now)
     yield from _if_set("Reason", status.get("reason"))
     yield from _if_set("Message", status.get("message"))
@@ -96,7 +96,8 @@ def _titled(title: str, values: list[str]) -> Iterator[str]:
     yield from (f"\t{value}" for value in tail)
 
 
-def _annotations(annotations: Mapping[str, str]) -> Iterator[str]:
+def annotation_lines(annotations: Mapping[str, str]) -> Iterator[str]:
+    """One per line, long and multi-line values below their key (printAnnotationsMultiline)."""
     lines = [line for key in sorted(annotations) for line in _annotation(key, annotations[key])]
     yield from _titled("Annotations", lines)
 
@@ -192,7 +193,7 @@ def _rootlet(details: Json) -> Iterator[str]:
     yield f"Source:\t{details.get('source') or NONE}"
     yield f"Worker:\t{details.get('worker') or NONE}"
     yield f"Sandbox:\t{_sandbox(details.get('sandbox'))}"
-    yield f"Last Sync:\t{details.get('sentence') or NONE}"
+    yield f"Last Sync:\t{details.get('summary') or NONE}"
     waits = details.get("nextTry", {})
     if waits:
         yield "Next Try:"

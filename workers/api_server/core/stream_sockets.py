@@ -24,7 +24,7 @@ SOCKET_BUFFER_BYTES: Final = 64 * 1024
 
 
 class Ended(enum.Enum):
-    """What ended a stream first."""
+    """The side that ended a stream first."""
 
     FINISHED = enum.auto()
     """All was sent."""
@@ -50,8 +50,12 @@ def check_upgrade(request: web.Request) -> None:
 
 def _begin_frames(request: web.Request) -> None:
     """Raises ApiError 400 when the client has not waited for the answer: of what it sent nobody knows the masks."""
-    guard = request.transport.get_protocol() if isinstance(request.transport, asyncio.Transport) else None
-    if isinstance(guard, FrameGuard) and not guard.begin_frames():
+    if request.transport is None:
+        raise bad_request("unable to upgrade: the client has gone")
+    guard = request.transport.get_protocol()
+    if not isinstance(guard, FrameGuard):
+        raise TypeError(f"nothing looks at the frames of {type(guard).__name__}")
+    if not guard.begin_frames():
         raise bad_request("unable to upgrade: frames were sent before the connection was a WebSocket")
 
 
@@ -65,7 +69,7 @@ class StreamSocket(ChannelSocket):
 
 
 class StreamSockets:
-    """Those of one API server."""
+    """The open stream sockets of one API server."""
 
     def __init__(self, ping_period_s: float = PING_PERIOD_S) -> None:
         self._ping_period_s = ping_period_s

@@ -9,7 +9,7 @@ import hashlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 import pytest
+import uvloop
 
 from ipc.messages.api_server import PodChanged
 from ipc.messages.base import Shutdown
@@ -35,6 +36,7 @@ from tests.harness.api_server import (
     DEADLINE_S,
     PODMAN_SOCKET,
     Master,
+    api_server,
     container_status,
     eventually,
     pod_changed,
@@ -589,21 +591,29 @@ HANDSHAKE = (
 UNMASKED = b"\x82\x02\x00x"
 """A binary frame for the standard input."""
 PROTOCOL_ERROR = 1002
+Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
-async def test_a_frame_without_a_mask_closes_the_connection_with_1002(master: Master, podman: PodmanEnd) -> None:
-    podman.program = echo
-    master.ready(web())
-    reader, writer = await asyncio.open_unix_connection(str(master.socket_path))
-    async with asyncio.timeout(DEADLINE_S):
-        writer.write(HANDSHAKE)
-        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
-        writer.write(UNMASKED)
-        rest = await reader.read()
-    assert b"\x88" in rest
-    assert PROTOCOL_ERROR.to_bytes(2, "big") in rest
-    assert b"\x82\x02\x01x" not in rest  # nothing of it was echoed
-    writer.close()
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_a_frame_without_a_mask_closes_the_connection_with_1002(run: Run, tmp_path: Path) -> None:
+    """On the agent's loop, too: its transports are of other types than the standard library's."""
+    run(_send_without_a_mask(tmp_path))
+
+
+async def _send_without_a_mask(directory: Path) -> None:
+    async with api_server(directory) as master, podman_end(directory / PODMAN_SOCKET) as podman:
+        podman.program = echo
+        master.ready(web())
+        reader, writer = await asyncio.open_unix_connection(str(master.socket_path))
+        async with asyncio.timeout(DEADLINE_S):
+            writer.write(HANDSHAKE)
+            assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+            writer.write(UNMASKED)
+            rest = await reader.read()
+        assert b"\x88" in rest
+        assert PROTOCOL_ERROR.to_bytes(2, "big") in rest
+        assert b"\x82\x02\x01x" not in rest  # nothing of it was echoed
+        writer.close()
 
 
 async def test_frames_before_the_answer_are_refused(master: Master, podman: PodmanEnd) -> None:

@@ -108,6 +108,16 @@ REFUSED: list[tuple[str, object, list[str]]] = [
         ["metadata.labels[1]: expected string, got integer"],
     ),
     (
+        "image is long",
+        manifest(container={"image": "i" * 1025}),
+        [f"{MAIN}.image: Too long: may not be more than 1024 characters"],
+    ),
+    (
+        "path is long",
+        manifest(container={"volumeMounts": [{"name": "v", "mountPath": "/", "subPath": "p" * 400_000}]}),
+        [f"{MAIN}.volumeMounts[0].subPath: Too long: may not be more than 4096 characters"],
+    ),
+    (
         "quantity",
         manifest(container={"resources": {"limits": {"cpu": []}}}),
         [f"{MAIN}.resources.limits[cpu]: expected string or integer or number, got array"],

@@ -26,6 +26,7 @@ from ipc.host.atomic_file import write_atomically
 from ipc.host.clock import Instant, rfc3339
 from ipc.host.private_directories import make_private
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventType
 from supervisor.record import event_log
 from supervisor.record.event_log import EventLog, EventLogError
 from supervisor.record.event_writer import RETRY_S, EventWriter
@@ -43,7 +44,7 @@ def event(name: str, count: int = 1, message: str = "m") -> Event:
         involved_object=ObjectReference(kind="Pod", namespace="default", name="p", uid="u"),
         reason="R",
         message=message,
-        type="Normal",
+        type=EventType.NORMAL,
         first_timestamp=at,
         last_timestamp=at,
         count=count,
@@ -218,7 +219,7 @@ def recorder_of(*messages: str) -> EventRecorder:
 
 
 def record(recorder: EventRecorder, message: str) -> None:
-    report = EventReport(uid="u", namespace="default", name="p", type="Normal", reason=message, message=message)
+    report = EventReport(uid="u", namespace="default", name="p", type=EventType.NORMAL, reason=message, message=message)
     recorder.record(report, WALL)
 
 

@@ -18,12 +18,10 @@ from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,
     ManifestPod,
-    PodOperation,
-    PodUpdate,
     SourceSnapshot,
-    Update,
     pod_key,
 )
+from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources.merge import PodConfig
 from tests.harness.manifests import NOW, ORIGIN, pod, pod_updates
 

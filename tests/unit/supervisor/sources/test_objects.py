@@ -23,12 +23,9 @@ from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,
     ManifestObject,
-    ObjectsExpected,
-    ObjectUpdate,
-    PodUpdate,
     SourceSnapshot,
-    Update,
 )
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate, Update
 from supervisor.sources import merge_objects
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names

@@ -92,8 +92,14 @@ async def test_changes_are_written_now_and_then_and_at_the_end(tmp_path: Path) -
 
 async def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
-    memory = ProbeCheckpoint(tmp_path / "file" / "probes.json", HandClock())
+    clock = HandClock()
+    memory = ProbeCheckpoint(tmp_path / "file" / "probes.json", clock)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            await memory.close(READY)
-    assert [record.message.partition(":")[0] for record in caplog.records] == ["results of probes are not kept on disk"]
+            memory.keep(lambda: READY)
+            await memory.settled()
+            clock.mono += WRITE_PERIOD_S
+        await memory.close(READY)
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "results of probes are not kept on disk, only in memory"
+    ]

@@ -62,20 +62,20 @@ def write_below(directory: int, size: int) -> None:
     os.close(fd)
 
 
-def test_depth_costs_neither_stack_nor_descriptors(tmp_path: Path) -> None:
-    last = deep(tmp_path, 5000)
+def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
+    last = deep(deep_path, 5000)
     write_below(last, 300 * KIB)
     os.close(last)
-    (tmp_path / "d" / "d" / "beside").mkdir()
-    (tmp_path / "d" / "d" / "beside" / "file").write_bytes(bytes(200 * KIB))
+    (deep_path / "d" / "d" / "beside").mkdir()
+    (deep_path / "d" / "d" / "beside" / "file").write_bytes(bytes(200 * KIB))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     before = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 5, hard))
     try:
-        used = used_bytes(str(tmp_path))
+        used = used_bytes(str(deep_path))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert used == du_bytes(tmp_path) >= 500 * KIB
+    assert used == du_bytes(deep_path) >= 500 * KIB
     assert len(os.listdir("/proc/self/fd")) == before
 
 

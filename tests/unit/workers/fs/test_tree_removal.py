@@ -66,9 +66,10 @@ def test_modes_are_not_in_the_way(parent: int, tmp_path: Path, mode: int) -> Non
     assert not (tmp_path / "tree").exists()
 
 
-def test_depth_costs_neither_stack_nor_descriptors(parent: int, tmp_path: Path) -> None:
+def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
     depth = 5000
-    fd = os.open(tmp_path / "tree", os.O_RDONLY)
+    (deep_path / "tree").mkdir()
+    fd = os.open(deep_path / "tree", os.O_RDONLY)
     for level in range(depth):
         os.mkdir("d", dir_fd=fd)
         os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
@@ -79,10 +80,11 @@ def test_depth_costs_neither_stack_nor_descriptors(parent: int, tmp_path: Path) 
             os.fchmod(fd, 0o500)
             os.fchmod(fd, 0o700)
     os.close(fd)
-    before = len(os.listdir("/proc/self/fd"))
-    assert remove_tree(parent, "tree") == ()
-    assert not (tmp_path / "tree").exists()
-    assert len(os.listdir("/proc/self/fd")) == before
+    with root_directory(str(deep_path)) as parent:
+        before = len(os.listdir("/proc/self/fd"))
+        assert remove_tree(parent, "tree") == ()
+        assert len(os.listdir("/proc/self/fd")) == before
+    assert not (deep_path / "tree").exists()
 
 
 def test_many_files_cost_no_memory(parent: int, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Reliste
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime
 from tests.harness.node_worker import Host, Master
-from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import InspectedContainer
 
 
@@ -73,14 +72,16 @@ async def test_a_single_look_that_fails_as_nobody_expected_holds_up_no_other() -
 
 @pytest.mark.parametrize("tracked", [True, False])
 def test_what_has_no_encoding_is_not_told_and_everything_else_is(tracked: bool) -> None:
-    """A lone surrogate in a label; a pod without a row travels in the message."""
+    """A lone surrogate in an error; a pod without a row travels in the message."""
 
     @simulated
     async def scene() -> None:
         host = Host()
         good = host.running("u0")
         bad = host.pod("u1")
-        host.podman.start_container(host.container(bad, "u1", **{labels.CONTAINER_HASH: "\udcff"}))
+        id = host.container(bad, "u1")
+        host.podman.start_container(id)
+        host.podman.containers[id].error = "\udcff"
         async with host.worker() as master:
             if tracked:
                 master.send(Track(uid="u1", row=1))

@@ -56,8 +56,8 @@ def test_what_has_the_mark_ends_and_nothing_else() -> None:
 
 def test_processes_that_start_faster_than_they_end_are_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = container_tag("u", "a", 0)
-    monkeypatch.setattr("workers.proc.container_tags.processes.pids", lambda: [1])
-    monkeypatch.setattr("workers.proc.container_tags._mark", lambda _pid: mine)
+    monkeypatch.setattr("workers.proc.container_tags.procfs.pids", lambda: [1])
+    monkeypatch.setattr("workers.proc.container_tags._tag", lambda _pid: mine)
     monkeypatch.setattr("workers.proc.container_tags.kill_if", lambda _pid, _is_it: True)
     with pytest.raises(OSError, match="they still start new ones"):
         end_tagged({mine})

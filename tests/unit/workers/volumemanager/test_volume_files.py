@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.resources import ResourceRequirements
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.volume import EmptyDirVolumeSource, HostPathVolumeSource
 from tests.harness.pods import container, pod
 from tests.podman_service import wait_until
@@ -57,17 +57,17 @@ def test_what_is_gone_is_no_error(tmp_path: Path, missing: str) -> None:
     removal.remove(str(tmp_path / missing))
 
 
-def test_a_tree_may_be_deeper_than_descriptors_or_paths_are_long(tmp_path: Path) -> None:
-    (tmp_path / "tree").mkdir()
-    directory = os.open(tmp_path / "tree", os.O_PATH)
+def test_a_tree_may_be_deeper_than_descriptors_or_paths_are_long(deep_path: Path) -> None:
+    (deep_path / "tree").mkdir()
+    directory = os.open(deep_path / "tree", os.O_PATH)
     for _ in range(20 * MAX_DEPTH + 7):
         os.mkdir("deeper", dir_fd=directory)
         below = os.open("deeper", os.O_PATH, dir_fd=directory)
         os.close(directory)
         directory = below
     os.close(directory)
-    removal.remove(str(tmp_path / "tree"))
-    assert os.listdir(tmp_path) == []
+    removal.remove(str(deep_path / "tree"))
+    assert os.listdir(deep_path) == []
 
 
 def test_all_that_can_go_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,7 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     ("aliases", {"hostAliases": [{"ip": "::1", "hostnames": ["a", "b.c"]}]}, []),
+    ("leading zeros", {"hostAliases": [{"ip": "010.0.0.01"}], "dnsConfig": {"nameservers": ["192.000.002.001"]}}, []),
     (
         "bad aliases",
         {"hostAliases": [{"ip": "1.2.3", "hostnames": ["a_b"]}, {"ip": ""}]},
@@ -184,7 +185,7 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         "dns names",
         {"dnsConfig": {"nameservers": ["fe80::1%eth0"], "searches": ["A"]}},
         [
-            'spec.dnsConfig.nameservers[0]: Invalid value: "fe80::1%eth0": must be an IP address without a zone',
+            f'spec.dnsConfig.nameservers[0]: Invalid value: "fe80::1%eth0": {IP}',
             'spec.dnsConfig.searches[0]: Invalid value: "A": '
             "must consist of lower case letters, digits, '-', '_' and "
             "'.', and start and end with a letter or digit",

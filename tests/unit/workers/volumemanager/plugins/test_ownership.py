@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from ipc.messages.pod_worker import SyncPod, WorkType
 from tests.harness.pods import UID
 from tests.harness.sync import FakeHost
-from workers.sync.context import PodName, SyncEnded, SyncRun
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 from workers.userns.unshare import Unshare
 from workers.volumemanager.plugins import ownership
 from workers.volumemanager.plugins.ownership import give_volume_to_group
@@ -34,21 +34,21 @@ def a_run(tmp_path: Path, cancel: asyncio.Event) -> Iterator[tuple[FakeHost, Syn
     podman.write_text(SLOW)
     podman.chmod(stat.S_IRWXU)
     host = FakeHost(tmp_path / "logs")
-    context = msgspec.structs.replace(host.context, unshare=Unshare(podman=str(podman)))
+    host.configure("volumes", unshare=Unshare(podman=str(podman)))
     request = SyncPod(uid=UID, generation=1, incarnation=1, kind=WorkType.SYNC, pod=None, row=-1, min_observed_at=0.0)
-    with closing(context.files):
-        yield host, SyncRun(context, request, PodName("default", "web", UID), cancel)
+    with closing(host.context.services.files):
+        yield host, host.new_run(request, cancel)
 
 
 def test_it_is_told_again_and_again_and_ends_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership, "FIRST_NEWS_S", 0.1)
-    monkeypatch.setattr(ownership, "NEWS_PERIOD_S", 0.3)
+    monkeypatch.setattr(ownership, "FIRST_PROGRESS_S", 0.1)
+    monkeypatch.setattr(ownership, "PROGRESS_PERIOD_S", 0.3)
     volume = tmp_path / "v"
     volume.mkdir(0o700)
 
     async def scenario() -> None:
         with a_run(tmp_path, asyncio.Event()) as (host, run):
-            await give_volume_to_group(run, "v", volume, os.getgid())
+            await give_volume_to_group(run, host.context.volumes.unshare, "v", volume, os.getgid())
         told = [f"{event.type} {event.reason} {event.message}" for event in host.events]
         assert 2 <= len(told) <= 10
         assert all(words.startswith(WARNED.format(volume)) for words in told)
@@ -61,10 +61,12 @@ def test_what_is_quick_is_not_told_and_what_is_cancelled_not_waited_for(tmp_path
     async def scenario() -> None:
         cancel = asyncio.Event()
         with a_run(tmp_path, cancel) as (host, run):
-            await give_volume_to_group(run, "v", tmp_path, os.getgid())
+            await give_volume_to_group(run, host.context.volumes.unshare, "v", tmp_path, os.getgid())
             assert host.events == []
             asyncio.get_running_loop().call_later(0.1, cancel.set)
             with pytest.raises(SyncEnded, match="cancelled"):
-                await asyncio.wait_for(give_volume_to_group(run, "v", tmp_path, os.getgid()), 0.8)
+                await asyncio.wait_for(
+                    give_volume_to_group(run, host.context.volumes.unshare, "v", tmp_path, os.getgid()), 0.8
+                )
 
     asyncio.run(scenario())

@@ -205,7 +205,7 @@ def test_a_secret_is_written_to_no_disk(on_host: Callable[[Scenario], None], vol
 
 def test_without_a_directory_there_is_no_volume(on_host: Callable[[Scenario], None]) -> None:
     async def scenario(host: FakeHost) -> None:
-        host.context = msgspec.structs.replace(host.context, memory_dir="")
+        host.configure("volumes", memory_dir="")
         assert (await host.sync(with_volumes(OF_SECRET), objects=BOTH)).error == "FailedMount"
         assert said(host) == ['MountVolume.SetUp failed for volume "s" : there is no directory for it']
 

@@ -1,0 +1,21 @@
+"""All attacks, by subject."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.attack import clients, containers, files, images, manifests, probes, storage, strangers
+from tests.attack.attack import Attack
+
+ATTACKS: Final[tuple[Attack, ...]] = (
+    *files.ATTACKS,
+    *manifests.ATTACKS,
+    *probes.ATTACKS,
+    *containers.ATTACKS,
+    *storage.ATTACKS,
+    *images.ATTACKS,
+    *clients.ATTACKS,
+    *strangers.ATTACKS,
+)
+QUICK: Final = tuple(attack for attack in ATTACKS if attack.is_quick)
+BY_NAME: Final = {attack.name: attack for attack in ATTACKS}
