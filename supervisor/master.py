@@ -229,6 +229,8 @@ class Master:
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
+                case _:
+                    assert_never(command)
         self._board.record_iteration(self._clock.now().mono)
 
     def _node_event(self, reason: EventReason, message: str) -> None:

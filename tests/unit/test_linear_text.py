@@ -35,11 +35,11 @@ from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
 from ipc.host import clock
+from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
 from ipc.text.ip_address import without_leading_zeros
-from ipc.text.redaction import blocks_of, redacted
 from ipc.text.safe_text import safe_text
 from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
 from supervisor.sources.documents.reader import read_documents
@@ -331,12 +331,12 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "ipc/text/safe_text.py", safe_text, NAMES | DIGITS | repeated("\x1b", "\u202e", "\udcff")
     ),
     "texts without Secrets": Parser(
-        "ipc/text/redaction.py",
+        "ipc/kubecontainer/redaction.py",
         lambda text: redacted(text, SECRETS),
         NAMES | repeated("hunter2", "hunter", "\\x68", "\\u0068", "%68", "\n", "aHVudGVy"),
     ),
     "Secrets to be known by": Parser(
-        "ipc/text/redaction.py",
+        "ipc/kubecontainer/redaction.py",
         lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
         NAMES | repeated("hunter2"),
     ),

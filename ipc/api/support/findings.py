@@ -15,7 +15,8 @@ _OTHER_CONTAINERS: Final = ("spec.initContainers[*]", "spec.ephemeralContainers[
 
 
 class FieldFinding(msgspec.Struct, frozen=True):
-    """A field that is set and not acted on: WARNED or REFUSED. `path` names the item, as `spec.containers[0].…`."""
+    """A field that is set and not acted on: WARNED, REFUSED or NOT_APPLICABLE. `path` names the item, as
+    `spec.containers[0].…`."""
 
     path: str
     support: Support
@@ -51,7 +52,7 @@ def row_of(pattern: str) -> FieldSupport | None:
 
 
 def unsupported_fields(pod: Pod) -> tuple[FieldFinding, ...]:
-    """The WARNED and REFUSED fields that the pod sets to something else than their default, each once, in order.
+    """The fields not acted on that the pod sets to something else than their default, each once, in order.
 
     Right for a plain pod and for a defaulted one: what `default_pod` fills in is never a finding.
     """
@@ -79,7 +80,7 @@ def _findings(value: Any, shape: Shape, at: _At) -> Iterator[FieldFinding]:
 
 def _leaf_findings(value: Any, at: _At) -> Iterator[FieldFinding]:
     row = at.row
-    if row is None or row.support not in (Support.WARNED, Support.REFUSED):
+    if row is None or row.support in (Support.SUPPORTED, Support.SUPPORTED_WITH_NOTE):
         return
     if not (at.row_path == at.path and value in row.accepted):
         yield FieldFinding(at.row_path, row.support, row.why)
