@@ -29,7 +29,7 @@ READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 MAX_TRIES: Final = 100
 """Of one path with ``..`` in it: the kernel gives up (EAGAIN) whenever anything is renamed or mounted on the host
-meanwhile, which somebody may do all the time."""
+meanwhile, which can happen all the time."""
 
 _SYS_OPENAT2: Final = 437
 """On every architecture."""

@@ -1,7 +1,7 @@
-"""Who probes: one task per probe of each pod that the master has given to this worker.
+"""Probe manager of a pod worker: one task per probe of each pod that the master has assigned to it.
 
-A task sleeps until its probe is due or something has happened to its pod, looks at the pod's row on the board, and
-asks ``state`` what comes of that. No probe waits for another but for a startup probe that holds the others back.
+A task sleeps until its probe is due or its pod has changed, reads the pod's row on the board, and lets ``state`` decide
+the next step. No probe waits for another but for a startup probe that holds the others back.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ OVERTIME_S: Final = 10.0
 STOP_WAIT_S: Final = 5.0
 """How long attempts that are broken off get to clean up, in seconds."""
 UNREADABLE_RETRY_S: Final = 1.0
-"""Until a row that nobody could read is looked at again: its next writer may be on its way."""
+"""Time until an unreadable row is read again, in seconds: it may be being written."""
 
 RESULTS: Final = {
     Answer.SUCCESS: ProbeResult.SUCCESS,
@@ -84,7 +84,7 @@ class _Prober:
         self.state = ProbeState(born_wall=born_wall)
         self.wake = asyncio.Event()
         self.failures = FailureLog(f"{type} probe of container {container.name}")
-        """What nobody expected of an attempt."""
+        """Unexpected errors of attempts."""
         self.task: asyncio.Task[None]
 
 
@@ -93,18 +93,18 @@ class _Seen(msgspec.Struct, frozen=True):
 
     row: int
     sequence: int
-    """Of the board, before it was read."""
+    """Sequence number of the row before it was read."""
     payload: bytes
     status: RuntimePodStatus
 
 
 class _ProbedPod:
-    """What a pod's probes have in common."""
+    """State that the probes of one pod share."""
 
     def __init__(self, command: ProbePod) -> None:
         self.command = command
         self.probe_results: dict[str, ProbeResults] = {}
-        """By container id: what was told, and what was found out here."""
+        """Probe results by container id, from the master and from this worker."""
         self.probers: dict[Key, _Prober] = {}
         self.seen: _Seen | None = None
 
@@ -182,7 +182,7 @@ class PodProber:
         await self._send(ProbingStopped(uid=uid))
 
     async def close(self) -> None:
-        """Nothing is probed any more; nobody is told."""
+        """Stop all probes, without reports."""
         self._pods.clear()
         await _end(self._tasks)
 
@@ -197,7 +197,7 @@ class PodProber:
         )
 
     def _died(self, pod: _ProbedPod, prober: _Prober, error: BaseException) -> None:
-        """It is begun again, and whoever wonders about the pod is told."""
+        """Send an event about a probe's task that has failed and begins again."""
         words = ProbeError(f"the prober has failed and begins anew: {type(error).__name__}")
         self._tasks.spawn(self._report(pod.command.pod, prober, words), name="event about a prober")
 
@@ -249,8 +249,8 @@ class PodProber:
         return ProbeTarget(container=prober.container, container_id=target.id, network=network)
 
     async def _try(self, prober: _Prober, target: ProbeTarget) -> ProbeOutcome | ProbeError:
-        """An error when all tries were in vain; one that took too long is not tried again. What nobody expected has
-        failed: whatever the container has answered, it was no success."""
+        """Outcome of an attempt, or the error of the last try; a timeout is not tried again. An unexpected exception is
+        a failed probe: it was no success."""
         error = ProbeError()
         timeout_s = prober.asked.timeout_seconds + OVERTIME_S
         for _ in range(MAX_TRIES):
@@ -294,7 +294,7 @@ class PodProber:
         await self._send(_result_changed(pod, prober, target))
 
     async def _say_again(self, pod: _ProbedPod, known: Mapping[str, ProbeResults]) -> None:
-        """What the master has lost, or not got yet, of the containers that are there."""
+        """Send again results that the master does not have, of containers that exist."""
         view = self._view(pod)
         if view is None:
             return
@@ -325,7 +325,7 @@ class PodProber:
     # --- looking ---
 
     def _view(self, pod: _ProbedPod) -> RuntimePodStatus | None:
-        """What is observed of it now. Most of the time that is what it was."""
+        """Newest status of the pod, decoded again only when its row has changed."""
         command = pod.command
         if command.row < 0:
             return command.status
@@ -341,7 +341,7 @@ class PodProber:
 
 
 def _result_changed(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeResultChanged:
-    """What counts of that container now."""
+    """Report of a container's current probe result."""
     return ProbeResultChanged(
         uid=pod.command.uid,
         name=prober.container.name,
