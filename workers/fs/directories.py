@@ -1,8 +1,8 @@
-"""Directories by descriptor: what lies below one is reached step by step, and no step follows a symbolic link.
+"""Directories by descriptor: paths below one are opened step by step, and no step follows a symbolic link.
 
-A path that is looked up as a whole leads wherever somebody who can write to a directory on it has put a link. Here
-the way begins at a directory that the configuration names, which may lie behind links; from there on each directory is
-opened in the one above it. (For paths of several names that others write, `workers.fs.openat2` has openat2(2).)
+A path that is looked up as a whole follows links that others have put in directories on it. Here the way begins at a
+directory that the configuration names, which may lie behind links; from there on each directory is opened in the one
+above it. (For paths of several names that others write, `workers.fs.openat2` has openat2(2).)
 
 Needs little to start with: `workers.userns.entry` is in the way of a container's start.
 """

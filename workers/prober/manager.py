@@ -37,7 +37,7 @@ from workers.prober.state import (
     Step,
     Target,
     answer,
-    look,
+    next_step,
     probe_spec,
 )
 
@@ -142,10 +142,10 @@ class PodProber:
         self._send = send
         self._rng = rng
         self._pods: dict[str, _ProbedPod] = {}
-        self._turn = asyncio.Semaphore(MAX_PROBES_IN_FLIGHT)
+        self._capacity = asyncio.Semaphore(MAX_PROBES_IN_FLIGHT)
         self._tasks = BackgroundTasks()
 
-    # --- what the master says ---
+    # --- commands ---
 
     async def probe(self, command: ProbePod) -> None:
         """Begin, or go on in another way."""
@@ -163,14 +163,14 @@ class PodProber:
             if key not in pod.probers:
                 self._begin(pod, key, container, probe)
         pod.wake()
-        await self._say_again(pod, command.probe_results)
+        await self._resend(pod, command.probe_results)
 
     async def containers_changed(self, command: ContainersChanged) -> None:
         pod = self._pods.get(command.uid)
         if pod is None:
             return
         pod.wake()
-        await self._say_again(pod, command.probe_results)
+        await self._resend(pod, command.probe_results)
 
     def stop(self, uid: str) -> None:
         """Answered when the last attempt is over. A pod that is not probed here is answered for too."""
@@ -198,8 +198,8 @@ class PodProber:
 
     def _died(self, pod: _ProbedPod, prober: _Prober, error: BaseException) -> None:
         """Send an event about a probe's task that has failed and begins again."""
-        words = ProbeError(f"the prober has failed and begins anew: {type(error).__name__}")
-        self._tasks.spawn(self._report(pod.command.pod, prober, words), name="event about a prober")
+        failure = ProbeError(f"the prober has failed and begins anew: {type(error).__name__}")
+        self._tasks.spawn(self._report(pod.command.pod, prober, failure), name="event about a prober")
 
     async def _run(self, pod: _ProbedPod, prober: _Prober) -> None:
         while True:
@@ -208,25 +208,25 @@ class PodProber:
             if view is None:
                 await self._sleep(prober, self._clock.now().mono + UNREADABLE_RETRY_S)
                 continue
-            step = self._look(pod, prober, view)
-            await self._tell(pod, prober, step)
+            step = self._next_step(pod, prober, view)
+            await self._apply(pod, prober, step)
             if step.state.ended:
                 return
             if step.attempt:
                 await self._probe(pod, prober, view)
             await self._sleep(prober, prober.state.due)
 
-    def _look(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> Step:
+    def _next_step(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> Step:
         target = _find_target(view, prober.container.name)
         probe_results = pod.probe_results.get(target.id, NO_PROBE_RESULTS) if target is not None else NO_PROBE_RESULTS
         scene = ProbeInput(
             target=target,
-            told=probe_results.of(prober.type),
+            known_result=probe_results.of(prober.type),
             has_started=probe_results.has_started(prober.container),
             terminating=pod.command.terminating,
             jitter_s=self._jitter_s(prober, target),
         )
-        return look(prober.spec, prober.state, scene, self._clock.now())
+        return next_step(prober.spec, prober.state, scene, self._clock.now())
 
     def _jitter_s(self, prober: _Prober, target: Target | None) -> float:
         """For a container that ran already: all of them would be probed in the moment of a restart."""
@@ -237,11 +237,11 @@ class PodProber:
     async def _probe(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> None:
         target = prober.state.target
         assert target is not None
-        async with self._turn:
+        async with self._capacity:
             outcome = await self._try(prober, self._target(prober, target, view))
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
-        # The verdict first: an event that cannot be told costs the container no verdict.
-        await self._tell(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
+        # The result first: an event that cannot be sent does not cost the container its result.
+        await self._apply(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
         await self._report(pod.command.pod, prober, outcome)
 
     def _target(self, prober: _Prober, target: Target, view: RuntimePodStatus) -> ProbeTarget:
@@ -280,9 +280,9 @@ class PodProber:
             if timer is not None:
                 timer.cancel()
 
-    # --- telling ---
+    # --- reports ---
 
-    async def _tell(self, pod: _ProbedPod, prober: _Prober, step: Step) -> None:
+    async def _apply(self, pod: _ProbedPod, prober: _Prober, step: Step) -> None:
         prober.state = step.state
         target = step.state.target
         if step.says is None or target is None:
@@ -293,7 +293,7 @@ class PodProber:
             pod.wake(prober.container.name)
         await self._send(_result_changed(pod, prober, target))
 
-    async def _say_again(self, pod: _ProbedPod, known: Mapping[str, ProbeResults]) -> None:
+    async def _resend(self, pod: _ProbedPod, known: Mapping[str, ProbeResults]) -> None:
         """Send again results that the master does not have, of containers that exist."""
         view = self._view(pod)
         if view is None:
@@ -302,7 +302,11 @@ class PodProber:
         pod.forget_all_but(there)
         for prober in list(pod.probers.values()):
             target = prober.state.target
-            if target is not None and target.id in there and _is_news(prober, known.get(target.id, NO_PROBE_RESULTS)):
+            if (
+                target is not None
+                and target.id in there
+                and _is_unreported(prober, known.get(target.id, NO_PROBE_RESULTS))
+            ):
                 await self._send(_result_changed(pod, prober, target))
 
     async def _report(self, pod: Pod, prober: _Prober, outcome: ProbeOutcome | ProbeError) -> None:
@@ -322,7 +326,7 @@ class PodProber:
             )
         )
 
-    # --- looking ---
+    # --- the board ---
 
     def _view(self, pod: _ProbedPod) -> RuntimePodStatus | None:
         """Newest status of the pod, decoded again only when its row has changed."""
@@ -351,7 +355,7 @@ def _result_changed(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeRe
     )
 
 
-def _is_news(prober: _Prober, known: ProbeResults) -> bool:
+def _is_unreported(prober: _Prober, known: ProbeResults) -> bool:
     """Nothing said yet is the same as what counts initially."""
     initial = INITIAL_RESULTS[prober.type]
     said = known.of(prober.type)

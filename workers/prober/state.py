@@ -70,7 +70,7 @@ class ProbeInput(msgspec.Struct, frozen=True, kw_only=True):
 
     target: Target | None
     """None while none runs."""
-    told: ProbeResult = ProbeResult.UNKNOWN
+    known_result: ProbeResult = ProbeResult.UNKNOWN
     """Probe result of the target from the worker that probed it before."""
     has_started: bool = True
     """Its startup probe has succeeded, or there is none."""
@@ -114,7 +114,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt is due now."""
 
 
-def look(spec: ProbeSpec, state: ProbeState, scene: ProbeInput, now: Instant) -> Step:
+def next_step(spec: ProbeSpec, state: ProbeState, scene: ProbeInput, now: Instant) -> Step:
     """To be called when something may have changed, and when ``due`` has come."""
     if scene.target is None:
         return _without_target(spec, state, scene)
@@ -159,7 +159,7 @@ def _take_up(spec: ProbeSpec, state: ProbeState, target: Target, scene: ProbeInp
     """Another container, or the same one started again behind our back: it begins without a past."""
     again = state.target is not None and state.target.id == target.id
     initial = INITIAL_RESULTS[spec.type]
-    result = initial if again or scene.told is ProbeResult.UNKNOWN else scene.told
+    result = initial if again or scene.known_result is ProbeResult.UNKNOWN else scene.known_result
     jitter_s = scene.jitter_s if target.started_at < state.born_wall else 0.0
     taken = ProbeState(
         born_wall=state.born_wall, target=target, result=result, not_before=now.mono + jitter_s if jitter_s else 0.0
