@@ -42,9 +42,9 @@ CLOCKS: Final = frozenset(
 
 ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "ipc": (
-        "ipc.api.v1",
         "ipc.text",
         "ipc.host",
+        "ipc.api.v1",
         "ipc.api",
         "ipc.podresources",
         "ipc.api.validation",
@@ -110,8 +110,6 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
-    "ipc.api.v1": "a file for each group of upstream's types",
-    "ipc.shm": "the memory that all processes share: a room by its danger, not by its size",
     "workers.api_server.streams": "exec, attach and port-forward, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",

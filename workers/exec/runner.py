@@ -24,9 +24,9 @@ from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import EXEC, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
 
 MAX_TARGETS: Final = 2048
-"""Containers of which it is remembered how they are reached. The oldest is forgotten first, and looked at again."""
+"""Most containers whose target is cached. The oldest is dropped first, and found again."""
 MAX_KILL_ROUNDS: Final = 20
-"""How often it is looked for processes that a command has started and that must end."""
+"""Most scans for processes of a command that must end."""
 PATIENT_ROUNDS: Final = 10
 """After so many the OCI runtime, which waits for the command, is killed too."""
 KILL_ROUND_S: Final = 0.1
@@ -105,7 +105,7 @@ class Execs:
     def _begin(
         self, target: Target, command: Sequence[str], timeout_s: float, deadline: float
     ) -> asyncio.Task[ExecResult]:
-        """A task of its own: whoever is cancelled leaves the command running, and its deadline stays."""
+        """The command's task: a caller that is cancelled leaves the command running until its deadline."""
         tag = ProcessTag(os.getpid(), next(self._numbers), int(wall() + timeout_s) + 1)
         try:
             child = spawn(target, target.process_json(command, tag))
@@ -145,7 +145,7 @@ class Execs:
 
 
 class _Killer:
-    """Ends commands whose time is over. Looking for processes costs the same for one command and for all of them."""
+    """Ends commands whose time is over. A scan for processes costs the same for one command and for all."""
 
     def __init__(self) -> None:
         self._due: dict[ProcessTag, int] = {}
@@ -187,7 +187,7 @@ class _Killer:
             return  # another round
 
     def _scanned(self) -> Awaitable[frozenset[ProcessTag]]:
-        """The outcome of a look that begins after this call, shared with all who ask before it does."""
+        """Result of a scan that begins after this call, shared with all callers before it begins."""
         if self._next is None:
             self._next = self._tasks.spawn(
                 self._look(self._scan), name="look for processes of commands", expected=(OSError,)

@@ -49,7 +49,7 @@ class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
     pid: int = 0
     """In this host's numbers."""
     can_remove: bool = False
-    """It has ended; a command that neither runs nor has ended was not begun, or has begun this moment."""
+    """Whether it has ended; a command that neither runs nor has ended was not begun, or begins at this moment."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class ProcessStreams:
         """Read, and not asked for yet: at most what one read gives."""
 
     async def write(self, data: bytes) -> None:
-        """Its input; waits while it is not read. Raises OSError when nobody will read it any more."""
+        """Write to the command's input; waits while it is not read. Raises OSError when its reader is gone."""
         await self._connection.write(data)
 
     def end_input(self) -> None:

@@ -21,11 +21,11 @@ class Support(Enum):
     REFUSED = "refused"
     """Running without it would be wrong or unsafe: the manifest is refused, as with a wrong value."""
     NOT_APPLICABLE = "not applicable"
-    """Speaks to a cluster and asks nothing of a host: taken without a word."""
+    """Speaks to a cluster and asks nothing of a host: the pod is admitted with one warning that names all of them."""
 
 
 class FieldSupport(msgspec.Struct, frozen=True):
-    """One row. `accepted` are values of a warned or refused field that are as good as acted on."""
+    """One row. `accepted` are values of a field not acted on that are as good as acted on."""
 
     path: str
     support: Support
@@ -56,6 +56,7 @@ _NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
 _SERVERS: Final = "e2e/test_names.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
+_NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 _DELEGATED: Final = (
@@ -253,9 +254,12 @@ POD_ROWS: Final = (
     FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
-    FieldSupport("spec.preemptionPolicy", _NA, _ONE_NODE),
+    FieldSupport("spec.preemptionPolicy", _NA, "no pod gives way to another yet", ("Never", "PreemptLowerPriority")),
     FieldSupport(
-        "spec.nodeName", _NA, "overwritten with this node's: every pod of a source of this host is this host's"
+        "spec.nodeName",
+        _NOTE,
+        "overwritten with this node's: every pod of a source of this host is this host's",
+        tests=("e2e/test_manifest_fields.py::test_the_node_of_a_manifest_is_overwritten",),
     ),
     FieldSupport("spec.nodeSelector", _NOTE, _NODE_LABELS, tests=(_OTHER_NODE,)),
     FieldSupport("spec.affinity", _NA, _ONE_NODE),
@@ -267,12 +271,12 @@ POD_ROWS: Final = (
     ),
     FieldSupport("spec.tolerations", _NA, _ONE_NODE),
     FieldSupport("spec.topologySpreadConstraints", _NA, _ONE_NODE),
-    FieldSupport("spec.schedulerName", _NA, _ONE_NODE),
+    FieldSupport("spec.schedulerName", _NA, _ONE_NODE, ("default-scheduler",)),
     FieldSupport("spec.schedulingGroup", _NA, _ONE_NODE),
-    FieldSupport("spec.serviceAccountName", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.serviceAccount", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.automountServiceAccountToken", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.enableServiceLinks", _NA, "there are no services"),
+    FieldSupport("spec.serviceAccountName", _NA, "there is no API server to be known to", ("default",)),
+    FieldSupport("spec.serviceAccount", _NA, "there is no API server to be known to", ("default",)),
+    FieldSupport("spec.automountServiceAccountToken", _NA, "there is no API server to be known to", (False,)),
+    FieldSupport("spec.enableServiceLinks", _NA, "there are no services", (True, False)),
 )
 
 _IDS: Final = (
@@ -475,7 +479,18 @@ CONTAINER_ROWS: Final = (
     ),
     FieldSupport("spec.containers[*].resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
-    FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
+    FieldSupport(
+        "spec.containers[*].resizePolicy[*].resourceName",
+        _NOTE,
+        "of cpu and memory without RestartContainer a change is warned of, which restarts the container",
+        tests=("e2e/test_limits.py::test_a_changed_limit_restarts_its_container_and_says_so",),
+    ),
+    FieldSupport(
+        "spec.containers[*].resizePolicy[*].restartPolicy",
+        _WARN,
+        "resources are not resized in place yet: a change of them restarts the container",
+        ("RestartContainer",),
+    ),
     FieldSupport(
         "spec.containers[*].restartPolicy",
         _YES,
@@ -731,3 +746,9 @@ SECTIONS: Final = (
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)
+
+ANNOTATION_ROWS: Final = (
+    FieldSupport("metadata.annotations[kubernetes.io/ingress-bandwidth]", _WARN, _NO_SHAPING),
+    FieldSupport("metadata.annotations[kubernetes.io/egress-bandwidth]", _WARN, _NO_SHAPING),
+)
+"""Annotations that ask a node for something, which others do not."""

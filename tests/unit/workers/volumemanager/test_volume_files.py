@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ipc.api.v1.resources import ResourceRequirements
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.volume import EmptyDirVolumeSource, HostPathVolumeSource
 from tests.harness.pods import container, pod
 from tests.podman_service import wait_until
