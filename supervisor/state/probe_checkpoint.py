@@ -86,7 +86,7 @@ class ProbeCheckpoint:
 
     def restore(self) -> dict[str, ProbeResults]:
         """Results that an earlier run of the agent has saved."""
-        self._saver.written = load(self._path)
+        self._saver.restored(load(self._path))
         return self._saver.written
 
     def keep(self, probe_results: Callable[[], Mapping[str, ProbeResults]]) -> None:

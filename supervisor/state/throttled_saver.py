@@ -49,6 +49,10 @@ class ThrottledSaver(Generic[V]):
         """Monotonic seconds."""
         self._is_failing = False
 
+    def restored(self, version: V) -> None:
+        """That version is on disk: it was read from there."""
+        self.written = version
+
     def keep(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
         """Begin a write, if there is a change, none is under way and it is not too early. To be called every second.
 

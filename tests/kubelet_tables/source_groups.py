@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ipc.host.clock import Instant
-from supervisor.protocol.manifests import ManifestPod, PodOperation, PodUpdate, SourceSnapshot
+from supervisor.protocol.manifests import ManifestPod, SourceSnapshot
+from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.sources.merge import PodConfig
 from tests.kubelet_tables.later import Result
 from tests.kubelet_tables.translate import Json, pod
