@@ -376,7 +376,7 @@ class Master:
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
             sources_ready=self._sources.all_ready,
-            sync_frequency_s=self._settings.sync_frequency_s,
+            sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
         )
         self._children.send(API_SLOT, changed)
