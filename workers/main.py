@@ -103,7 +103,7 @@ def on_link(link: LinkTypes[C, R], role_main: RoleMain[R, C]) -> RunRole:
 
 
 def _on_callback_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Callbacks are nobody's task, and count as one."""
+    """Count an error of a callback, which belongs to no task, as a failed task."""
     error = context.get("exception")
     if error is None:
         log.error("event loop: %s", context["message"])
@@ -181,8 +181,8 @@ async def _node_worker(
 async def _api_server(
     context: ChildContext, channel: Channel[ApiServerRequest, ApiServerFeed], clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
-    """It alone needs an HTTP server, and goes when nobody looks: so that is imported here, and not before the fork for
-    all. In a thread, because it takes 0.2 s of CPU, which may be long, and hearts beat meanwhile."""
+    """Serve the API. Only this role needs an HTTP server, and it ends when it is idle: so the server is imported here
+    and not before the fork. In a thread, because that takes 0.2 s of CPU, and the heartbeat must go on."""
     server = await asyncio.to_thread(importlib.import_module, "workers.api_server.server")
     exit_code: int = await server.run_api_server(context, channel, clock, row_writer)
     return exit_code

@@ -25,7 +25,7 @@ from supervisor.syncloop.command_buffer import CommandBuffer
 class LoopParts:
     """Made once; only the settings are ever replaced."""
 
-    def __init__(self, settings: Settings, pod_rows: int, host_ip: str, node: NodeResources) -> None:
+    def __init__(self, settings: Settings, pod_rows: int, host_ips: tuple[str, ...], node: NodeResources) -> None:
         self.settings = settings
         self.node = node
         self.usage = NodeUsage()
@@ -39,17 +39,17 @@ class LoopParts:
         self.probes = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.statuses = StatusManager(settings, host_ip, self.texts, self.pod_table)
+        self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
 
     def settings_changed(self, settings: Settings) -> None:
-        """Other settings hold from now on."""
+        """Replace the settings, and the limits that follow from them."""
         self.settings = settings
         self.pod_table.limit_workers(worker_limits(settings))
         self.statuses.settings_changed(settings)
 
     def begin(self, uid: str, name: str, pod: Pod | None, source: str, acted_at: float) -> PodWorkerState:
-        """A pod that is not tracked yet. ``acted_at``: no view observed before that (monotonic) may be acted on."""
+        """Track a pod from now on. ``acted_at``: no view observed before that (monotonic) may be acted on."""
         state = self.pod_table.begin(uid, name, pod, source)
         self.observation_requests.track(uid, acted_at)
         self.probes.recall(state, self.cache.get(uid))
@@ -58,7 +58,7 @@ class LoopParts:
         return state
 
     def resync(self, state: PodWorkerState) -> None:
-        """The pod's next sync is due, though nothing of it has changed."""
+        """Have the pod synced though nothing of it has changed (pkg/kubelet/kubelet.go, syncCh)."""
         if not state.lifecycle.pending:
             self.observation_requests.accept_older(state.uid)
         state.lifecycle.resync()

@@ -34,7 +34,7 @@ from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
-from ipc.host import clock
+from ipc.host import clock, network_addresses
 from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
@@ -62,7 +62,6 @@ from workers.podhttp.request import redirected, request_of
 from workers.prober.exec import expanded_command
 from workers.prober.grpc import decode_status
 from workers.prober.grpc_call import _Answer
-from workers.proc import network_addresses
 from workers.specgen.container_user import parse_image_user
 from workers.volumemanager.plugins.payload import path_problem
 
@@ -408,8 +407,8 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "labels": Parser(
         "workers/kubecontainer/labels.py", lambda text: labels.read_container({labels.ATTEMPT: text}), DIGITS
     ),
-    "IPv4 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
-    "IPv6 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
+    "IPv4 of the kernel": Parser("ipc/host/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
+    "IPv6 of the kernel": Parser("ipc/host/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
     "YAML": Parser(
         "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
     ),

@@ -11,7 +11,7 @@ from ipc.api.v1.probe import Probe
 from ipc.messages import event_reasons
 
 MINIMUM_GRACE_PERIOD_S: Final = 2
-"""Every container gets that long, even when somebody asked for none (minimumGracePeriodInSeconds)."""
+"""Shortest grace period of a container, in seconds, also when zero is requested (minimumGracePeriodInSeconds)."""
 
 
 class KillReason(enum.StrEnum):

@@ -1,4 +1,4 @@
-"""What has to be done to a pod's sandbox and containers, decided from what is wanted and what was observed.
+"""Decision of a sync: actions on a pod's sandbox and containers, from its manifest and its observed status.
 
 Mirrors computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go). Different on purpose:
 
@@ -45,7 +45,7 @@ from workers.compute.sandbox_change import pod_sandbox_changed
 from workers.compute.types import Given, PodActions
 
 ONE_DEAD: Final = GcPolicy()
-"""Of each container the newest one that is dead."""
+"""The newest dead container of each name."""
 
 
 def compute_pod_actions(

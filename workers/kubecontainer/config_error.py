@@ -1,4 +1,4 @@
-"""What keeps a container from being made as its manifest says, until something outside of it changes."""
+"""Error of a container that cannot be made as its manifest says until something outside of it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a volume that was set up, and why one could not be."""
+"""A volume that was set up, and the error of one that was not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     claim: str = ""
     """Name of the Podman volume."""
     claim_info: VolumeInfo | None = None
-    """What Podman says of that volume; None when setting it up did not take asking."""
+    """Inspect of that volume; None when setting it up needed none."""
     read_only: bool = False
     """By what it is, whatever a mount says."""
     is_foreign: bool = False

@@ -1,7 +1,8 @@
-"""What all syncs of one worker share: services, and facts of the node."""
+"""Services and settings that all syncs of one worker share."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -21,13 +22,13 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts of the node from which sandboxes and containers are made."""
+    """Settings of the node from which sandboxes and containers are made."""
 
     ownership: Ownership
     pod_logs_dir: str
     name: str = ""
-    host_ip: str = ""
-    """Of pods in the host's network."""
+    host_ips: Callable[[], tuple[str, ...]] = tuple
+    """The host's addresses as they are now: those of pods in its network."""
     resources: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp: SeccompSettings = SeccompSettings()

@@ -30,7 +30,7 @@ class Breaker:
         self._failures = 0
         """Calls in a row without an answer; no ping makes up for them."""
         self._late = 0
-        """Those of them that Podman took and did not answer in time."""
+        """Calls among them that Podman accepted and did not answer in time."""
         self._trial = False
 
     @property

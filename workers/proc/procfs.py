@@ -1,7 +1,7 @@
-"""Is this process that container's, and how has it ended? What /proc and the monitor say, without any privilege.
+"""Identity and end of a container's process, from /proc and its monitor's files, without any privilege.
 
-A pid in Podman's state may have passed to a stranger: when its monitor (conmon) is gone, nobody strikes it out, and
-after a reboot with a runtime directory that outlives it all of them are old.
+A pid in Podman's state may have passed to another process: when the container's monitor (conmon) is gone, Podman does
+not clear it, and after a reboot with a runtime directory that outlives it all pids are stale.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PF_EXITING: Final = 0x4
 
 
 def open_process(container: InspectedContainer) -> int | None:
-    """A pidfd of the container's first process; None when that has ended, whoever has its pid now.
+    """A pidfd of the container's first process; None when that has ended, also if its pid was reused.
 
     Raises OSError, e.g. EMFILE.
     """
@@ -51,7 +51,7 @@ def exists(pid: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether any process has that pid and has not ended, as a zombie has that nobody has waited for yet."""
+    """Whether a process has that pid and has not ended: a zombie has."""
     return state_of(pid) not in ("", "Z", "X")
 
 
@@ -62,13 +62,13 @@ def state_of(pid: int) -> str:
 
 
 def session_of(pid: int) -> int:
-    """Of setsid; 0 when there is no such process."""
+    """Session id of a process (setsid); 0 when there is no such process."""
     fields = _stat(pid)
     return int(fields[_SESSION]) if fields else 0
 
 
 def pids() -> list[int]:
-    """Of all processes of this host."""
+    """Pids of all processes of this host."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]
 
 
@@ -102,11 +102,17 @@ def monitor_option(words: Sequence[str], name: str) -> str:
 
 def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    return container.id in monitor_words(container.conmon_pid)
+    return bool(_words_of_its_monitor(container))
+
+
+def _words_of_its_monitor(container: InspectedContainer) -> list[str]:
+    """Empty when the pid that its monitor had is another process's by now: one in a container may call itself so."""
+    words = monitor_words(container.conmon_pid)
+    return words if container.id in words and has_our_root(container.conmon_pid) else []
 
 
 def is_exiting(container: InspectedContainer) -> bool:
-    """Whether the kernel takes the container's first process down, which has one thread, or has done so.
+    """Whether the kernel is ending the container's first process, which has one thread, or has done so.
 
     The first process of a PID namespace ends after all others in it, which it takes along: until they are gone neither
     a pidfd nor its state tells of its end (zap_pid_ns_processes in kernel/pid_namespace.c).
@@ -116,13 +122,13 @@ def is_exiting(container: InspectedContainer) -> bool:
 
 
 def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
-    """What the container's monitor, which lives, has noted of its end; None while it has not.
+    """End of the container as its monitor, which lives, has recorded it; None while it has not.
 
     conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
     None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
     """
-    words = monitor_words(container.conmon_pid)
+    words = _words_of_its_monitor(container)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
     if monitor_option(words, "-c") != container.id or not directory:
         return None
@@ -165,7 +171,7 @@ def has_open_input(container: InspectedContainer) -> bool:
 
 
 def _links(pid: int, *numbers: str) -> list[str]:
-    """What these descriptors of a process are, or all of them; nothing of a process that is gone or somebody else's."""
+    """Targets of these descriptors of a process, or of all; none of a process that is gone or another user's."""
     directory = PROC / str(pid) / "fd"
     links = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
@@ -182,7 +188,7 @@ def start_ticks(pid: int) -> int:
 
 
 def start_ticks_of(container: InspectedContainer) -> int:
-    """`start_ticks` of a container's first process; 0 when that has ended, whoever has its pid now."""
+    """`start_ticks` of a container's first process; 0 when that has ended, also if its pid was reused."""
     # Read first: had another process got the pid in between, the second question would say so.
     ticks = start_ticks(container.pid) if container.pid > 0 else 0
     return ticks if ticks and is_process_of(container) else 0
@@ -195,7 +201,7 @@ def boot_time() -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows the command's name, which may have any character in it; nothing when the process is gone."""
+    """Fields behind the command's name, which may have any character in it; none when the process is gone."""
     return read_once(pid, "stat", MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from ipc.api.support.findings import FieldFinding, unsupported_fields
 from ipc.api.support.kube_play import kube_play
-from ipc.api.support.table import ROWS, SECTIONS, FieldSupport, Support
+from ipc.api.support.table import ANNOTATION_ROWS, ROWS, SECTIONS, FieldSupport, Support
 
 __all__ = ["ROWS", "SECTIONS", "FieldFinding", "FieldSupport", "Support", "render_pod_fields", "unsupported_fields"]
 
@@ -43,7 +43,7 @@ file stated before stay as they are, also over a restart of the agent.
 
 def render_pod_fields() -> str:
     """The page, Markdown."""
-    sections = (f"\n## {title}\n\n{_table(rows)}" for title, rows in SECTIONS)
+    sections = (f"\n## {title}\n\n{_table(rows)}" for title, rows in (*SECTIONS, ("Annotations", ANNOTATION_ROWS)))
     return _INTRODUCTION + "".join(sections)
 
 

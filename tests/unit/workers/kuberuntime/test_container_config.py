@@ -46,7 +46,7 @@ class WatchedHost(FakeHost):
         self.made: list[SpecDict] = []
         self.observation_requests: list[str] = []
         super().__init__(logs_dir)
-        self._host_ip = HOST_IP
+        self._host_ips = (HOST_IP,)
         self.next_worker()
 
     def next_worker(self) -> None:
