@@ -86,7 +86,7 @@ class ProbeCheckpoint:
 
     def restore(self) -> dict[str, ProbeResults]:
         """What an earlier life of the agent has left."""
-        self._saver.written = load(self._path)
+        self._saver.restored(load(self._path))
         return self._saver.written
 
     def keep(self, probe_results: Callable[[], Mapping[str, ProbeResults]]) -> None:

@@ -50,6 +50,10 @@ class ThrottledSaver(Generic[V]):
         """Monotonic seconds."""
         self._is_failing = False
 
+    def restored(self, version: V) -> None:
+        """That version is on disk: it was read from there."""
+        self.written = version
+
     def keep(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
         """Write what is new, unless nothing is, a write is under way or it is too early. To be called every second.
 

@@ -20,7 +20,7 @@ from workers.exec.direct import (
     runtime_options,
 )
 from workers.exec.tags import ProcessTag
-from workers.proc.rlimit_tag import MARKED
+from workers.proc.rlimit_tag import TAG_LIMIT
 
 MARK = ProcessTag(1, 2, 3)
 UNLIMITED = 2**64 - 1
@@ -64,13 +64,13 @@ def _parts(text: str) -> list[str]:
 
 
 def test_a_described_limit_goes_before_an_inherited_one_and_the_mark_before_all() -> None:
-    described = [{"type": "RLIMIT_NOFILE", "soft": 1, "hard": 2}, {"type": MARKED, "soft": 5, "hard": 5}]
+    described = [{"type": "RLIMIT_NOFILE", "soft": 1, "hard": 2}, {"type": TAG_LIMIT, "soft": 5, "hard": 5}]
     inherited = {"RLIMIT_NOFILE": Rlimit(8, 9), "RLIMIT_CORE": Rlimit(0, UNLIMITED)}
     made = wanted({"rlimits": described}, **inherited)["rlimits"]
     assert {limit["type"]: (limit["soft"], limit["hard"]) for limit in made} == {
         "RLIMIT_NOFILE": (1, 2),
         "RLIMIT_CORE": (0, UNLIMITED),
-        MARKED: (MARK.rlimit()["soft"], MARK.rlimit()["hard"]),
+        TAG_LIMIT: (MARK.rlimit()["soft"], MARK.rlimit()["hard"]),
     }
 
 
