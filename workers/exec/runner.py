@@ -19,10 +19,15 @@ from ipc.host.tasks import BackgroundTasks
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
 from workers.exec.direct import NotDirect, Target, find_target, is_about_the_command
-from workers.exec.sessions import MAX_EXECS, ExecSessions, too_late
+from workers.exec.sessions import ExecSessions, too_late
 from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import EXEC, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
+from workers.sync.turns import GiveBack, Turns
 
+EXECS_OF_A_CONTAINER: Final = 4
+"""Commands under way in one container that wait for no other container's: its probes and a hook."""
+MAX_MORE_EXECS: Final = 256
+"""Commands under way of one process beyond those."""
 MAX_TARGETS: Final = 2048
 """Containers of which it is remembered how they are reached. The oldest is forgotten first, and looked at again."""
 MAX_KILL_ROUNDS: Final = 20
@@ -44,7 +49,7 @@ class Execs:
         self._sessions = sessions
         self._inspect = inspect
         self._targets: dict[str, Target | None] = {}
-        self._turns = asyncio.Semaphore(MAX_EXECS)
+        self._turns = Turns(own=EXECS_OF_A_CONTAINER, common=MAX_MORE_EXECS)
         self._numbers = itertools.count()
         self._running = BackgroundTasks()
         self._killer = _Killer()
@@ -57,14 +62,13 @@ class Execs:
         try:
             async with asyncio.timeout_at(deadline):
                 target = await self._target(id)
-                if target is not None:
-                    await self._turns.acquire()
+                give_back = await self._turns.take(id) if target is not None else None
         except TimeoutError:
             raise too_late(timeout_s) from None
         refusal = ""
-        if target is not None:
+        if target is not None and give_back is not None:
             try:
-                return await asyncio.shield(self._begin(target, command, timeout_s, deadline))
+                return await asyncio.shield(self._begin(target, command, timeout_s, deadline, give_back))
             except NotStarted as error:
                 refusal = str(error)
                 await self._explain(id, refusal)
@@ -104,19 +108,19 @@ class Execs:
         return target
 
     def _begin(
-        self, target: Target, command: Sequence[str], timeout_s: float, deadline: float
+        self, target: Target, command: Sequence[str], timeout_s: float, deadline: float, give_back: GiveBack
     ) -> asyncio.Task[ExecResult]:
         """A task of its own: whoever is cancelled leaves the command running, and its deadline stays."""
         tag = ProcessTag(os.getpid(), next(self._numbers), int(wall() + timeout_s) + 1)
         try:
             child = spawn(target, target.process_json(command, tag))
         except OSError as error:
-            self._turns.release()
+            give_back()
             raise NotStarted(f"{target.program}: {error}") from error
         task = self._running.spawn(
             self._see_through(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
         )
-        task.add_done_callback(lambda _: self._turns.release())
+        task.add_done_callback(lambda _: give_back())
         return task
 
     async def _see_through(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:

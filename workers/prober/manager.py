@@ -40,9 +40,12 @@ from workers.prober.state import (
     look,
     probe_spec,
 )
+from workers.sync.turns import Turns
 
-MAX_PROBES_IN_FLIGHT: Final = 1000
-"""Attempts under way in one worker: each may hold a socket or two. Beyond it they wait for one another."""
+PROBES_OF_A_POD: Final = 16
+"""Attempts under way of one pod that wait for nobody else's, which may hang for as long as they may take."""
+MAX_MORE_PROBES: Final = 1000
+"""Attempts under way in one worker beyond those: each may hold a socket or two."""
 MAX_TRIES: Final = 3
 """How often an attempt that could not be carried out is begun again at once (pkg/kubelet/prober/prober.go)."""
 OVERTIME_S: Final = 10.0
@@ -142,7 +145,7 @@ class PodProber:
         self._send = send
         self._rng = rng
         self._pods: dict[str, _ProbedPod] = {}
-        self._turn = asyncio.Semaphore(MAX_PROBES_IN_FLIGHT)
+        self._turns = Turns(own=PROBES_OF_A_POD, common=MAX_MORE_PROBES)
         self._tasks = BackgroundTasks()
 
     # --- what the master says ---
@@ -237,8 +240,11 @@ class PodProber:
     async def _probe(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> None:
         target = prober.state.target
         assert target is not None
-        async with self._turn:
+        give_back = await self._turns.take(pod.command.uid)
+        try:
             outcome = await self._try(prober, self._target(prober, target, view))
+        finally:
+            give_back()
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
         # The verdict first: an event that cannot be told costs the container no verdict.
         await self._tell(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
