@@ -1,4 +1,4 @@
-"""What `apply`, `delete`, `stop` and `workers restart` ask for, and what they are answered."""
+"""Requests of `apply`, `delete`, `stop` and `workers restart`, and their answers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ import msgspec
 
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.config_objects import ObjectKey
-from ipc.messages.api_server import ApplyManifests, DeleteObject, DeletePod, Reply, RestartWorker, StopAgent
+from ipc.messages.api_server import (
+    AdminRequest,
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    Reply,
+    RestartWorker,
+    StopAgent,
+)
 from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import API_SLOT
 from supervisor.sources.manager import SourceManager
 
-AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
 
-
-class Agent(Protocol):
-    """What is asked of the agent as a whole."""
+class AgentControl(Protocol):
+    """Commands to the agent as a whole."""
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         """Whether a pod of that name is on its way out."""
@@ -33,10 +39,10 @@ class Agent(Protocol):
 class AdminRequests:
     """Each is answered once, by the API server's request number."""
 
-    def __init__(self, agent: Agent, desired: SourceManager, crew: ChildManager) -> None:
+    def __init__(self, agent: AgentControl, sources: SourceManager, children: ChildManager) -> None:
         self._agent = agent
-        self._desired = desired
-        self._crew = crew
+        self._sources = sources
+        self._children = children
         self._tasks = BackgroundTasks()
 
     def close(self) -> None:
@@ -46,12 +52,12 @@ class AdminRequests:
     def take(self, request: AdminRequest) -> None:
         match request:
             case ApplyManifests():
-                self._begin(request, self._desired.apply(request.file, request.body))
+                self._begin(request, self._sources.apply(request.file, request.body))
             case DeletePod():
                 self._begin(request, self._delete(request))
             case DeleteObject():
                 key = ObjectKey(request.kind, request.namespace, request.name)
-                self._begin(request, self._desired.delete_object(key))
+                self._begin(request, self._sources.delete_object(key))
             case RestartWorker():
                 self._restart_worker(request)
             case StopAgent():
@@ -75,15 +81,15 @@ class AdminRequests:
     async def _delete(self, request: DeletePod) -> Reply:
         namespace, name = request.namespace, request.name
         going_down = self._agent.is_going_down(namespace, name)
-        return await self._desired.delete(namespace, name, request.grace_period_s, going_down=going_down)
+        return await self._sources.delete(namespace, name, request.grace_period_s, going_down=going_down)
 
     def _restart_worker(self, request: RestartWorker) -> None:
         """Asked to leave, then killed; its successor follows. Whoever asks sees its incarnation in `get workers`."""
-        name, slot = request.name, self._crew.slot_named(request.name)
+        name, slot = request.name, self._children.slot_named(request.name)
         if slot is None:
             message = f'workers "{name}" not found'
             self._answer(request, Reply(request_id=0, code=404, reason="NotFound", message=message))
-        elif not self._crew.can_restart(slot):
+        elif not self._children.can_restart(slot):
             message = f'workers "{name}" does not run just now: it is about to begin anew'
             self._answer(request, Reply(request_id=0, code=409, reason="Conflict", message=message))
         else:
@@ -91,4 +97,4 @@ class AdminRequests:
             self._agent.restart_worker(slot)
 
     def _answer(self, request: AdminRequest, answer: Reply) -> None:
-        self._crew.send(API_SLOT, msgspec.structs.replace(answer, request_id=request.request_id))
+        self._children.send(API_SLOT, msgspec.structs.replace(answer, request_id=request.request_id))

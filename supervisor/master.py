@@ -1,7 +1,7 @@
 """The master: an I/O shell around the sync loop. Never calls Podman, never forks.
 
-Everything it hears (children, sources, timers, signals) becomes an event for the loop; everything that the loop answers
-is carried out here, or by the crew.
+Input (children, sources, timers, signals) becomes an event for the loop; the commands that the loop answers are carried
+out here, or by the child manager.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
+from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
-from ipc.messages.api_server import AgentChanged
-from ipc.messages.base import EventReport, PullEnded, PullProgress
+from ipc.messages import event_reasons
+from ipc.messages.api_server import AgentChanged, ApplyManifests, DeleteObject, DeletePod, RestartWorker, StopAgent
+from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
+from ipc.messages.catalogue import ChildEvent
+from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
 from ipc.shm.board import Board
@@ -43,27 +47,30 @@ from supervisor.processes.podman_health import PodmanHealth
 from supervisor.processes.podman_service import PodmanService
 from supervisor.processes.slowness import HOUSEKEEPING_WARNING_S, warn_if_slow
 from supervisor.processes.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
-from supervisor.protocol.loop_protocol import (
+from supervisor.protocol.commands import (
     DeathExplained,
+    Log,
+    PodsStopped,
+    Send,
+    SlotVacated,
+    UpdateRefused,
+    WorkersWanted,
+)
+from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    HostAddressesChanged,
     HousekeepingTick,
-    Log,
     LoopEvent,
     Observations,
-    PodsStopped,
     ProbeResultsRestored,
     PullRequest,
-    Send,
     SettingsChanged,
-    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
-    UpdateRefused,
     WorkerDown,
     WorkerLeaving,
-    WorkersWanted,
     WorkerUp,
 )
 from supervisor.protocol.manifests import ManifestError
@@ -78,9 +85,7 @@ log = logging.getLogger("rootlet.master")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
-FAILED_VALIDATION = "FailedValidation"
-RUNTIME_REPLACED = "ContainerRuntimeReplaced"
-PREFLIGHT = "Preflight"
+NO_ADDRESS = "the host has no address but loopback's: pods have no hostIP, and those in its network no podIP"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
@@ -88,7 +93,7 @@ PROBES_FILE = "probes.json"
 
 
 class Master:
-    """Wires the cores to the world."""
+    """Connects the sync loop, the sources and the children. Carries commands out."""
 
     def __init__(
         self,
@@ -105,12 +110,13 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        host, node = host_ip(), node_resources(read_machine(settings.state_dir))
+        node, found = node_resources(read_machine(settings.state_dir)), node_ips()
+        board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
-        self._loop = SyncLoop(settings, rows, host, random.Random(), node)
-        self._desired = SourceManager(settings, self._clock)
-        self._event_keeper = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
-        self._probe_memory = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
+        self._loop = SyncLoop(settings, rows, found, random.Random(), node)
+        self._sources = SourceManager(settings, self._clock)
+        self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
+        self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
@@ -118,42 +124,44 @@ class Master:
             max_deaths=settings.workers.max_deaths,
             period_s=settings.workers.death_period_s,
         )
-        self._crew = ChildManager(
+        self._children = ChildManager(
             pool,
             self,
             board,
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), label_key, host, node),
+            lambda: worker_settings(self._settings, str(self._service.socket), label_key, node),
         )
-        self._requests = AdminRequests(self, self._desired, self._crew)
+        self._requests = AdminRequests(self, self._sources, self._children)
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
         self._tasks = BackgroundTasks(self._on_task_error)
 
-    # --- life ----------------------------------------------------------------------------------------------------
+    # --- start and end -------------------------------------------------------------------------------------------
 
     async def run(self) -> int:
-        """Until somebody asks for the end, or there is no going on."""
+        """Run until the end is asked for or cannot be avoided; the exit code."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_internal_error)
         for signum in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(signum, self._ending.set)
+            loop.add_signal_handler(signum, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        self._crew.start()
-        self._feed(EventsRestored(self._event_keeper.restore()))
+        self._children.start()
+        self._feed(EventsRestored(self._event_writer.restore()))
+        if not self._board.host_ips:
+            self._report_addresses(())
         self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
-        self._feed(ProbeResultsRestored(self._probe_memory.restore()))
-        for update in self._desired.restore():
+        self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
+        for update in self._sources.restore():
             self._feed(update)
         spawn, every = self._tasks.spawn, self._every
         spawn(self._look_at_host(), name="preflight", on_failure=ignored)
         spawn(self._watch_sources(), name="sources")
         spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
         spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
-        spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_agent), name="node status")
+        spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_node), name="node status")
         await self._ending.wait()
         await self._shut_down()
         return self._exit_code
@@ -164,17 +172,22 @@ class Master:
         log.info("stopping; containers keep running")
         self._tasks.cancel()
         self._requests.close()
-        await self._crew.shut_down(
+        await self._children.shut_down(
             self._settings.shutdown_grace_period_s, spare=PODMAN_SLOT if self._service.argv else None
         )
-        await self._desired.close()
-        await self._event_keeper.close(self._loop.event_history)
-        await self._probe_memory.close(self._loop.probe_results_by_id())
+        await self._sources.close()
+        await self._event_writer.close(self._loop.event_history)
+        await self._probe_checkpoint.close(self._loop.probe_results_by_id())
 
     def give_up(self, reason: str) -> None:
-        """There is no going on: the agent ends with exit code 1."""
+        """End the agent with exit code 1, and that reason in its log."""
         log.critical("giving up: %s", reason)
         self._exit_code = 1
+        self._end()
+
+    def _end(self) -> None:
+        """Begin the orderly end: `run` goes on with it."""
+        self._children.expect_end()
         self._ending.set()
 
     def _on_task_error(self, error: BaseException) -> None:
@@ -184,7 +197,7 @@ class Master:
     def _on_internal_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """The same for callbacks."""
         log.critical("internal error: %s", context["message"], exc_info=context.get("exception"))
-        if not self.is_ending:
+        if not self._ending.is_set():
             self.give_up(f"internal error: {context.get('exception')!r}")
 
     async def _every(self, period_s: Callable[[], float], act: Callable[[], None]) -> None:
@@ -194,9 +207,9 @@ class Master:
 
     def _tick(self) -> None:
         self._feed(SyncTick())
-        self._event_keeper.keep(self._loop.event_history)
-        self._probe_memory.keep(self._loop.probe_results_by_id)
-        self._crew.check_heartbeats()
+        self._event_writer.keep(self._loop.event_history)
+        self._probe_checkpoint.keep(self._loop.probe_results_by_id)
+        self._children.check_heartbeats()
 
     def _housekeeping(self) -> None:
         with warn_if_slow(self._clock, "housekeeping", HOUSEKEEPING_WARNING_S):
@@ -208,39 +221,39 @@ class Master:
         for command in self._loop.handle(event, self._clock.now()):
             match command:
                 case Send(slot, message):
-                    self._crew.send(slot, message)
+                    self._children.send(slot, message)
                 case UpdateRefused(pod):
-                    self._tasks.spawn(self._desired.hold_back(pod), name="checkpoint of a refused update")
+                    self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
                 case Log(level, text):
                     log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
                 case DeathExplained(slot):
-                    self._crew.explain(slot)
+                    self._children.explain(slot)
                 case WorkersWanted(count, quarantine):
-                    self._crew.declare(child_specs(self._service, count, quarantine=quarantine))
+                    self._children.declare(child_specs(self._service, count, quarantine=quarantine))
                 case SlotVacated(slot):
-                    self._crew.retire(slot, self._settings.shutdown_grace_period_s)
+                    self._children.retire(slot, self._settings.shutdown_grace_period_s)
                 case PodsStopped():
-                    self._desired.forget()
-                    self._ending.set()
+                    self._sources.forget()
+                    self._end()
+                case _:
+                    assert_never(command)
+        self._board.record_iteration(self._clock.now().mono)
 
-    def _node_event(self, type_: str, reason: str, message: str) -> None:
-        node = self._settings.node_name
-        self._feed(EventReport(uid="", namespace="", name=node, type=type_, reason=reason, message=message))
+    def _node_event(self, reason: EventReason, message: str) -> None:
+        self._feed(node_event(self._settings.node_name, reason, message))
 
     async def _look_at_host(self) -> None:
-        """What `rootlet doctor` would say, as far as nobody has to be asked."""
+        """Log the findings of `rootlet doctor` that need no answer of Podman (supervisor.doctor)."""
         facts = await asyncio.to_thread(gather, self._settings, os.environ)
         for finding in check_host(facts, self._settings):
             if finding.level is not Level.OK:
                 log.warning("preflight: %s", finding)
-                self._node_event("Warning", PREFLIGHT, str(finding))
+                self._node_event(event_reasons.PREFLIGHT, str(finding))
 
-    # --- children (the Owner of supervisor.processes.child_manager)
-    # -----------------------------------------------------------------
+    # --- children (ChildEvents) ----------------------------------------------------------------------------------
 
-    @property
-    def is_ending(self) -> bool:
-        return self._ending.is_set()
+    def on_fatal(self, reason: str) -> None:
+        self.give_up(reason)
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
         if running:
@@ -253,7 +266,7 @@ class Master:
     def on_children_changed(self) -> None:
         self._report_agent()
 
-    def on_message(self, slot: int, message: Any) -> None:
+    def on_message(self, slot: int, message: ChildEvent) -> None:
         match message:
             case SyncDone() | EventReport() | ObservationFailed() | PullProgress() | PullEnded():
                 self._feed(message)
@@ -270,50 +283,52 @@ class Master:
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
-            case _:
+            case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | StopAgent():
                 self._requests.take(message)
+            case _:
+                assert_never(message)
 
     def _replace_if_hung(self, why: str) -> None:
         """Our own service lives and is of no use: it is killed and started again, which counts as a death."""
-        if self._service.is_hung(self._crew.age_s(PODMAN_SLOT)):
-            self._node_event("Warning", RUNTIME_REPLACED, f"killing our Podman service: {why}")
-            self._crew.replace(PODMAN_SLOT, why)
+        if self._service.is_hung(self._children.age_s(PODMAN_SLOT)):
+            self._node_event(event_reasons.CONTAINER_RUNTIME_REPLACED, f"killing our Podman service: {why}")
+            self._children.replace(PODMAN_SLOT, why)
 
     # --- desired state -------------------------------------------------------------------------------------------
 
     async def _watch_sources(self) -> None:
         announced = False
-        async for change in self._desired.watch():
+        async for change in self._sources.watch():
             for error in change.errors:
                 self._manifest_error(error)
             for update in change.updates:
                 self._feed(update)
             if change.kill is not None:
                 self._feed(change.kill)
-            if self._desired.all_ready and not announced:
+            if self._sources.all_ready and not announced:
                 announced = True
                 self._feed(SourcesReady())
                 sd_notify.notify("READY=1")
 
     def _manifest_error(self, error: ManifestError) -> None:
         log.warning("manifest refused: %s", error)
-        self._node_event("Warning", FAILED_VALIDATION, str(error))
+        self._node_event(event_reasons.FAILED_VALIDATION, str(error))
 
-    # --- what the command line asks for (the Agent of supervisor.admin_requests) ---------------------------------
+    # --- what the command line asks for (AgentControl) -----------------------------------------------------------
 
     def is_going_down(self, namespace: str, name: str) -> bool:
         return self._loop.is_going_down(namespace, name)
 
     def restart_worker(self, slot: int) -> None:
         self._feed(WorkerLeaving(slot))
-        self._crew.end(slot, self._settings.shutdown_grace_period_s)
+        self._children.end(slot, self._settings.shutdown_grace_period_s)
         self._report_agent()
 
     def stop(self, *, pods: bool) -> None:
         if pods:
             self._feed(StopPods())
         else:
-            self._ending.set()
+            self._end()
 
     # --- the agent about itself ----------------------------------------------------------------------------------
 
@@ -333,6 +348,21 @@ class Master:
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")
         sd_notify.notify("READY=1")
 
+    def _report_node(self) -> None:
+        """tryUpdateNodeStatus: its addresses may be others by now."""
+        found = node_ips()
+        if found != self._board.host_ips:
+            self._board.record_host_ips(found)
+            self._feed(HostAddressesChanged(found))
+            self._report_addresses(found)
+        self._report_agent()
+
+    def _report_addresses(self, found: tuple[str, ...]) -> None:
+        if found:
+            self._node_event(event_reasons.NODE_ADDRESSES, f"the host's addresses are {', '.join(found)}")
+        else:
+            self._node_event(event_reasons.NODE_WITHOUT_ADDRESS, NO_ADDRESS)
+
     def _report_agent(self) -> None:
         podman = self._podman.newest
         changed = AgentChanged(
@@ -345,17 +375,8 @@ class Master:
             runtime_healthy=podman.healthy,
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
-            sources_ready=self._desired.all_ready,
-            workers=self._crew.infos(self._loop.pods_per_slot()),
+            sources_ready=self._sources.all_ready,
+            sync_frequency_s=self._settings.sync_frequency_s,
+            workers=self._children.infos(self._loop.pods_per_slot()),
         )
-        self._crew.send(API_SLOT, changed)
-
-
-def host_ip() -> str:
-    """The address that outgoing traffic would have; no packet is sent (connect(2) on a datagram socket)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return "127.0.0.1"
-        return str(probe.getsockname()[0])
+        self._children.send(API_SLOT, changed)

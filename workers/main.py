@@ -12,8 +12,8 @@ import os
 import random
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final, NoReturn
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 import uvloop
@@ -23,6 +23,7 @@ from ipc.host.clock import Clock, SystemClock
 from ipc.host.prctl import set_process_name
 from ipc.host.tasks import FAILURES, first_of, note_failure
 from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
+from ipc.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
 from ipc.shm.board import WorkerRowWriter
@@ -43,16 +44,14 @@ AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
 
 log = logging.getLogger(__name__)
 
-Life = Callable[[ChildContext, Channel[Any, Any], Clock, WorkerRowWriter], Awaitable[int]]
-"""Its result is the exit code."""
+NodeWorkerLink = Channel[NodeWorkerReport, NodeWorkerCommand]
 
+C = TypeVar("C")
+R = TypeVar("R")
 
-class RoleEntry(msgspec.Struct, frozen=True):
-    """What a role speaks and does."""
-
-    sends: Any
-    receives: Any
-    life: Life
+RoleMain = Callable[[ChildContext, Channel[R, C], Clock, WorkerRowWriter], Awaitable[int]]
+"""Sends R, takes C; its result is the exit code."""
+RunRole = Callable[[ChildContext, WorkerRowWriter], Coroutine[None, None, int]]
 
 
 def main(context: ChildContext) -> int:
@@ -71,7 +70,7 @@ def main(context: ChildContext) -> int:
         return EXIT_BOOT_ERROR
     if context.role is Role.DIALER:
         return run_dialer(context, SystemClock(), row_writer)
-    return uvloop.run(_live(context, ROLES[context.role], row_writer))
+    return uvloop.run(ROLES[context.role](context, row_writer))
 
 
 def _set_up_signals(crash_fd: int) -> None:
@@ -81,25 +80,30 @@ def _set_up_signals(crash_fd: int) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-async def _live(context: ChildContext, entry: RoleEntry, row_writer: WorkerRowWriter) -> int:
-    clock = SystemClock()
-    try:
-        channel: Channel[Any, Any] = await Channel.open(context.link, entry.sends, entry.receives)
-    except Exception as error:
-        log.critical("cannot start: %s: %s", type(error).__name__, error)
-        return EXIT_BOOT_ERROR
-    # The same way out as when the master is gone: every role ends when its link does.
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, channel.close)
-    loop.set_exception_handler(_on_callback_error)
-    return await first_of(
-        _until_over(entry.life(context, channel, clock, row_writer), channel),
-        _beat(row_writer, clock, context.settings.heartbeat_period_s),
-    )
+def on_link(link: LinkTypes[C, R], role_main: RoleMain[R, C]) -> RunRole:
+    """What the process of a role does: serve its link until the end."""
+
+    async def run(context: ChildContext, row_writer: WorkerRowWriter) -> int:
+        clock = SystemClock()
+        try:
+            channel: Channel[R, C] = await Channel.open(context.link, link.reports, link.commands)
+        except Exception as error:
+            log.critical("cannot start: %s: %s", type(error).__name__, error)
+            return EXIT_BOOT_ERROR
+        # The same way out as when the master is gone: every role ends when its link does.
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, channel.close)
+        loop.set_exception_handler(_on_callback_error)
+        return await first_of(
+            _until_over(role_main(context, channel, clock, row_writer), channel),
+            _beat(row_writer, clock, context.settings.heartbeat_period_s),
+        )
+
+    return run
 
 
 def _on_callback_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Callbacks are nobody's task, and count as one."""
+    """Count an error of a callback, which belongs to no task, as a failed task."""
     error = context.get("exception")
     if error is None:
         log.error("event loop: %s", context["message"])
@@ -107,9 +111,9 @@ def _on_callback_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
         note_failure(context["message"], error)
 
 
-async def _until_over(life: Awaitable[int], channel: Channel[Any, Any]) -> int:
+async def _until_over(role_main: Awaitable[int], channel: Channel[R, C]) -> int:
     try:
-        return await life
+        return await role_main
     finally:
         channel.close()
         await channel.wait_closed()
@@ -135,7 +139,7 @@ class HealthReporter(Listener):
 class NodeHealthReporter(HealthReporter):
     """Tells the master too: the service may be its child. One process is enough for that."""
 
-    def __init__(self, row_writer: WorkerRowWriter, channel: Channel[Any, Any]) -> None:
+    def __init__(self, row_writer: WorkerRowWriter, channel: NodeWorkerLink) -> None:
         super().__init__(row_writer)
         self._channel = channel
         self.answers = asyncio.Event()
@@ -152,7 +156,10 @@ class NodeHealthReporter(HealthReporter):
 
 
 async def _pod_worker(
-    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+    context: ChildContext,
+    channel: Channel[PodWorkerReport, PodWorkerCommand],
+    clock: Clock,
+    row_writer: WorkerRowWriter,
 ) -> int:
     attribute_tasks(asyncio.get_running_loop(), row_writer.current_pod)
     async with _podman(context, HealthReporter(row_writer)) as runtime:
@@ -163,7 +170,7 @@ async def _pod_worker(
 
 
 async def _node_worker(
-    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+    context: ChildContext, channel: NodeWorkerLink, clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
     teller = NodeHealthReporter(row_writer, channel)
     async with _podman(context, teller) as runtime:
@@ -172,10 +179,10 @@ async def _node_worker(
 
 
 async def _api_server(
-    context: ChildContext, channel: Channel[Any, Any], clock: Clock, row_writer: WorkerRowWriter
+    context: ChildContext, channel: Channel[ApiServerRequest, ApiServerFeed], clock: Clock, row_writer: WorkerRowWriter
 ) -> int:
-    """It alone needs an HTTP server, and goes when nobody looks: so that is imported here, and not before the fork for
-    all. In a thread, because it takes 0.2 s of CPU, which may be long, and hearts beat meanwhile."""
+    """Serve the API. Only this role needs an HTTP server, and it ends when it is idle: so the server is imported here
+    and not before the fork. In a thread, because that takes 0.2 s of CPU, and the heartbeat must go on."""
     server = await asyncio.to_thread(importlib.import_module, "workers.api_server.server")
     exit_code: int = await server.run_api_server(context, channel, clock, row_writer)
     return exit_code
@@ -201,10 +208,10 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Po
         await runtime.close()
 
 
-ROLES: Final[Mapping[Role, RoleEntry]] = {
-    Role.POD_WORKER: RoleEntry(PodWorkerReport, PodWorkerCommand, _pod_worker),
-    Role.NODE_WORKER: RoleEntry(NodeWorkerReport, NodeWorkerCommand, _node_worker),
-    Role.API_SERVER: RoleEntry(ApiServerRequest, ApiServerFeed, _api_server),
+ROLES: Final[Mapping[Role, RunRole]] = {
+    Role.POD_WORKER: on_link(POD_WORKER, _pod_worker),
+    Role.NODE_WORKER: on_link(NODE_WORKER, _node_worker),
+    Role.API_SERVER: on_link(API_SERVER, _api_server),
 }
 """Those with an event loop. ``Role.EXEC`` becomes another program and never comes here."""
 NAMES: Final[Mapping[Role, str]] = {
@@ -214,5 +221,5 @@ NAMES: Final[Mapping[Role, str]] = {
     Role.DIALER: "dial",
 }
 """Before the slot, in logs and as the process's name."""
-_DECODERS: Final = tuple(msgspec.msgpack.Decoder(entry.receives) for entry in ROLES.values())
+_DECODERS: Final = tuple(msgspec.msgpack.Decoder(link.commands) for link in LINKS.values())
 """Made before any fork: what msgspec finds out about a type it keeps there, and all children share it."""

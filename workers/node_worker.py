@@ -1,9 +1,9 @@
-"""Observation for the whole node: answers the master's requests, and finds by itself what nobody asked about.
+"""The node worker observes the pods of the whole node: those that the master asks for, and by itself those that change.
 
 Mirrors the generic PLEG (pkg/kubelet/pleg/generic.go). Different on purpose: a relist every ten seconds instead of one,
 and every five minutes when the last ones found nothing new (as upstream's evented PLEG, pkg/kubelet/pleg/evented.go),
-because ends of processes (pidfds) and Podman's events mark single pods to be looked at; and a pod that is asked for is
-looked at alone, unless so many wait that one relist is cheaper.
+because ends of processes (pidfds) and Podman's events request observations of single pods; and a requested pod is
+observed alone, unless so many are due that one relist is cheaper.
 
 While nothing happens a relist is two calls (the containers, and the pods that have none), whatever the number of pods,
 and between relists Podman is asked for a sign of life.
@@ -23,7 +23,8 @@ from typing import Final, assert_never
 from ipc.host.clock import Clock
 from ipc.host.tasks import note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport, Ready, Shutdown
+from ipc.messages import event_reasons
+from ipc.messages.base import Ready, Shutdown, node_event
 from ipc.messages.node_worker import (
     CancelPull,
     CollectLogs,
@@ -51,20 +52,18 @@ from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, Runtim
 from workers.logs.gc import LogGarbageCollector
 from workers.pleg.exit_watch import raise_file_limit
 from workers.pleg.observe_queue import ObserveQueue
-from workers.pleg.observer import PODS_IN_A_TURN, Observer, Relisting
+from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
 from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
-from workers.pleg.strangers import UNKNOWN_CONTAINER
-from workers.sync.context import WARNING
 from workers.userns.unshare import Unshare
 
 MAX_ROUND_PODS: Final = 16
-"""Pods looked at in one round: what is asked meanwhile has not long to wait, and no call waits long for its turn."""
+"""Pods observed in one round: later requests do not wait long, and no call waits long for a connection."""
 ROUND_S: Final = 5.0
-"""How long the pods of one round are waited for, in seconds. Those that take longer are looked at again, later."""
+"""Deadline of one round, in seconds. Pods that take longer are observed again, later."""
 HINTS: Final[Mapping[str, float]] = {
     "died": 0.0,
     "remove": 0.0,
@@ -73,11 +72,11 @@ HINTS: Final[Mapping[str, float]] = {
     "pause": 0.5,
     "unpause": 0.5,
 }
-"""Events after which a pod looks different, and how long to wait before looking, in seconds. What was started was most
-likely started by us, and the end of that sync brings a look of its own, which makes this one unnecessary."""
+"""Podman's events after which a pod is observed, and the delay before that, in seconds. A container that starts was
+most likely started by a sync, whose end requests an observation of its own and makes this one unnecessary."""
 KNOWN_END_S: Final = 0.5
-"""The same for a container's end that was seen by its pidfd 100 ms ago, in seconds, and how long after an end that its
-monitor has told of Podman is asked at the latest: its successor is being started."""
+"""The same delay after a container's end that its pidfd has shown 100 ms before, or that its monitor has recorded: its
+successor is being started, and the end of that sync requests an observation."""
 
 Link = Channel[NodeWorkerReport, NodeWorkerCommand]
 
@@ -93,24 +92,24 @@ async def run_node_worker(
     rng: random.Random | None = None,
     answers: asyncio.Event | None = None,
 ) -> None:
-    """Serve until the master says so or is gone. No error of the runtime ends it.
+    """Serve until Shutdown or the end of the link. No error of the runtime ends it.
 
-    ``answers`` is set by who finds that Podman answers again.
+    ``answers`` is set when Podman is found to answer again (`workers.libpod.health`).
     """
     raise_file_limit()
     worker = NodeWorker(context, channel, runtime, clock, row_writer, rng or random.Random())
     await channel.send(Ready(pid=os.getpid()))
     try:
         async with asyncio.TaskGroup() as group:
-            lives: Mapping[str, Callable[[], Awaitable[None]]] = {
-                "looks": worker.look,
-                "Podman's events": worker.listen,
-                "monitors' notes": worker.tell,
-                "leftover processes": worker.garbage.collect,
-                "directories of pods that are gone": worker.log_garbage.collect,
-                "Podman's return": functools.partial(worker.heed, answers or asyncio.Event()),
+            loops: Mapping[str, Callable[[], Awaitable[None]]] = {
+                "observations": worker.observe,
+                "Podman's events": worker.watch_events,
+                "monitors' notes": worker.publish_recorded_ends,
+                "leftover processes": worker.orphans.collect,
+                "directories of pods that are gone": worker.log_gc.collect,
+                "Podman's return": functools.partial(worker.await_recovery, answers or asyncio.Event()),
             }
-            work = [group.create_task(restarted(life, name=name), name=name) for name, life in lives.items()]
+            work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
             await worker.serve()
             for task in work:
                 task.cancel()
@@ -119,7 +118,7 @@ async def run_node_worker(
 
 
 class NodeWorker:
-    """Commands, hints, looks, answers. One look at a time; what was seen is in `Publisher`."""
+    """Takes the master's commands and hints of changes, observes, and reports. One round or relist at a time."""
 
     def __init__(
         self,
@@ -139,20 +138,20 @@ class NodeWorker:
         self._row_writer = row_writer
         self._published = Publisher(context.board)
         self._noted: asyncio.Queue[str] = asyncio.Queue()
-        """Pods of which a monitor has noted the end of a container."""
+        """Uids of pods of which a monitor has recorded the end of a container."""
         self._observer = Observer(
             runtime,
             clock,
             ownership=Ownership(instance=settings.instance, key=settings.label_key),
             pod_logs_dir=settings.pod_logs_dir,
             pods_dir=settings.pods_dir,
-            on_exit=self._ask,
+            on_exit=self._request,
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
-        self.garbage = OrphanCollector(runtime, settings.pod_logs_dir)
-        self.log_garbage = LogGarbageCollector(
+        self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
+        self.log_gc = LogGarbageCollector(
             settings.pod_logs_dir,
             (settings.pods_dir, settings.memory_dir),
             settings.node_name,
@@ -160,16 +159,16 @@ class NodeWorker:
             report=self._send,
             unshare=Unshare(podman=settings.podman_path),
         )
-        self._waiting = ObserveQueue()
+        self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._runtime_state = RuntimeState(settings.runtime_request_timeout_s, clock.now().mono)
-        self._is_break_news = False
+        self._has_relisted = False
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
 
     async def close(self) -> None:
-        """Watch and pull nothing any more."""
+        """Stop watching and pulling."""
         self._observer.close()
         await self._puller.close()
 
@@ -185,35 +184,36 @@ class NodeWorker:
                     self._published.untrack(uid)
                 case Observe(uids=uids):
                     for uid in uids:
-                        self._ask(uid)
+                        self._request(uid)
                 case Relist():
-                    self._ask_relist()
+                    self._request_relist()
                 case StartPull():
                     await self._puller.start(command.pull)
                 case CancelPull():
                     self._puller.cancel(command.pull)
                 case CollectLogs():
-                    self.log_garbage.ask(command)
+                    self.log_gc.ask(command)
                 case Shutdown():
                     return
                 case _:
                     assert_never(command)
 
-    def _ask(self, uid: str, at: float = 0.0) -> None:
-        """Look at that pod then, or as soon as possible, after whatever look is under way."""
-        self._waiting.ask(uid, at)
+    def _request(self, uid: str, at: float = 0.0) -> None:
+        """Request an observation of that pod at ``at`` (monotonic seconds), or as soon as possible, after the round
+        under way."""
+        self._queue.request(uid, at)
         self._wake.set()
 
-    def _ask_relist(self) -> None:
-        self._schedule.ask()
+    def _request_relist(self) -> None:
+        self._schedule.request()
         self._wake.set()
 
-    def _doubt(self) -> None:
-        self._schedule.doubt(self._now())
+    def _resync(self) -> None:
+        self._schedule.resync(self._now())
         self._wake.set()
 
-    async def heed(self, answers: asyncio.Event) -> None:
-        """Relist at once, for ever, whenever Podman was found to answer again."""
+    async def await_recovery(self, answers: asyncio.Event) -> None:
+        """Relist at once whenever Podman was found to answer again. Runs for ever."""
         while True:
             await answers.wait()
             answers.clear()
@@ -222,8 +222,8 @@ class NodeWorker:
 
     # --- hints ---
 
-    async def listen(self) -> None:
-        """Follow Podman's events for ever. What happened while nobody listened is found by a relist."""
+    async def watch_events(self) -> None:
+        """Follow Podman's events for ever. A relist finds what happened while the stream was broken."""
         failures = 0
         while True:
             try:
@@ -237,54 +237,57 @@ class NodeWorker:
                 note_failure("an event of Podman's", error)
                 why = f"unexpected {type(error).__name__}"
             failures += 1
-            level = logging.INFO if self._is_break_news else logging.DEBUG
-            self._is_break_news = False
+            level = logging.INFO if self._has_relisted else logging.DEBUG
+            self._has_relisted = False
             log.log(level, "Podman's stream of events broke: %s", why)
-            self.garbage.podman_was_lost()
-            self._doubt()
+            self.orphans.podman_was_lost()
+            self._resync()
             await asyncio.sleep(retry_delay_s(failures))
-            self._ask_relist()
+            self._request_relist()
 
     def _hint(self, event: RuntimeEvent) -> None:
-        if event.container_id in self._observer.strangers:
+        if event.container_id in self._observer.unknown_containers:
             return
         uid, delay_s, now = read_uid(event.labels), HINTS.get(event.action), self._clock.now()
         if event.action == "died" and self._observer.knows_end(event.container_id):
             delay_s = KNOWN_END_S
         if uid and delay_s is not None and not self._published.is_older(uid, event.time, now):
-            self._ask(uid, now.mono + delay_s if delay_s else 0.0)
+            self._request(uid, now.mono + delay_s if delay_s else 0.0)
 
-    async def tell(self) -> None:
-        """Pass on for ever what monitors note of the ends of containers, past whatever look is under way. A successor
-        need not wait until Podman says so, too: that is asked later, unless the end of the next sync brings a look."""
+    async def publish_recorded_ends(self) -> None:
+        """Report ends of containers that their monitors have recorded, past the round under way. Runs for ever.
+
+        A successor need not wait until Podman shows the end, too: the pod is observed later, unless the end of its next
+        sync requests that.
+        """
         while True:
             uid = await self._noted.get()
             newest = self._published.newest(uid)
             try:
-                told = self._observer.with_records(newest) if newest is not None else None
+                status = self._observer.with_records(newest) if newest is not None else None
             except Exception as error:
                 note_failure(f"end of a container of pod {uid}", error)
-                told = None
-            if told is None or told == newest:
-                self._ask(uid)
+                status = None
+            if status is None or status == newest:
+                self._request(uid)
             else:
-                self._ask(uid, self._now() + KNOWN_END_S)
-                await self._send(Observed(observations=(self._record(told),)))
+                self._request(uid, self._now() + KNOWN_END_S)
+                await self._send(Observed(observations=(self._record(status),)))
 
     def _forgotten(self, uid: str) -> None:
         """A process of that pod lives on, and Podman does not know its container any more."""
         log.warning("Podman has forgotten a container of pod %s whose process runs", uid)
-        self.garbage.podman_was_lost()
-        self._doubt()
-        self._ask_relist()
+        self.orphans.podman_was_lost()
+        self._resync()
+        self._request_relist()
 
-    # --- looking ---
+    # --- observing ---
 
-    async def look(self) -> None:
-        """Look after look for ever: at everything when that is due, else at the pods that wait; else sleep."""
+    async def observe(self) -> None:
+        """Observe for ever: relist when that is due, else observe the pods that are due, else ping or sleep."""
         while True:
             now = self._now()
-            due = [] if self._schedule.is_down else self._waiting.due(now)
+            due = [] if self._schedule.is_down else self._queue.due(now)
             if self._schedule.is_relist_due(now) or is_list_cheaper(len(due), self._observer.containers):
                 await self._relist()
             elif due:
@@ -296,10 +299,10 @@ class NodeWorker:
             self._count()
 
     async def _sleep(self, now: float) -> None:
-        """Until something is due or asked for."""
+        """Wait until something is due or requested."""
         self._row_writer.step("waiting")
         self._wake.clear()
-        waits_until = math.inf if self._schedule.is_down else self._waiting.next_at
+        waits_until = math.inf if self._schedule.is_down else self._queue.next_at
         wake_at = min(self._schedule.next_at, waits_until)
         try:
             async with asyncio.timeout(max(0.0, wake_at - now)):
@@ -308,26 +311,26 @@ class NodeWorker:
             return
 
     async def _round(self, uids: Sequence[str]) -> None:
-        """Look at each of these pods. Each is answered when it is done: a slow one delays no answer but its own."""
-        self._row_writer.step(f"looking at {len(uids)} pods")
-        self._waiting.take(uids)
+        """Observe each of these pods, and report each when it is done: a slow one delays no report but its own."""
+        self._row_writer.step(f"observing {len(uids)} pods")
+        self._queue.take(uids)
         late = dict.fromkeys(uids)
         try:
-            async with asyncio.timeout(ROUND_S), asyncio.TaskGroup() as looks:
+            async with asyncio.timeout(ROUND_S), asyncio.TaskGroup() as group:
                 for uid in uids:
-                    looks.create_task(self._look_at(uid, late), name=f"look at pod {uid}")
+                    group.create_task(self._observe_one(uid, late), name=f"observation of pod {uid}")
         except TimeoutError:
             for uid in late:
                 self._retry(uid, f"not within {ROUND_S} s")
-        if self._observer.has_blind_spots:
-            self._doubt()
+        if self._observer.has_unwatched:
+            self._resync()
 
-    async def _look_at(self, uid: str, late: dict[str, None]) -> None:
-        """Whatever goes wrong is that pod's. ``late`` loses it in the end."""
+    async def _observe_one(self, uid: str, late: dict[str, None]) -> None:
+        """An error is that pod's alone. Removes the pod from ``late`` in the end."""
         try:
             await self._observe(uid)
         except Exception as error:
-            await self._fail_look(uid, self._unexpected(uid, error))
+            await self._observation_failed(uid, self._unexpected(uid, error))
         del late[uid]
 
     async def _observe(self, uid: str) -> None:
@@ -335,19 +338,19 @@ class NodeWorker:
             status = await self._observer.observe(uid)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
-                await self._fail_look(uid, str(error))
+                await self._observation_failed(uid, str(error))
                 return
             self._retry(uid, str(error))
             if not self._schedule.is_down:
                 await self._fail(error)
             return
         if is_in_motion(status):
-            self._ask(uid, self._now() + self._relist_period_s)
+            self._request(uid, self._now() + self._relist_period_s)
         await self._send(Observed(observations=(self._record(status),)))
 
     async def _ping(self) -> None:
-        """Does it live? What it is, too: another version may have taken its place."""
-        self._row_writer.step("asking for a sign of life")
+        """Ask whether Podman answers, and of which version it is: that may have changed."""
+        self._row_writer.step("pinging Podman")
         self._schedule.pinged(self._now())
         try:
             version = await self._runtime.version()
@@ -357,9 +360,9 @@ class NodeWorker:
         await self._send_each(self._runtime_state.answered(version))
 
     async def _relist(self) -> None:
-        """Look at everything; whoever waits is answered with it."""
+        """Observe everything; requests that wait are answered by it."""
         self._row_writer.step("relisting")
-        waiting = self._waiting.take_all()
+        waiting = self._queue.take_all()
         self._schedule.begun(self._now())
         try:
             version = self._runtime_state.version or await self._runtime.version()
@@ -373,32 +376,25 @@ class NodeWorker:
             return
         now = self._now()
         self._schedule.answered(now)
-        self._is_break_news = True
-        self.garbage.relisted()
+        self._has_relisted = True
+        self.orphans.relisted()
         await self._send_each(self._runtime_state.relisted(now, version))
-        await self._tell_of_strangers()
+        await self._report_unknown_containers()
         await self._answer(waiting, relisting)
 
-    async def _tell_of_strangers(self) -> None:
-        if news := self._observer.strangers.take_news():
+    async def _report_unknown_containers(self) -> None:
+        if news := self._observer.unknown_containers.take_report():
             log.warning("%s", news)
-            event = EventReport(
-                uid="",
-                namespace="",
-                name=self._node_name,
-                type=WARNING,
-                reason=UNKNOWN_CONTAINER,
-                message=news,
-                wall=self._clock.now().wall,
-            )
-            await self._send(event)
+            wall = self._clock.now().wall
+            await self._send(node_event(self._node_name, event_reasons.UNKNOWN_CONTAINER, news, wall))
 
     async def _relist_failed(self, waiting: Sequence[str], error: RuntimeCallError) -> None:
-        self._waiting.ask_again(waiting)
+        self._queue.request_again(waiting)
         await self._fail(error)
 
     async def _answer(self, waiting: Sequence[str], relisting: Relisting) -> None:
-        """Observed for those who waited, Relisted for all. What could not be looked at is told, and soon tried anew."""
+        """Send Observed for the pods that were requested, and Relisted. Failed pods are reported, and soon observed
+        again."""
         tracked = self._published.tracked
         uids = sorted({*waiting, *tracked, *relisting.statuses} - relisting.failures.keys())
         seen, unpublished = await self._record_each(relisting, uids)
@@ -407,7 +403,7 @@ class NodeWorker:
         orphans = relisting.statuses.keys() - tracked
         news = [uid for uid in seen if uid in orphans or (seen[uid].changed and uid in tracked)]
         for uid in sorted(failed):
-            await self._fail_look(uid, failed[uid])
+            await self._observation_failed(uid, failed[uid])
         answers = [seen[uid] for uid in seen if uid in waiting]
         if answers:
             await self._send(Observed(observations=within_one_message(answers)))
@@ -416,33 +412,34 @@ class NodeWorker:
             self._now(),
             started_at=relisting.started_at,
             is_surprise=self._is_surprised(relisting, changed - set(waiting)),
-            again_in_s=self._waiting.retry_delay_s(failed),
+            again_in_s=self._queue.retry_delay_s(failed),
         )
-        told = within_one_message(seen[uid] for uid in news)
-        await self._send(Relisted(started_at=relisting.started_at, changed=told, unseen=tuple(sorted(failed))))
+        reported = within_one_message(seen[uid] for uid in news)
+        await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(failed))))
 
     def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
-        """What changed without any hint was ``missed``, what is between two states may not come to its end, and what
-        Podman's death has left may not be over."""
+        """Whether the next relist should come soon: pods were ``missed`` (changed without a hint), are between two
+        states, or may still show consequences of Podman's death."""
         in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
-        blind = self._observer.has_blind_spots or self.garbage.is_due
-        return bool(relisting.failures or in_motion or blind or missed)
+        is_incomplete = self._observer.has_unwatched or self.orphans.is_due
+        return bool(relisting.failures or in_motion or is_incomplete or missed)
 
     # --- results ---
 
     def _record(self, status: RuntimePodStatus) -> Observation:
         observation = self._published.record(status)
-        self._waiting.seen(status.uid)
+        self._queue.observed(status.uid)
         return observation
 
     async def _record_each(
         self, relisting: Relisting, uids: Sequence[str]
     ) -> tuple[dict[str, Observation], dict[str, str]]:
-        """By uid, and why others cannot be told. A few at a time. What monitors have noted since counts, too."""
+        """The observations by uid, and the errors of pods that cannot be published. Ends that were recorded since
+        count."""
         seen: dict[str, Observation] = {}
         failed: dict[str, str] = {}
         for number, uid in enumerate(uids):
-            if number % PODS_IN_A_TURN == 0:
+            if number % PODS_PER_YIELD == 0:
                 await asyncio.sleep(0)
             try:
                 seen[uid] = self._record(self._observer.with_records(_status_in(relisting, uid)))
@@ -451,27 +448,27 @@ class NodeWorker:
         return seen, failed
 
     def _unexpected(self, uid: str, error: Exception) -> str:
-        """An error of this pod's, in words. The first one in a row is logged with where it was."""
-        level = logging.ERROR if not self._waiting.failures(uid) else logging.DEBUG
+        """The message of an unexpected error of this pod. The first one in a row is logged with its traceback."""
+        level = logging.ERROR if not self._queue.failures(uid) else logging.DEBUG
         note_failure(f"observing pod {uid}", error, level)
         return f"unexpected {type(error).__name__}"
 
-    async def _fail_look(self, uid: str, why: str) -> None:
-        """An error, not a delay; and of this pod, not of the runtime as a whole."""
+    async def _observation_failed(self, uid: str, why: str) -> None:
+        """Report a failure of this pod, which is no failure of the runtime as a whole."""
         self._retry(uid, why)
         await self._send(ObservationFailed(uid=uid, message=why))
 
     def _retry(self, uid: str, why: str) -> None:
-        """The request stays; it is due again after a delay, unless somebody has asked anew."""
-        failures = self._waiting.failed(uid, self._now())
+        """Keep the request: it is due again after a delay, unless the pod was requested anew."""
+        failures = self._queue.failed(uid, self._now())
         level = logging.WARNING if failures == 1 else logging.DEBUG
         log.log(level, "cannot observe pod %s (%d times in a row): %s", uid, failures, why)
 
     async def _fail(self, error: RuntimeCallError) -> None:
-        """Podman as a whole does not answer."""
+        """Note that Podman as a whole does not answer."""
         now = self._now()
         self._schedule.failed(now)
-        self.garbage.podman_was_lost()
+        self.orphans.podman_was_lost()
         await self._send_each(self._runtime_state.failed(now, error))
 
     async def _send_each(self, reports: Iterable[NodeWorkerReport]) -> None:
@@ -499,5 +496,5 @@ class NodeWorker:
 
 
 def _status_in(relisting: Relisting, uid: str) -> RuntimePodStatus:
-    """What a relist says of a pod: also that it does not exist."""
+    """Status of a pod by a relist; an empty one of a pod that does not exist."""
     return relisting.statuses.get(uid) or RuntimePodStatus(uid=uid, observed_at=relisting.started_at)

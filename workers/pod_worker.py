@@ -1,4 +1,4 @@
-"""A shard of the pods: one task per pod runs its SyncPod; every request is answered once, whatever happens in it."""
+"""Pod worker: syncs one shard of the pods, one task per pod; every request is answered exactly once."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ipc.messages.pod_worker import (
     AbandonPull,
     CancelSync,
     ContainersChanged,
+    PodWork,
     PodWorkerCommand,
     PodWorkerReport,
     ProbePod,
@@ -30,6 +31,7 @@ from ipc.messages.pod_worker import (
     SyncPod,
     WorkType,
 )
+from ipc.messages.sync_error import SyncError
 from ipc.shm.board import Board, WorkerRowWriter
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
@@ -39,27 +41,29 @@ from workers.images.pull_records import PullRecords
 from workers.images.pull_requests import PullRequests
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.pod_row import read_view
+from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import CallCounts, Runtime
+from workers.kuberuntime.context import NodeConfig, SyncContext
 from workers.kuberuntime.sync_pod import sync_pod
-from workers.kuberuntime.sync_terminated import sync_terminated
-from workers.kuberuntime.sync_terminating import sync_terminating
+from workers.kuberuntime.sync_terminating import sync_terminated, sync_terminating
+from workers.lifecycle.handlers import HandlerRunner
+from workers.lifecycle.http_hook import HttpHookClient
 from workers.podhttp.pod_network import Dialer
 from workers.prober.manager import Attempt, PodProber, ProberReport
 from workers.specgen.seccomp import SeccompSettings
 from workers.sync.attribution import on_behalf_of
-from workers.sync.context import PodName, SyncContext, SyncEnded, SyncRun
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots, Slots
+from workers.sync.record import SyncEnded, SyncRecord
+from workers.sync.run import PodRef, SyncRun, SyncServices
 from workers.userns.unshare import Unshare
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 MAX_PODS_IN_FLIGHT: Final = 5000
-"""Syncs under way in one worker: as many as maxPods may say, because one that waits for its image for half an hour must
-not keep another pod from being stopped. Most only wait, and the runtime has its own, smaller bounds for its calls."""
+"""Most syncs under way in one worker: as many as maxPods allows, because a sync that waits for its image for half an
+hour must not keep another pod from being stopped. The runtime has its own, smaller bounds for its calls."""
 SHUTDOWN_WAIT_S: Final = 5.0
-"""How long syncs in flight get to finish the step in hand, in seconds."""
-STALE_VIEW: Final = "StaleView"
-INTERNAL: Final = "Internal"
+"""How long syncs in flight get to finish their current step, in seconds."""
 
-Command = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
 Link = Channel[PodWorkerReport, PodWorkerCommand]
 
 log = logging.getLogger(__name__)
@@ -75,14 +79,14 @@ async def run_pod_worker(
     attempt: Attempt,
     rng: random.Random,
 ) -> None:
-    """Serve until the master says so or is gone. ``attempt`` carries out probes, ``rng`` spreads them."""
+    """Serve until Shutdown or the end of the link. ``attempt`` carries out probes, ``rng`` spreads them."""
     worker = PodWorker(context, channel, runtime, clock, row_writer, dialer, attempt, rng)
     await channel.send(Ready(pid=os.getpid()))
     try:
         async for command in channel:
             if isinstance(command, Shutdown):
                 break
-            await worker.take(command)
+            await worker.handle(command)
     finally:
         await worker.finish()
 
@@ -110,47 +114,33 @@ class PodWorker:
         self._board = context.board
         self._channel = channel
         self._row_writer = row_writer
-        self._flights: dict[str, _Flight] = {}
+        self._in_flight: dict[str, _Flight] = {}
         self._tasks = BackgroundTasks()
-        self._turn = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
+        self._capacity = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
-        self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
-        self._context = SyncContext(
+        self._prober = PodProber(context.board, clock, attempt, self._send, rng, lambda: context.board.host_ips)
+        services = SyncServices(
             runtime=runtime,
-            images=ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull),
             clock=clock,
-            limits=crash_loop_limits(context.settings.max_container_restart_period_s),
-            ownership=Ownership(instance=context.settings.instance, key=context.settings.label_key),
-            pod_logs_dir=context.settings.pod_logs_dir,
-            pods_dir=context.settings.pods_dir,
-            dialer=dialer,
-            memory_dir=context.settings.memory_dir,
-            unshare=Unshare(podman=context.settings.podman_path),
-            node_name=context.settings.node_name,
-            host_ip=context.settings.host_ip,
-            node=context.settings.node,
-            network=context.settings.network,
-            seccomp=SeccompSettings(
-                default=context.settings.seccomp_default, profiles_dir=context.settings.seccomp_dir
-            ),
             mutations=MutationLimiter(_slots(context)),
             order=itertools.count(),
             report=self._send,
             step=row_writer.step,
-            gc=context.settings.gc,
         )
+        images = ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull)
+        self._context = _sync_context(context, services, images, dialer)
 
-    async def take(self, command: Command) -> None:
-        """Obey it, and have whatever comes of it attributed to its pod. An image is no pod's alone."""
+    async def handle(self, command: PodWork) -> None:
+        """Handle a command, attributed to its pod on the board. A pull belongs to no single pod."""
         if isinstance(command, PullProgress | PullEnded):
-            await self.obey(command)
+            await self.dispatch(command)
         else:
-            await on_behalf_of(command.uid, self.obey(command), self._row_writer.current_pod)
+            await on_behalf_of(command.uid, self.dispatch(command), self._row_writer.current_pod)
 
-    async def obey(self, command: Command) -> None:
+    async def dispatch(self, command: PodWork) -> None:
         match command:
-            case SyncPod(uid=uid) if uid in self._flights:
+            case SyncPod(uid=uid) if uid in self._in_flight:
                 await self._refuse(command)
             case SyncPod():
                 self._start(command)
@@ -170,41 +160,42 @@ class PodWorker:
                 assert_never(command)
 
     def _cancel(self, command: CancelSync) -> None:
-        flight = self._flights.get(command.uid)
+        flight = self._in_flight.get(command.uid)
         if flight is not None and flight.request.generation == command.generation:
             flight.cancel.set()
 
     async def finish(self) -> None:
-        """Every sync ends at its next step; one that does not in time is abandoned. Probes end at once."""
-        for flight in self._flights.values():
+        """Cancel every sync, which ends at its next step; one that does not in time is abandoned. Probes end at
+        once."""
+        for flight in self._in_flight.values():
             flight.cancel.set()
         await self._prober.close()
-        tasks = {flight.task for flight in self._flights.values()}
+        tasks = {flight.task for flight in self._in_flight.values()}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=SHUTDOWN_WAIT_S)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        self._context.mutations.close()
-        self._context.files.close()
+        self._context.services.mutations.close()
+        self._context.services.files.close()
 
     def _start(self, request: SyncPod) -> None:
         cancel = asyncio.Event()
         task = self._tasks.spawn(self._serve(request, cancel), name=f"sync of pod {request.uid}")
-        self._flights[request.uid] = _Flight(request, cancel, task)
+        self._in_flight[request.uid] = _Flight(request, cancel, task)
 
     async def _refuse(self, request: SyncPod) -> None:
-        """One actor per pod: whoever sent a second sync has lost count, and to act on it would make that worse."""
+        """Refuse a second sync of a pod: there is one at a time, so the master has lost count."""
         message = f"pod {request.uid} has a sync in flight"
         log.error("protocol error: %s, and another one was asked for", message)
         await self._send(_refused(self._context, request, message))
 
     async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
         try:
-            async with self._turn:
+            async with self._capacity:
                 done = await answer(self._context, self._board, request, cancel)
         finally:
-            del self._flights[request.uid]
+            del self._in_flight[request.uid]
         self._row_writer.step("")
         self._count(done)
         try:
@@ -214,11 +205,11 @@ class PodWorker:
             await self._send(_refused(self._context, request, f"its answer cannot be sent: {error}"))
 
     async def _send(self, message: SyncDone | PullImage | AbandonPull | ProberReport) -> None:
-        with contextlib.suppress(ChannelClosed):  # nobody is left to be told; the loop ends by the same fact
+        with contextlib.suppress(ChannelClosed):  # the master is gone: the loop ends by itself
             await self._channel.send(message)
 
     def _count(self, done: SyncDone) -> None:
-        counts = self._context.runtime.counts()
+        counts = self._context.services.runtime.counts()
         self._row_writer.count(
             syncs=1,
             sync_errors=int(bool(done.error)),
@@ -229,35 +220,46 @@ class PodWorker:
 
 
 async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: asyncio.Event) -> SyncDone:
-    """Run one whole sync. Whatever goes wrong in it becomes a part of its answer."""
-    run = SyncRun(context, request, _pod_name(request, None), cancel)
+    """Run one whole sync. Any error in it becomes a part of its answer."""
+    record = SyncRecord(request)
+    ended = await _sync(context, board, request, record, cancel)
+    return record.done(context.services.clock.now().wall, ended)
+
+
+async def _sync(
+    context: SyncContext, board: Board, request: SyncPod, record: SyncRecord, cancel: asyncio.Event
+) -> SyncEnded | None:
+    """Why the sync ended before its last step; None when it did not."""
     try:
         status = read_view(request, board)
         if status is None:
-            raise SyncEnded(STALE_VIEW, "no observation as new as this sync needs")
-        run.pod, run.view = _pod_name(request, status), status
-        await _SYNCS[request.kind](run, status)
+            raise SyncEnded(SyncError.STALE_VIEW, "no observation as new as this sync needs")
+        spec = request.pod.spec if request.pod is not None else None
+        run = SyncRun(context.services, _pod_ref(request, status), record, cancel, spec)
+        await _SYNCS[request.kind](context, run, request, status)
     except SyncEnded as ended:
-        return run.done(ended)
+        return ended
     except Exception as error:
         log.exception("sync of pod %s failed", request.uid)
-        return run.done(SyncEnded(INTERNAL, f"{type(error).__name__}: {error}"))
-    return run.done()
+        return SyncEnded(SyncError.INTERNAL, f"{type(error).__name__}: {error}")
+    return None
 
 
 def _refused(context: SyncContext, request: SyncPod, message: str) -> SyncDone:
     """An answer without any results."""
-    run = SyncRun(context, request, PodName("", "", request.uid), asyncio.Event())
-    return run.done(SyncEnded(INTERNAL, message))
+    return SyncRecord(request).done(context.services.clock.now().wall, SyncEnded(SyncError.INTERNAL, message))
 
 
-async def _sync_pod(run: SyncRun, status: RuntimePodStatus) -> None:
-    if run.request.pod is None:
-        raise SyncEnded(INTERNAL, "a pod without a manifest can only be stopped and removed")
-    await sync_pod(run, run.request.pod, status)
+async def _sync_pod(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
+    if request.pod is None:
+        raise SyncEnded(SyncError.INTERNAL, "a pod without a manifest can only be stopped and removed")
+    await sync_pod(context, run, request, PodSnapshot(pod=request.pod, objects=request.objects, status=status))
 
 
-_SYNCS: Final[Mapping[WorkType, Callable[[SyncRun, RuntimePodStatus], Awaitable[None]]]] = {
+Sync = Callable[[SyncContext, SyncRun, SyncPod, RuntimePodStatus], Awaitable[None]]
+"""Raises SyncEnded."""
+
+_SYNCS: Final[Mapping[WorkType, Sync]] = {
     WorkType.SYNC: _sync_pod,
     WorkType.TERMINATING: sync_terminating,
     WorkType.TERMINATED: sync_terminated,
@@ -270,8 +272,42 @@ def _slots(context: ChildContext) -> Slots:
     return context.mutation_slots.member(context.slot)
 
 
-def _pod_name(request: SyncPod, status: RuntimePodStatus | None) -> PodName:
+def _sync_context(context: ChildContext, services: SyncServices, images: ImageManager, dialer: Dialer) -> SyncContext:
+    settings = context.settings
+    ownership = Ownership(instance=settings.instance, key=settings.label_key)
+
+    def host_ips() -> tuple[str, ...]:
+        return context.board.host_ips
+
+    return SyncContext(
+        services=services,
+        images=images,
+        handlers=HandlerRunner(
+            http=HttpHookClient(dialer=dialer, ownership=ownership, host_ips=lambda: context.board.host_ips)
+        ),
+        volumes=VolumeHost(
+            pods_dir=settings.pods_dir,
+            memory_dir=settings.memory_dir,
+            instance=settings.instance,
+            node=settings.node,
+            unshare=Unshare(podman=settings.podman_path),
+        ),
+        node=NodeConfig(
+            ownership=ownership,
+            pod_logs_dir=settings.pod_logs_dir,
+            name=settings.node_name,
+            host_ips=host_ips,
+            resources=settings.node,
+            network=settings.network,
+            seccomp=SeccompSettings(default=settings.seccomp_default, profiles_dir=settings.seccomp_dir),
+            limits=crash_loop_limits(settings.max_container_restart_period_s),
+            gc=settings.gc,
+        ),
+    )
+
+
+def _pod_ref(request: SyncPod, status: RuntimePodStatus) -> PodRef:
     """From the manifest, or for an orphan from its labels."""
     if request.pod is not None:
-        return PodName(request.pod.metadata.namespace, request.pod.metadata.name, request.uid)
-    return PodName(status.namespace, status.name, request.uid) if status else PodName("", "", request.uid)
+        return PodRef(request.pod.metadata.namespace, request.pod.metadata.name, request.uid)
+    return PodRef(status.namespace, status.name, request.uid)

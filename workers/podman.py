@@ -22,6 +22,7 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
+from ipc.host import network_addresses
 from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
 from ipc.host.tasks import BackgroundTasks
@@ -54,12 +55,12 @@ from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.deadline_socket import DeadlineSockets
 from workers.libpod.health import Listener
 from workers.libpod.line_stream import LineStream
-from workers.proc import network_addresses, orphaned_monitors, procfs
+from workers.proc import orphaned_monitors, procfs
 from workers.proc.pidfd import wait_ended
 
 API_VERSION: Final = "4.0.0"
 BROKEN_STREAM: Final = (requests.RequestException, urllib3.exceptions.HTTPError)
-"""What reading a stream raises when its connection breaks or cannot be made."""
+"""Errors of reading a stream whose connection breaks or cannot be made."""
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
 MAX_STREAMS: Final = 4
@@ -89,7 +90,7 @@ class PodmanRuntime:
         """Connects to nothing yet. ``instance`` is the label value of what is ours; the maxima are calls in flight.
 
         ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
-        listener is told how the service does.
+        listener gets changes of the service's health.
         """
         connections = max_mutations + max_reads + MAX_STREAMS + MAX_EXECS
         sockets = DeadlineSockets()
@@ -234,7 +235,9 @@ class PodmanRuntime:
             return False
         return True
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
+    async def pull_image(
+        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
+    ) -> str:
         params = {"reference": reference, "policy": "always"}
         request = Request(
             call="pull image",
@@ -246,7 +249,7 @@ class PodmanRuntime:
         )
         try:
             async with asyncio.timeout(self._pull_timeout_s), self._stream(request) as stream:
-                report = await _last_line(stream, hear)
+                report = await _last_line(stream, on_progress)
         except TimeoutError as error:
             late = f"not done within {self._pull_timeout_s:g} s"
             raise RuntimeCallError(ErrorKind.TIMEOUT, request.call, late) from error
@@ -256,7 +259,7 @@ class PodmanRuntime:
         return _decode(request.call, report, libpod.decode_pull)
 
     def _logins(self, reference: str, login: RegistryLogin | None) -> dict[str, str]:
-        """A pod's own, or the user's: read for every pull, for somebody may have logged in. In a thread."""
+        """The pod's login, or the user's, which are read for every pull because they may change. In a thread."""
         if login is not None:
             return login_header(parse_image_reference(reference).domain, login)
         try:
@@ -383,13 +386,13 @@ def _with_deadline_sockets(api: APIClient, sockets: DeadlineSockets) -> APIClien
     return api
 
 
-async def _last_line(stream: LineStream, hear: Callable[[str], None]) -> bytes:
+async def _last_line(stream: LineStream, on_progress: Callable[[str], None]) -> bytes:
     """The report at the end of a pull; what comes before it is progress."""
     last = b""
     while (line := await stream.next()) is not None:
         last = line
         if words := libpod.decode_progress(line):
-            hear(words)
+            on_progress(words)
     return last
 
 
@@ -405,7 +408,7 @@ def _decode(call: str, body: bytes, decode: Callable[[bytes], T]) -> T:
 
 
 def _ips(container: InspectedContainer) -> tuple[str, ...]:
-    """Of slirp4netns and pasta Podman tells none."""
+    """Addresses of the pod's network; Podman shows none of slirp4netns and pasta."""
     has_own = container.is_infra and container.start_ticks and not labels.read_sandbox(container.labels).host_network
     return container.ips or (network_addresses.addresses_of(container.pid) if has_own else ())
 

@@ -1,7 +1,8 @@
 """Kubernetes' own defaults, as the API server fills them in.
 
 Source: pkg/apis/core/v1/defaults.go (each SetDefaults_ function is a row or a rule below), the `+default` markers of
-core/v1/types.go, and Convert_v1_PodSpec_To_core_PodSpec for the two service account names.
+core/v1/types.go, and Convert_v1_PodSpec_To_core_PodSpec for the two service account names. Addresses lose their leading
+zeros here, which upstream passes on: Podman refuses them, and C libraries take them for octal numbers.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,9 +17,9 @@ from ipc.api.quantity import QuantityError, round_up_to_milli
 from ipc.api.schema import struct_fields
 from ipc.api.v1.base import Quantity, ResourceList
 from ipc.api.v1.config_objects import OPAQUE, Secret
-from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy
+from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy, ResourceRequirements
 from ipc.api.v1.env import FileKeySelector, ObjectFieldSelector
-from ipc.api.v1.pod import Pod, PodSpec
+from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig, PodSpec
 from ipc.api.v1.probe import GRPCAction, HTTPGetAction, Probe
 from ipc.api.v1.projected import (
     ConfigMapVolumeSource,
@@ -27,7 +28,6 @@ from ipc.api.v1.projected import (
     SecretVolumeSource,
     ServiceAccountTokenProjection,
 )
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.v1.security import PodSecurityContext
 from ipc.api.v1.volume import (
     EmptyDirVolumeSource,
@@ -39,6 +39,7 @@ from ipc.api.v1.volume import (
     VolumeSource,
 )
 from ipc.api.v1.volume_attached import AzureDiskVolumeSource, ISCSIVolumeSource, RBDVolumeSource, ScaleIOVolumeSource
+from ipc.text.ip_address import without_leading_zeros
 
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_TERMINATION_GRACE_PERIOD_SECONDS: Final = 30
@@ -142,6 +143,18 @@ def _volume(volume: Volume) -> Volume:
     return volume
 
 
+def _port(port: ContainerPort) -> ContainerPort:
+    return msgspec.structs.replace(port, host_ip=without_leading_zeros(port.host_ip))
+
+
+def _host_alias(alias: HostAlias) -> HostAlias:
+    return msgspec.structs.replace(alias, ip=without_leading_zeros(alias.ip))
+
+
+def _dns_config(config: PodDNSConfig) -> PodDNSConfig:
+    return msgspec.structs.replace(config, nameservers=tuple(map(without_leading_zeros, config.nameservers)))
+
+
 def _image_volume(source: ImageVolumeSource) -> ImageVolumeSource:
     return msgspec.structs.replace(source, pull_policy=source.pull_policy or image_pull_policy(source.reference))
 
@@ -189,6 +202,9 @@ _RULES: Final[Mapping[type[msgspec.Struct], Callable[[Any], Any]]] = {
     PodSpec: _pod_spec,
     Container: _container,
     EphemeralContainer: _container,
+    ContainerPort: _port,
+    HostAlias: _host_alias,
+    PodDNSConfig: _dns_config,
     Volume: _volume,
     ImageVolumeSource: _image_volume,
     ResourceRequirements: _requirements,

@@ -1,4 +1,7 @@
-"""Files of our own state: there whole or not at all, whatever is killed or loses power, and read with suspicion."""
+"""Files of our own state: there whole or not at all, whatever is killed or loses power, and read with suspicion.
+
+The only writer of such files in the project.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +18,25 @@ class UntrustedFile(Exception):
     """Why a file's content is not believed."""
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace ``path`` by a private file with ``data``: temporary file, fsync, rename, fsync of the directory.
+
+    Without ``durable`` there is no fsync, for whoever must not wait for the disk: after a power cut the file may be the
+    old one, the new one or empty.
 
     The temporary name begins with a dot, so that no manifest reader takes it for a manifest. There is one writer per
     path; what an earlier one left behind when it was killed is overwritten. Raises OSError.
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        _write_durably(temporary, data)
+        _write(temporary, data, durable)
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    sync_directory(path.parent)
+    if durable:
+        sync_directory(path.parent)
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
@@ -73,10 +80,11 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _write_durably(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, durable: bool) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, PRIVATE_FILE_MODE), "wb") as file:
         os.fchmod(file.fileno(), PRIVATE_FILE_MODE)
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())

@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from ipc.host.atomic_file import write_atomically
+
 MARK: Final = "evicted"
 MAX_MESSAGE_BYTES: Final = 4096
 """Longest message that is read back."""
@@ -17,9 +19,7 @@ MAX_MESSAGE_BYTES: Final = 4096
 
 def mark_evicted(directory: Path, message: str) -> None:
     """Replaces the mark of that pod directory, which is there, as a whole. Blocks. Raises OSError."""
-    new = directory / f"{MARK}.new"
-    new.write_text(message)
-    os.replace(new, directory / MARK)
+    write_atomically(directory / MARK, message.encode(errors="backslashreplace"))
 
 
 def evicted(pods_dir: Path) -> dict[str, str]:

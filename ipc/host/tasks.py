@@ -12,6 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
+from ipc.host.clock import loop_time
+
 RESTART_PAUSE_S: Final = 0.5
 MAX_RESTART_PAUSE_S: Final = 30.0
 """Pauses before a task that failed is begun again, in seconds, doubling. One that has run for longer than the longest
@@ -123,13 +125,13 @@ async def restarted(begin: Callable[[], Awaitable[T]], *, name: str, on_failure:
 
     The same exception several times in a row is logged once.
     """
-    loop, pause_s, failures = asyncio.get_running_loop(), RESTART_PAUSE_S, FailureLog(name)
+    pause_s, failures = RESTART_PAUSE_S, FailureLog(name)
     while True:
-        began_at = loop.time()
+        began_at = loop_time()
         try:
             return await begin()
         except Exception as error:
-            if loop.time() - began_at > MAX_RESTART_PAUSE_S:
+            if loop_time() - began_at > MAX_RESTART_PAUSE_S:
                 pause_s = RESTART_PAUSE_S
                 failures.succeeded()
             failures.note(error)

@@ -19,8 +19,6 @@ import msgspec
 
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, SandboxState, SandboxStatus
 
-CONTAINER_GC_FAILED: Final = "ContainerGCFailed"
-"""Event reason, of the node (pkg/kubelet/events/event.go)."""
 NO_LIMIT: Final = -1
 """Any negative number means this."""
 

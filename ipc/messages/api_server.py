@@ -105,6 +105,8 @@ class AgentChanged(Message, frozen=True, kw_only=True):
     runtime_silent_since: float = 0.0
     """Wall time at which Podman was found not to answer; 0.0 while it does."""
     sources_ready: bool
+    sync_frequency_s: float = 60.0
+    """How often the sync loop has something to do at least."""
     workers: tuple[WorkerInfo, ...]
 
 
@@ -163,16 +165,7 @@ class StopAgent(Message, frozen=True, kw_only=True):
     pods: bool = False
 
 
-ApiServerFeed = (
-    PodChanged
-    | PodGone
-    | EventChanged
-    | EventGone
-    | ObjectChanged
-    | ObjectGone
-    | AgentChanged
-    | Reply
-    | FeedSynced
-    | Shutdown
-)
-ApiServerRequest = Ready | ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
+FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
+ApiServerFeed = FeedMessage | Reply | Shutdown
+AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
+ApiServerRequest = Ready | AdminRequest

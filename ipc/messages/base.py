@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.messages.event_reasons import EventReason, EventType
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="tag", omit_defaults=True):
@@ -27,13 +28,20 @@ class EventReport(Message, frozen=True, kw_only=True):
     uid: str
     namespace: str
     name: str
-    type: str
-    """Normal or Warning."""
+    type: EventType
     reason: str
+    """From `ipc.messages.event_reasons`, or that of a rejection."""
     message: str
     field_path: str = ""
     """spec.containers{name}, as upstream."""
     wall: float = 0.0
+
+
+def node_event(node_name: str, reason: EventReason, message: str, wall: float = 0.0) -> EventReport:
+    """An event about the node. ``wall``: when it happened, in seconds; 0.0 is when the master hears of it."""
+    return EventReport(
+        uid="", namespace="", name=node_name, type=reason.type, reason=reason.reason, message=message, wall=wall
+    )
 
 
 class OfPull(Message, frozen=True, kw_only=True):

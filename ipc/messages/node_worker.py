@@ -89,14 +89,7 @@ class ServiceSilent(Message, frozen=True, kw_only=True):
 
 
 NodeWorkerCommand = Track | Untrack | Observe | Relist | StartPull | CancelPull | CollectLogs | Shutdown
-NodeWorkerReport = (
-    Ready
-    | Observed
-    | Relisted
-    | ObservationFailed
-    | RuntimeHealth
-    | ServiceSilent
-    | PullProgress
-    | PullEnded
-    | EventReport
+NodeWorkerEvent = (
+    Observed | Relisted | ObservationFailed | RuntimeHealth | ServiceSilent | PullProgress | PullEnded | EventReport
 )
+NodeWorkerReport = Ready | NodeWorkerEvent

@@ -11,6 +11,7 @@ from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+from ipc.messages.sync_error import SyncError
 
 
 class WorkType(enum.StrEnum):
@@ -33,12 +34,12 @@ class SyncAction(enum.StrEnum):
 
 
 class SyncResult(Message, frozen=True, kw_only=True):
-    """What happened to one target. ``error`` is a reason such as ``CrashLoopBackOff``; empty is success."""
+    """Outcome of an action on one target."""
 
     action: SyncAction
     target: str
     """Container name, or the pod's name for sandbox actions."""
-    error: str = ""
+    error: SyncError = SyncError.NONE
     message: str = ""
     retry_at: float = 0.0
     """Back-off only: wall time before which trying again is useless; 0 when unknown."""
@@ -106,8 +107,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     results: tuple[SyncResult, ...] = ()
     summary: str = ""
     """Found, did, back when: for the log and `describe`."""
-    error: str = ""
-    """Set when the sync as a whole failed ('' otherwise): a kind such as Timeout, Unavailable, StaleView, Internal."""
+    error: SyncError = SyncError.NONE
+    """Why the sync as a whole failed."""
     message: str = ""
     changed: bool = False
     """Something in the runtime was touched, or may have been: a fresh look is due."""
@@ -116,6 +117,11 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """All that is to be remembered for the next sync of this pod."""
     evicted: str = ""
     """SYNC: it takes more than its limits allow, in the words of its status; it is to end."""
+
+    @property
+    def failed(self) -> tuple[SyncResult, ...]:
+        """What it could not do."""
+        return tuple(result for result in self.results if result.error)
 
 
 class PullImage(OfPull, frozen=True, kw_only=True):
@@ -176,7 +182,7 @@ class ProbingStopped(Message, frozen=True, kw_only=True):
     uid: str
 
 
-PodWorkerCommand = (
-    SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing | Shutdown
-)
-PodWorkerReport = Ready | SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped
+PodWork = SyncPod | CancelSync | PullProgress | PullEnded | ProbePod | ContainersChanged | StopProbing
+PodWorkerCommand = PodWork | Shutdown
+PodWorkerEvent = SyncDone | EventReport | PullImage | AbandonPull | ProbeResultChanged | ProbingStopped
+PodWorkerReport = Ready | PodWorkerEvent

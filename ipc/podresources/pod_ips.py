@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
+
+from ipc.text.ip_address import parse_ip
 
 
 def sort_pod_ips(ips: Iterable[str], node_ip: str = "") -> tuple[str, ...]:
@@ -21,6 +22,6 @@ def sort_pod_ips(ips: Iterable[str], node_ip: str = "") -> tuple[str, ...]:
 def _family(ip: str) -> int:
     """4 or 6; 0 for what is no address."""
     try:
-        return ipaddress.ip_address(ip).version
+        return parse_ip(ip).version
     except ValueError:
         return 0

@@ -1,9 +1,9 @@
 """Whether a pod may run here. Pure.
 
 The checks, their order, reasons and words follow pkg/kubelet/lifecycle/predicate.go and the scheduler filters that it
-calls; the first rejection wins. Node labels, selectors, affinity and taints speak to a scheduler, which a single host
-does not have; they are not looked at. A field that must not be ignored, `spec.os.name` among them, never comes here:
-the manifest was refused when it was decoded (see `sources.decode`).
+calls; the first rejection wins. Taints speak to a scheduler, which a single host does not have, and the kubelet does
+not hold them against static pods; they are not looked at. A field that must not be ignored, `spec.os.name` among them,
+never comes here: the manifest was refused when it was decoded (see `sources.decode`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
+from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
 from supervisor.admission.node_usage import NodeUsage
-from supervisor.admission.resource_fit import resource_problem, unenforced
+from supervisor.admission.old_annotations import dead_annotations
+from supervisor.admission.resource_fit import resource_problem, unenforced, unprovided
 from supervisor.config.settings import Settings
 from supervisor.config.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 from supervisor.protocol.manifests import pod_key
 
 UNKNOWN_NODE: Final = NodeResources()
-HOST_OS: Final = "linux"
-OS_LABEL: Final = "kubernetes.io/os"
 HOST_PORT_FORBIDDEN: Final = "HostPortForbidden"
 """Reason of our own: the kubelet may publish every port."""
 
@@ -53,7 +53,7 @@ def admit(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources =
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
-    return Admitted((*_warnings(pod), *unenforced(pod, node)))
+    return Admitted((*_warnings(pod), *dead_annotations(pod), *unenforced(pod, node), *unprovided(pod)))
 
 
 def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -70,11 +70,10 @@ def _number_of_pods(pod: Pod, others: NodeUsage, settings: Settings, node: NodeR
     return Rejected("OutOfpods", f"Node didn't have enough resource: pods, {numbers}")
 
 
-def _node_name(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
-    if pod.spec.node_name in ("", settings.node_name):
+def _node_affinity(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
+    if matches_node(pod.spec, node_labels(settings), settings.node_name):
         return None
-    what = f"this is {settings.node_name}, spec.nodeName is {pod.spec.node_name}"
-    return _predicate_failed("NodeName", f"node(s) didn't match the requested node name ({what})")
+    return _predicate_failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 
 
 def _ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -110,8 +109,11 @@ def _apparmor(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResourc
 
 
 def _warnings(pod: Pod) -> tuple[str, ...]:
+    """A line for each field that would be acted on by a kubelet, and one for all that speak to a cluster."""
     findings = unsupported_fields(pod)
-    return tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
+    warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
+    cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
+    return (*warned, f"{', '.join(cluster)}: said to a cluster: nothing on this host acts on it") if cluster else warned
 
 
 def _resources(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -128,7 +130,7 @@ _CHECKS: Final[tuple[Check, ...]] = (
     _os_label,
     _number_of_pods,
     _resources,
-    _node_name,
+    _node_affinity,
     _ports,
     _apparmor,
     _forbidden_ports,

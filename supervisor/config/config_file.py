@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.quantity import parse_quantity
+from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
 from supervisor.config.resolved_settings import resolve_settings, this_host
 from supervisor.config.settings import (
     API_VERSION,
@@ -19,6 +20,7 @@ from supervisor.config.settings import (
     Bytes,
     Each,
     IpAddresses,
+    NodeLabels,
     Pattern,
     Range,
     Seconds,
@@ -154,9 +156,17 @@ def _broken(rule: object, value: Any) -> str:
             return f"{len(value)} addresses are more than {rule.max_number}"
         case IpAddresses():
             return next((f"{text!r} is not an IP address" for text in value if not _is_address(text)), "")
+        case NodeLabels():
+            return next((f"{key!r}: {problem}" for key, problem in _label_problems(value)), "")
         case Each():
             return next(filter(None, map(rule.problem, value)), "")
     return ""
+
+
+def _label_problems(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in labels.items():
+        if problem := qualified_name_problem(key) or (LABEL_VALUE.problem(value) if value else None):
+            yield key, problem
 
 
 def _is_address(text: str) -> bool:

@@ -78,6 +78,10 @@ class IpAddresses(msgspec.Struct, frozen=True):
     max_number: int
 
 
+class NodeLabels(msgspec.Struct, frozen=True):
+    """A mapping of label keys to label values."""
+
+
 class Each(msgspec.Struct, frozen=True):
     """What may be wrong with each item of a list, in words."""
 
@@ -168,6 +172,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     kind: str = KIND
     instance_name: Annotated[str, _DNS_LABEL] = "rootlet"
     node_name: Annotated[str, DNS_NAME] = ""
+    node_labels: Annotated[dict[str, str], NodeLabels()] = msgspec.field(default_factory=dict)
     static_pod_path: Path = Path("$XDG_CONFIG_HOME/rootlet/manifests")
     sync_frequency_s: Annotated[Seconds, _between("1s", "24h")] = seconds("1m")
     file_check_frequency_s: Annotated[Seconds, _between("100ms", "1h")] = seconds("20s")
@@ -215,7 +220,6 @@ def worker_settings(
     settings: Settings,
     podman_socket: str,
     label_key: LabelKey,
-    host_ip: str = "",
     node: NodeResources = _UNKNOWN_NODE,
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
@@ -226,7 +230,6 @@ def worker_settings(
         podman_socket=podman_socket,
         podman_path=settings.podman.path,
         dialer_socket=str(settings.dialer_socket),
-        host_ip=host_ip,
         node=node,
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),

@@ -12,6 +12,7 @@ from supervisor.config.settings import Settings
 
 RELOADABLE: Final = frozenset(
     {
+        "nodeLabels",
         "syncFrequency",
         "maxPods",
         "allowedUnsafeSysctls",

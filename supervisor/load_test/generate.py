@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+import orjson
 
 from supervisor.sources.applied import MAX_APPLIED_OBJECTS
 
@@ -53,7 +53,7 @@ def batches(load: Load, batch_pods: int = BATCH_PODS) -> Iterator[Batch]:
     names = load.names()
     for start in range(0, len(names), batch_pods):
         part = tuple(names[start : start + batch_pods])
-        yield Batch(part, "".join(f"---\n{json.dumps(_pod(load, name))}\n" for name in part).encode())
+        yield Batch(part, b"".join(b"---\n%b\n" % orjson.dumps(_pod(load, name)) for name in part))
 
 
 def _pod(load: Load, name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What nobody needs any more on the whole node: when to look, and what to ask for.
+"""Dead containers beyond the node's maximum, and directories without a pod: when and which are removed.
 
 Mirrors the kubelet's container garbage collection (pkg/kubelet/kubelet.go, StartGarbageCollection). What one pod's own
 containers may keep is decided in each of its syncs; here it is about the sum of them, and about directories without a
@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from ipc.host.tasks import note_failure
-from ipc.kubecontainer.container_gc import CONTAINER_GC_FAILED, GcPolicy, PodStates, evict_containers, newest_ids
+from ipc.kubecontainer.container_gc import GcPolicy, PodStates, evict_containers, newest_ids
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.base import EventReport
+from ipc.messages import event_reasons
+from ipc.messages.base import EventReport, node_event
 from ipc.messages.node_worker import CollectLogs
 from ipc.messages.pod_worker import SyncAction, SyncDone
 
@@ -22,8 +23,8 @@ CONTAINER_GC_PERIOD_S: Final = 60.0
 _REMOVED: Final = {SyncAction.REMOVE_CONTAINER: "dead container", SyncAction.REMOVE_SANDBOX: "dead sandbox"}
 
 
-class ContainerGarbage:
-    """When the whole node is looked over again."""
+class ContainerGc:
+    """Due time of the next collection on the whole node."""
 
     def __init__(self) -> None:
         self._due_at = 0.0
@@ -87,37 +88,31 @@ def dead_of_each(
 def collection_failures(node_name: str, faults: Mapping[str, Exception]) -> list[EventReport]:
     """The errors of `dead_of_each`, as events of the node; logged, too."""
     for uid, error in faults.items():
-        note_failure(f"container garbage of pod {uid or '(unknown)'}", error)
+        note_failure(f"dead containers of pod {uid or '(unknown)'}", error)
     return [
-        EventReport(
-            uid="",
-            namespace="",
-            name=node_name,
-            type="Warning",
-            reason=CONTAINER_GC_FAILED,
-            message=f"cannot look for dead containers of pod {uid or '(unknown)'}: unexpected {type(error).__name__}",
+        node_event(
+            node_name,
+            event_reasons.CONTAINER_GC_FAILED,
+            f"cannot look for dead containers of pod {uid or '(unknown)'}: unexpected {type(error).__name__}",
         )
         for uid, error in faults.items()
     ]
 
 
 def collect_logs(known: Iterable[str], views: Mapping[str, RuntimePodStatus], now_wall: float) -> CollectLogs:
-    """Whose directories stay: those of every pod that is known or of which anything exists."""
+    """Message to remove directories; those of every pod that is known or of which anything exists stay."""
     existing = (uid for uid, view in views.items() if not view.is_empty())
     return CollectLogs(uids=tuple(sorted({*known, *existing})), listed_at=now_wall)
 
 
 def removal_failures(node_name: str, pod: str, done: SyncDone) -> list[EventReport]:
-    """What could not be removed: an event of the node, as all garbage is its matter. ``pod``: namespace and name."""
+    """Removals that failed, as events of the node, to which all collection belongs. ``pod``: namespace and name."""
     failed = (result for result in done.results if result.error and result.action in _REMOVED)
     return [
-        EventReport(
-            uid="",
-            namespace="",
-            name=node_name,
-            type="Warning",
-            reason=CONTAINER_GC_FAILED,
-            message=f"cannot remove {_REMOVED[result.action]} {result.target} of pod {pod}: {result.message}",
+        node_event(
+            node_name,
+            event_reasons.CONTAINER_GC_FAILED,
+            f"cannot remove {_REMOVED[result.action]} {result.target} of pod {pod}: {result.message}",
         )
         for result in failed
     ]

@@ -1,4 +1,4 @@
-"""Which images are pulled, in what order, and which pods wait for them. One pull per image for the whole node.
+"""Image pulls of the node: their order, and the pods that wait for them. One pull per image and logins.
 
 Mirrors the serial and the parallel puller (pkg/kubelet/images/puller.go) and the throttled image service (helpers.go).
 Different on purpose: pods that wait for one image, with the same logins or none, share its pull, which upstream leaves
@@ -20,11 +20,12 @@ import msgspec
 from ipc.kubecontainer.registry_login import Pull
 from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.node_worker import CancelPull, StartPull
-from ipc.messages.pod_worker import AbandonPull, PullImage
+from ipc.messages.pod_worker import AbandonPull, PullFailure, PullImage
 from supervisor.config.settings import Settings
 from supervisor.managers.token_bucket import TokenBucket
 from supervisor.processes.worker_pool import NODE_SLOT
-from supervisor.protocol.loop_protocol import PullRequest, Send, SyncTick, WorkerDown, WorkerUp
+from supervisor.protocol.commands import Send
+from supervisor.protocol.events import PullRequest, SyncTick, WorkerDown, WorkerUp
 
 MAX_PARALLEL: Final = 100
 """Pulls under way at a time when maxParallelImagePulls says 0, which is no limit."""
@@ -43,7 +44,7 @@ Waiter = tuple[int, str]
 
 
 class PullLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is pulled at a time."""
+    """Limits on the pulls of the node."""
 
     parallel: int
     per_s: int
@@ -52,7 +53,7 @@ class PullLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pull_limits(settings: Settings) -> PullLimits:
-    """Out of serializeImagePulls and its companions."""
+    """Limits as configured: serializeImagePulls and its companions."""
     return PullLimits(
         parallel=1 if settings.serialize_image_pulls else settings.max_parallel_image_pulls or MAX_PARALLEL,
         per_s=settings.registry_pull_qps,
@@ -88,7 +89,26 @@ class ImagePulls:
         self._parallel = limits.parallel
         self._bucket = TokenBucket(limits.per_s, limits.burst)
         self._pulls: dict[Pull, _Pull] = {}
+        self._failures: dict[str, tuple[PullFailure, ...]] = {}
+        """Back-off of each pod's images, as its last sync has left it, by UID."""
         self._node_up = False
+
+    # --- the back-off of each pod, which its worker decides on and does not outlive ---
+
+    def failures(self, uid: str) -> tuple[PullFailure, ...]:
+        """Failed pulls that the next sync of that pod has to know of."""
+        return self._failures.get(uid, ())
+
+    def set_failures(self, uid: str, failures: tuple[PullFailure, ...]) -> None:
+        """Note the failed pulls that the last sync of that pod has reported."""
+        if failures:
+            self._failures[uid] = failures
+        else:
+            self._failures.pop(uid, None)
+
+    def forget(self, uid: str) -> None:
+        """Drop the failed pulls of a pod of which nothing is left."""
+        self._failures.pop(uid, None)
 
     def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
         """Whatever of the sync loop's events concerns pulls."""
@@ -151,7 +171,7 @@ class ImagePulls:
         return self._start_due(now_mono)
 
     def node_down(self) -> list[Send]:
-        """What it pulled is to be pulled again."""
+        """The node worker died: its pulls wait to be begun anew."""
         self._node_up = False
         for what, pull in tuple(self._pulls.items()):
             if pull.state in (_State.RUNNING, _State.CANCELLING):
@@ -161,7 +181,7 @@ class ImagePulls:
         return []
 
     def progressed(self, progress: PullProgress) -> list[Send]:
-        """To everybody who waits for it."""
+        """Progress of a pull, for every pod worker that waits for it."""
         pull = self._pulls.get(progress.pull)
         return [Send(slot, progress) for slot in pull.slots()] if pull is not None else []
 
@@ -185,7 +205,7 @@ class ImagePulls:
     # --- time ---
 
     def tick(self, now_mono: float) -> list[Send]:
-        """Nobody has adopted what the dead have left."""
+        """Break off pulls whose waiters died and that no pod has asked for again in time."""
         commands: list[Send] = []
         for what, pull in tuple(self._pulls.items()):
             if not pull.waiters and now_mono - pull.deserted_at >= ADOPTION_S:

@@ -1,8 +1,8 @@
-"""When a sync may go out with the objects that its pod refers to. Pure state.
+"""Admission of syncs by the objects that they carry. Pure state.
 
 Two things make it wait. The objects that a worker's syncs hold at a time have a maximum: a thousand pods that refer to
 a large ConfigMap would be more than its link takes at once. And right after a start a pod waits a moment for sources
-that were not read yet, so that nobody is told that something is missing which is only late.
+that were not read yet, so that no object is reported missing which is only late.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import WorkType
 from supervisor.managers.object_store import ObjectStore, PodObjects
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 
 MAX_WORKER_BYTES: Final = 16 << 20
 """Most that the syncs in flight of one worker hold of objects, in bytes: half of what may wait in its link. One sync
@@ -25,7 +25,7 @@ NOTHING: Final = PodObjects()
 
 
 class ObjectDelivery:
-    """What is under way, by pod, and who waits."""
+    """Bytes of objects in flight by worker, and the pods that wait for room or for sources."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -40,19 +40,19 @@ class ObjectDelivery:
         self._patient_until: float | None = None
         """Monotonic time; None before the first pod has asked."""
 
-    def load(self, lifecycle: PodLifecycle, now: Instant) -> PodObjects | None:
-        """What goes along with the sync that goes out now; None when that has to wait."""
-        if lifecycle.pod is None or lifecycle.phase is not WorkType.SYNC or not lifecycle.references:
+    def load(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
+        """Objects that go along with the sync that goes out now; None when it has to wait."""
+        if state.pod is None or state.lifecycle.phase is not WorkType.SYNC or not state.references:
             return NOTHING
-        found = self._store.of_pod(lifecycle.pod.metadata.namespace, lifecycle.references)
+        found = self._store.of_pod(state.pod.metadata.namespace, state.references)
         if found.unread and self._is_patient(now):
-            self._early.add(lifecycle.uid)
+            self._early.add(state.uid)
             return None
-        if not self._has_room(lifecycle.slot, found.size_bytes):
-            self._waiting.setdefault(lifecycle.slot, set()).add(lifecycle.uid)
+        if not self._has_room(state.slot, found.size_bytes):
+            self._waiting.setdefault(state.slot, set()).add(state.uid)
             return None
-        self._loads[lifecycle.uid] = lifecycle.slot, found.size_bytes
-        self._loaded[lifecycle.slot] = self._loaded.get(lifecycle.slot, 0) + found.size_bytes
+        self._loads[state.uid] = state.slot, found.size_bytes
+        self._loaded[state.slot] = self._loaded.get(state.slot, 0) + found.size_bytes
         return found
 
     def unload(self, uid: str) -> Collection[str]:
@@ -64,7 +64,7 @@ class ObjectDelivery:
         return self._waiting.pop(slot, ())
 
     def take_early(self) -> Collection[str]:
-        """Those that wait for the sources; they ask again."""
+        """UIDs of the pods that wait for the sources; they ask again."""
         early, self._early = self._early, set()
         return early
 

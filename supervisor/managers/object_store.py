@@ -1,4 +1,4 @@
-"""The ConfigMaps and Secrets that are there, and which of them go along with a sync of a pod. Pure state.
+"""ConfigMaps and Secrets that the sources state, and the ones that a sync of a pod carries. Pure state.
 
 In memory only, of Secrets and of ConfigMaps alike: there is no checkpoint of them but for their names. Until every
 source was read once, what is not here is *unknown*, which is something else than absent
@@ -17,9 +17,9 @@ import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.kubecontainer.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectKind, ObjectRef
-from ipc.text.redaction import Blocks
+from ipc.kubecontainer.redaction import Blocks
 from supervisor.managers.secret_values import SecretValues
-from supervisor.protocol.manifests import ObjectUpdate
+from supervisor.protocol.source_updates import ObjectUpdate
 
 MAX_POD_BYTES: Final = 6 << 20
 """Most that all objects of one pod, and the names of those that it has not, may take in its SyncPod, in bytes; the rest
@@ -27,7 +27,7 @@ of the frame is for the pod itself (`supervisor.sources.kinds.MAX_ENCODED_POD_BY
 
 
 class PodObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod gets of what it refers to."""
+    """Objects that a pod gets, of those that it refers to."""
 
     objects: ConfigObjects = ConfigObjects()
     size_bytes: int = 0
@@ -47,15 +47,25 @@ class ObjectStore:
     """Objects by key, with what they weigh."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self._complete = False
         """Every source was read completely once: what is not here does not exist, unless it is expected."""
-        self.expected: frozenset[ObjectKey] = frozenset()
+        self._expected: frozenset[ObjectKey] = frozenset()
         """Those that were here before the agent was restarted, and may still be."""
         self._stored: dict[ObjectKey, _Stored] = {}
         self._values = SecretValues()
 
     def __contains__(self, key: ObjectKey) -> bool:
         return key in self._stored
+
+    def sources_ready(self) -> None:
+        """Every source was read completely once."""
+        self._complete = True
+
+    def expect(self, keys: frozenset[ObjectKey]) -> frozenset[ObjectKey]:
+        """Replace the keys of objects that were there before a restart and may still be; those that are expected no
+        more."""
+        answered, self._expected = self._expected - keys, keys
+        return answered
 
     def take(self, update: ObjectUpdate) -> frozenset[ObjectKey]:
         """Note it; the keys of those whose content came, changed or went."""
@@ -76,8 +86,8 @@ class ObjectStore:
         return stored is not None
 
     def values_known(self, namespace: str, references: Iterable[ObjectRef]) -> tuple[Blocks, ...] | None:
-        """What the values of those of them that are Secrets are known by, for `ipc.text.redaction`; None when one of
-        them is unknown, or they are too large."""
+        """What the values of those of them that are Secrets are known by, for `ipc.kubecontainer.redaction`; None when
+        one of them is unknown, or they are too large."""
         keys = [_key(namespace, ref) for ref in references if ref.kind is ObjectKind.SECRET]
         if any(key not in self._stored and self._may_come(key) for key in keys):
             return None
@@ -89,14 +99,14 @@ class ObjectStore:
 
     def _may_come(self, key: ObjectKey) -> bool:
         """Of one that is not here: it may be there all the same."""
-        return not self.complete or key in self.expected
+        return not self._complete or key in self._expected
 
     def misses_any(self, namespace: str, references: Iterable[ObjectRef]) -> bool:
         """Whether one of these is not here."""
         return any(_key(namespace, ref) not in self._stored for ref in references)
 
     def of_pod(self, namespace: str, references: Iterable[ObjectRef]) -> PodObjects:
-        """Those of them that are here, as many as there is room for, in the order of their names."""
+        """Objects of these references that exist, as many as there is room for, in the order of their names."""
         found: list[ConfigObject] = []
         absent: list[ObjectRef] = []
         too_large: list[ObjectRef] = []

@@ -1,14 +1,17 @@
-"""Which worker probes which pod, and what their probes have said. Without I/O.
+"""Which worker probes which pod, and the results of the probes (pkg/kubelet/prober/prober_manager.go). Without I/O.
 
 The worker that owns a pod probes it, from before its first sync until nothing of it runs or its phase is terminal
 (pkg/kubelet/kubelet.go: AddPod in SyncPod, StopLivenessAndStartup in SyncTerminatingPod, RemovePod after it). When it
-moves to another worker, the old one says that it has stopped before the new one is told. The verdicts are the pod's
-(``PodLifecycle.verdicts``): they outlive the worker that has found them, and go with their containers.
+moves to another worker, the old one confirms that it has stopped before the new one begins. The results are kept here
+(pkg/kubelet/prober/results/results_manager.go): they outlive the worker that has found them, and go with their
+containers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
@@ -18,122 +21,177 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, StopProbing, WorkType
 from supervisor.podworkers.pod_cache import CacheEntry
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
-from supervisor.protocol.loop_protocol import Send
-from supervisor.status.phase import TERMINAL_PHASES
+from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.commands import Send
+
+Results = Mapping[str, ProbeResults]
+Sends = tuple[Send, ...]
+_NO_RESULTS: Final[Results] = MappingProxyType({})
 
 
 class _Prober:
-    """Who probes one pod."""
+    """Which worker probes one pod."""
 
     def __init__(self) -> None:
-        self.slot: int | None = None
-        self.told: ProbePod | None = None
-        """What it was told, without verdicts."""
-        self.running: tuple[str, ...] = ()
-        """Ids of the containers that ran when it was told last."""
-        self.leaving: int | None = None
-        """The slot that was told to stop and has not said that it has."""
+        self._worker: int | None = None
+        """Slot of the worker that probes it."""
+        self._sent: ProbePod | None = None
+        """What that worker was sent last, without results."""
+        self._running: tuple[str, ...] = ()
+        """Ids of the containers that ran then."""
+        self._leaving: int | None = None
+        """Slot of the worker that was told to stop and has not said that it has."""
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its last worker has not stopped yet."""
+        return self._leaving is not None
+
+    def is_elsewhere(self, slot: int) -> bool:
+        """Whether another worker than that one probes the pod."""
+        return self._worker not in (None, slot)
+
+    def probe(self, slot: int, wanted: ProbePod, running: tuple[str, ...], results: dict[str, ProbeResults]) -> Sends:
+        """The worker in that slot probes it as ``wanted`` from now on; the messages that takes."""
+        before, self._running = self._running, running
+        if self._sent != wanted:
+            self._worker, self._sent = slot, wanted
+            return (Send(slot, msgspec.structs.replace(wanted, probe_results=results)),)
+        if running != before:
+            return (Send(slot, ContainersChanged(uid=wanted.uid, probe_results=results)),)
+        return ()
+
+    def leave(self, uid: str) -> Sends:
+        """Its worker probes it no more; the message that takes."""
+        if self._worker is None:
+            return ()
+        self._leaving, self._worker, self._sent = self._worker, None, None
+        return (Send(self._leaving, StopProbing(uid=uid)),)
+
+    def stopped(self) -> None:
+        """Its last worker has stopped."""
+        self._leaving = None
+
+    def down(self, slot: int) -> bool:
+        """That worker is gone; whether the pod has waited for it to stop."""
+        if self._worker == slot:
+            self._worker, self._sent = None, None
+        waited = self._leaving == slot
+        if waited:
+            self._leaving = None
+        return waited
 
 
 class ProbeManager:
-    """The probers of all pods that have probes."""
+    """Owns the probers of all pods that have probes, and the results of their probes."""
 
     def __init__(self) -> None:
         self._probers: dict[str, _Prober] = {}
+        self._results: dict[str, Results] = {}
+        """UID -> results of the probes of its containers, by container id."""
         self._restored: dict[str, ProbeResults] = {}
-        """What an earlier life of the agent knew, by container id, until its containers are found."""
+        """Results that an earlier agent has kept, by container id, until their containers are found."""
 
-    def restore(self, probe_results: Mapping[str, ProbeResults]) -> None:
+    # --- results -------------------------------------------------------------------------------------------------
+
+    def results(self, uid: str) -> Results:
+        """Results of the probes of that pod, by container id."""
+        return self._results.get(uid, _NO_RESULTS)
+
+    def all_results(self) -> dict[str, ProbeResults]:
+        """Results of all probes, by container id, with the restored ones that belong to no pod yet: while Podman does
+        not answer they are all that is known."""
+        found = {id: said for results in self._results.values() for id, said in results.items()}
+        return {**self._restored, **found}
+
+    def restore(self, probe_results: Results) -> None:
+        """Results that an earlier agent has kept."""
         self._restored = dict(probe_results)
 
-    @property
-    def unclaimed(self) -> Mapping[str, ProbeResults]:
-        """What was restored and belongs to no pod yet: while Podman does not answer it is all that is known."""
-        return self._restored
-
     def relisted(self, views: Iterable[RuntimePodStatus]) -> None:
-        """These are all that exist: what was restored of other containers is of no use any more."""
+        """A relist has shown all containers that exist: restored results of others are dropped."""
         if self._restored:
             there = {container.id for view in views for container in view.containers}
             self._restored = {id: said for id, said in self._restored.items() if id in there}
 
-    def recall(self, lifecycle: PodLifecycle, view: RuntimePodStatus) -> None:
+    def recall(self, state: PodWorkerState, view: RuntimePodStatus) -> None:
         """Note what is known of the pod's containers, and forget those that are gone."""
         there = {container.id for container in view.containers}
         known = {id: self._restored.pop(id) for id in there & self._restored.keys()} if self._restored else {}
-        lifecycle.probe_results = retain_probe_results({**known, **lifecycle.probe_results}, lifecycle.pod, view)
+        self._set(state.uid, retain_probe_results({**known, **self.results(state.uid)}, state.pod, view))
 
-    def tell(
+    def take(self, state: PodWorkerState, changed: ProbeResultChanged) -> bool:
+        """Note a result; whether it is news. One of a probe that the manifest has no more is none."""
+        found = find_container(state.pod.spec, changed.name) if state.pod is not None else None
+        results = self.results(state.uid)
+        known = results.get(changed.container_id, NO_PROBE_RESULTS)
+        if (
+            found is None
+            or changed.probe not in probes_of(found.container)
+            or known.of(changed.probe) is changed.result
+        ):
+            return False
+        self._set(state.uid, {**results, changed.container_id: known.changed(changed.probe, changed.result)})
+        return True
+
+    def _set(self, uid: str, results: Results) -> None:
+        if results:
+            self._results[uid] = results
+        else:
+            self._results.pop(uid, None)
+
+    # --- probers -------------------------------------------------------------------------------------------------
+
+    def reconcile(
         self,
-        lifecycle: PodLifecycle,
+        state: PodWorkerState,
         entry: CacheEntry | None,
         is_up: Callable[[int], bool],
         *,
+        has_ended: bool,
         is_left_alone: bool = False,
-    ) -> tuple[Send, ...]:
-        """What has to be said so that the pod is probed as it is now; nothing for most. ``entry``: its newest view.
-        One that is left alone is not probed for now; what its probes have said goes on to count."""
-        wanted = None if is_left_alone else _wanted(lifecycle, entry)
-        prober = self._probers.get(lifecycle.uid)
+    ) -> Sends:
+        """The messages that are needed so that the pod is probed as it is now; none for most. ``entry``: its newest
+        view. A pod that is left alone is not probed for now; the results of its probes go on to count."""
+        wanted = None if has_ended or is_left_alone else _wanted(state, entry)
+        prober = self._probers.get(state.uid)
         if prober is None:
             if wanted is None:
                 return ()
-            prober = self._probers[lifecycle.uid] = _Prober()
-        stop = _leave(lifecycle.uid, prober) if wanted is None or prober.slot not in (None, lifecycle.slot) else ()
-        if wanted is None or prober.leaving is not None or not is_up(lifecycle.slot):
+            prober = self._probers[state.uid] = _Prober()
+        stop = prober.leave(state.uid) if wanted is None or prober.is_elsewhere(state.slot) else ()
+        if wanted is None or prober.is_leaving or not is_up(state.slot):
             return stop
-        return _go_on(lifecycle, prober, wanted, _running(entry))
+        return prober.probe(state.slot, wanted, _running(entry), dict(self.results(state.uid)))
 
     def stopped(self, uid: str) -> None:
-        """Its old worker probes it no more."""
+        """The pod's old worker has stopped to probe it."""
         if uid in self._probers:
-            self._probers[uid].leaving = None
+            self._probers[uid].stopped()
 
     def down(self, slot: int) -> list[str]:
-        """That worker is gone; the pods for which another one has waited for that."""
-        waited = []
-        for uid, prober in self._probers.items():
-            if prober.slot == slot:
-                prober.slot, prober.told = None, None
-            if prober.leaving == slot:
-                prober.leaving = None
-                waited.append(uid)
-        return waited
+        """That worker died; UIDs of the pods whose next worker has waited for that."""
+        return [uid for uid, prober in self._probers.items() if prober.down(slot)]
 
-    def forget(self, uid: str) -> tuple[Send, ...]:
-        """Nothing of the pod is left."""
+    def forget(self, uid: str) -> Sends:
+        """Drop a pod of which nothing is left; the messages that takes."""
+        self._results.pop(uid, None)
         prober = self._probers.pop(uid, None)
-        return _leave(uid, prober) if prober is not None else ()
+        return prober.leave(uid) if prober is not None else ()
 
 
-def take_probe_result(lifecycle: PodLifecycle, verdict: ProbeResultChanged) -> bool:
-    """Note it; whether it is news. One of a probe that the manifest has no more is none."""
-    found = find_container(lifecycle.pod.spec, verdict.name) if lifecycle.pod is not None else None
-    known = lifecycle.probe_results.get(verdict.container_id, NO_PROBE_RESULTS)
-    if found is None or verdict.probe not in probes_of(found.container) or known.of(verdict.probe) is verdict.result:
-        return False
-    lifecycle.probe_results = {
-        **lifecycle.probe_results,
-        verdict.container_id: known.changed(verdict.probe, verdict.result),
-    }
-    return True
-
-
-def needs_sync(verdict: ProbeResultChanged) -> bool:
+def needs_sync(changed: ProbeResultChanged) -> bool:
     """Whether a worker has something to do because of it: a container to kill, or the next one to start.
 
     Upstream syncs a pod whose readiness has changed too, for the sake of its status (kubelet.go, handleProbeSync).
     """
-    if verdict.probe is ProbeType.STARTUP:
-        return verdict.result is not ProbeResult.UNKNOWN
-    return verdict.probe is ProbeType.LIVENESS and verdict.result is ProbeResult.FAILURE
+    if changed.probe is ProbeType.STARTUP:
+        return changed.result is not ProbeResult.UNKNOWN
+    return changed.probe is ProbeType.LIVENESS and changed.result is ProbeResult.FAILURE
 
 
-def retain_probe_results(
-    probe_results: Mapping[str, ProbeResults], pod: Pod | None, view: RuntimePodStatus
-) -> Mapping[str, ProbeResults]:
-    """Those of containers that are there, by probes that the manifest has."""
+def retain_probe_results(probe_results: Results, pod: Pod | None, view: RuntimePodStatus) -> Results:
+    """Results of containers that are there, by probes that the manifest has."""
     kept = {}
     for container in view.containers if pod is not None and probe_results else ():
         found = find_container(pod.spec, container.name) if pod is not None else None
@@ -150,42 +208,22 @@ def _has_probes(pod: Pod) -> bool:
     return any(probes_of(container) for container in (*pod.spec.containers, *pod.spec.init_containers))
 
 
-def _wanted(lifecycle: PodLifecycle, entry: CacheEntry | None) -> ProbePod | None:
-    """What its worker should be told; None when nothing of it is to be probed."""
-    pod, ended = lifecycle.pod, lifecycle.phase is WorkType.TERMINATED or lifecycle.rejection is not None
-    if ended or pod is None or not _has_probes(pod):
-        return None
-    if lifecycle.status is not None and lifecycle.status.phase in TERMINAL_PHASES:
+def _wanted(state: PodWorkerState, entry: CacheEntry | None) -> ProbePod | None:
+    """The order that its worker should have; None when nothing of the pod is to be probed."""
+    pod, phase = state.pod, state.lifecycle.phase
+    if phase is WorkType.TERMINATED or pod is None or not _has_probes(pod):
         return None
     inline = entry is not None and entry.row < 0
     status = msgspec.structs.replace(entry.status, observed_at=0.0) if entry is not None and inline else None
     return ProbePod(
-        uid=lifecycle.uid,
+        uid=state.uid,
         pod=pod,
-        row=-1 if inline else lifecycle.row,
+        row=-1 if inline else state.row,
         status=status,
-        terminating=lifecycle.phase is not WorkType.SYNC,
+        terminating=phase is not WorkType.SYNC,
     )
 
 
 def _running(entry: CacheEntry | None) -> tuple[str, ...]:
     containers = entry.status.containers if entry is not None else ()
     return tuple(container.id for container in containers if container.state is ContainerState.RUNNING)
-
-
-def _go_on(lifecycle: PodLifecycle, prober: _Prober, wanted: ProbePod, running: tuple[str, ...]) -> tuple[Send, ...]:
-    before, prober.running = prober.running, running
-    probe_results = dict(lifecycle.probe_results)
-    if prober.told != wanted:
-        prober.slot, prober.told = lifecycle.slot, wanted
-        return (Send(lifecycle.slot, msgspec.structs.replace(wanted, probe_results=probe_results)),)
-    if running != before:
-        return (Send(lifecycle.slot, ContainersChanged(uid=lifecycle.uid, probe_results=probe_results)),)
-    return ()
-
-
-def _leave(uid: str, prober: _Prober) -> tuple[Send, ...]:
-    if prober.slot is None:
-        return ()
-    prober.leaving, prober.slot, prober.told = prober.slot, None, None
-    return (Send(prober.leaving, StopProbing(uid=uid)),)

@@ -12,7 +12,7 @@ from typing import Final
 
 from ipc.api.v1.config_objects import Secret
 from ipc.kubecontainer.config_objects import ObjectKey
-from ipc.text.redaction import MAX_VALUES_BYTES, Blocks, blocks_of, values_size
+from ipc.kubecontainer.redaction import MAX_VALUES_BYTES, Blocks, blocks_of, values_size
 
 MAX_FORMER_BYTES: Final = 1 << 20
 """Most that replaced Secrets take together, values and a fixed cost each; the oldest go first."""
@@ -37,7 +37,7 @@ class SecretValues:
         self._blocks_bytes = 0
 
     def replaced(self, key: ObjectKey, secret: Secret) -> None:
-        """Another one has taken its place, or it is gone."""
+        """The Secret was replaced or removed: its former values are remembered."""
         self._count += 1
         self._former[self._count] = key, secret
         self._former_of.setdefault(key, OrderedDict())[self._count] = secret

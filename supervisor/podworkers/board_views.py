@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from ipc.host.tasks import note_failure
-from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.node_worker import Observation
 from ipc.shm.board import Board
+from ipc.shm.observation_rows import read_status
 
 
 def resolve(board: Board, observations: Iterable[Observation]) -> tuple[Observation, ...]:
@@ -19,13 +19,11 @@ def resolve(board: Board, observations: Iterable[Observation]) -> tuple[Observat
 
 
 def _resolved(board: Board, observation: Observation) -> Observation:
-    row = board.read_pod(observation.row) if observation.status is None else None
-    if row is None or row.uid != observation.uid:
+    if observation.status is not None:
         return observation
     try:
-        status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
+        status = read_status(board, observation.row, observation.uid)
     except msgspec.DecodeError as error:
-        note_failure(f"row of pod {row.uid} on the board", error)
-        return observation
-    # Seen again unchanged, a row only gets a new date.
-    return msgspec.structs.replace(observation, status=msgspec.structs.replace(status, observed_at=row.observed_at))
+        note_failure(f"row of pod {observation.uid} on the board", error)
+        status = None
+    return observation if status is None else msgspec.structs.replace(observation, status=status)

@@ -1,12 +1,16 @@
-"""The newest look at every pod, and who has to be looked at again.
+"""The newest observation of every pod, when each was last acted on, and which pods have to be observed again.
 
-The node worker is asked once per pod and answers every question sooner or later; a new node worker is asked again for
-everything that is still open. So a look that is needed is always under way, and never two for one need.
+A sync acts on an observation that is newer than the last act alone (pkg/kubelet/pod_workers.go, podWorkerLoop:
+GetNewerThan(lastSyncTime)). The node worker is asked once per pod and answers every request sooner or later; a new node
+worker is asked again for everything that is still open. So an observation that is needed is always under way, and never
+two for one need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
+
+import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.node_worker import Observation
@@ -14,54 +18,101 @@ from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_cache import CacheEntry, PodCache
 
 
+class _Act(msgspec.Struct, frozen=True):
+    """When a pod was last acted on, monotonic seconds."""
+
+    at: float
+    """No view observed before this may be acted on."""
+    with_effect_at: float
+    """The last act that had any effect, as far as is known."""
+
+
 class ObservationRequests:
-    """Owns the pod cache and the questions to the node worker."""
+    """Owns the pod cache, the dates of the last acts and the requests to the node worker."""
 
     def __init__(self) -> None:
         self.cache = PodCache()
+        self._acts: dict[str, _Act] = {}
+        """Of every tracked pod."""
         self._awaited: set[str] = set()
-        """Asked for and not answered."""
+        """Requested and not answered."""
         self._asked: set[str] = set()
-        """To be asked for with the next `questions`."""
+        """To be requested with the next `take_requests`."""
 
-    def newer_than(self, uid: str, mono: float) -> CacheEntry | None:
-        """A view that is newer than that, or None, and then one is on its way."""
-        entry = self.cache.newer_than(uid, mono)
+    # --- the last act on each pod --------------------------------------------------------------------------------
+
+    def track(self, uid: str, acted_at: float) -> None:
+        """A pod from now on. ``acted_at``: no view observed before that may be acted on."""
+        self._acts[uid] = _Act(acted_at, acted_at)
+
+    def acted(self, uid: str, now_mono: float, *, with_effect: bool) -> None:
+        """A sync of the pod has ended. ``with_effect``: views that are older than it may be no longer true."""
+        old = self._acts[uid]
+        self._acts[uid] = _Act(now_mono, now_mono if with_effect else old.with_effect_at)
+
+    def lost(self, uid: str, now_mono: float) -> None:
+        """The sync of the pod died with its worker: its effect is unknown."""
+        self._acts[uid] = _Act(now_mono, now_mono)
+
+    def accept_older(self, uid: str) -> None:
+        """For a periodic sync a view will do that is newer than the last act with an effect: when that sync found
+        nothing to do, what was seen before it is as true as it was. Upstream wants a newer view all the same, which its
+        relist every second has at hand (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        act = self._acts[uid]
+        self._acts[uid] = _Act(act.with_effect_at, act.with_effect_at)
+
+    def acted_at(self, uid: str) -> float:
+        """No view of the pod that was observed before this (monotonic seconds) may be acted on."""
+        return self._acts[uid].at
+
+    def forget(self, uid: str) -> None:
+        """Nothing of the pod is left."""
+        self.cache.delete(uid)
+        self._awaited.discard(uid)
+        self._acts.pop(uid, None)
+
+    # --- requests ------------------------------------------------------------------------------------------------
+
+    def newer(self, uid: str) -> CacheEntry | None:
+        """A view that is newer than the last act, or None, and then one is on its way."""
+        entry = self.cache.newer_than(uid, self.acted_at(uid))
         if entry is None and uid not in self._awaited:
             self._asked.add(uid)
         return entry
 
     def ask(self, uid: str) -> None:
-        """A look from now on, whatever is under way."""
+        """An observation from now on, whatever is under way."""
         self._asked.add(uid)
 
     def ask_again(self) -> None:
-        """Whoever was asked is gone."""
+        """The node worker that was asked is gone."""
         self._asked |= self._awaited
 
-    def questions(self) -> tuple[str, ...]:
+    def take_requests(self) -> tuple[str, ...]:
         """Pods to ask for now."""
         asked, self._asked = self._asked, set()
         self._awaited |= asked
         return tuple(sorted(asked))
 
-    def take(self, observation: Observation, *, wanted: bool) -> RuntimePodStatus | None:
-        """Store it; the status if that of a wanted pod changed. A row that could not be read is looked at again."""
-        uid, status = observation.uid, observation.status
+    # --- answers -------------------------------------------------------------------------------------------------
+
+    def take(self, observation: Observation) -> RuntimePodStatus | None:
+        """Store it; the status if that of a tracked pod changed. A row that could not be read is requested again."""
+        uid, status, tracked = observation.uid, observation.status, observation.uid in self._acts
         if status is None:
-            if wanted:
-                self.cache.doubt(uid)
+            if tracked:
+                self.cache.invalidate(uid)
                 self._asked.add(uid)
             return None
         self._awaited.discard(uid)
-        if not wanted and status.is_empty() and not status.lost_attempts:
+        if not tracked and status.is_empty() and not status.lost_attempts:
             self.cache.delete(uid)
             return None
-        changed = self.cache.set(status, observation.row if wanted else NO_ROW)
-        return status if changed and wanted else None
+        changed = self.cache.set(status, observation.row if tracked else NO_ROW)
+        return status if changed and tracked else None
 
     def absent(self, relisted_at: float, shown: Iterable[Observation], untracked: Iterable[str]) -> list[Observation]:
-        """Of pods that nobody tracks: what a relist does not show is not there."""
+        """Of pods without a row: what a relist does not show is not there."""
         seen = {observation.uid for observation in shown}
         return [
             Observation(
@@ -75,19 +126,13 @@ class ObservationRequests:
             if uid not in seen
         ]
 
-    def relisted(
-        self, started_at: float, unseen: Iterable[str], acted_at: Callable[[str], float | None]
-    ) -> Collection[str]:
-        """A full relist is a look at everybody but the ``unseen``: those that waited. ``acted_at``: None for a pod that
-        is forgotten."""
+    def relisted(self, started_at: float, unseen: Iterable[str]) -> Collection[str]:
+        """A full relist observes every pod but the ``unseen``: the pods that waited for an observation."""
         self.cache.relisted(started_at, unseen)
         waited = self._awaited
-        self._awaited = {uid for uid in waited if not self._is_answered(uid, acted_at(uid))}
+        self._awaited = {uid for uid in waited if not self._is_answered(uid)}
         return waited
 
-    def forget(self, uid: str) -> None:
-        self.cache.delete(uid)
-        self._awaited.discard(uid)
-
-    def _is_answered(self, uid: str, acted_at: float | None) -> bool:
-        return acted_at is None or self.cache.newer_than(uid, acted_at) is not None
+    def _is_answered(self, uid: str) -> bool:
+        act = self._acts.get(uid)
+        return act is None or self.cache.newer_than(uid, act.at) is not None

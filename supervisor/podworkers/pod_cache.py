@@ -26,7 +26,7 @@ class PodCache:
 
     def __init__(self) -> None:
         self._entries: dict[str, CacheEntry] = {}
-        self._doubted: set[str] = set()
+        self._invalid: set[str] = set()
         self._rowless: set[str] = set()
         """Those whose view came without a row: every orphan is among them."""
         self._relisted_at = 0.0
@@ -39,8 +39,7 @@ class PodCache:
 
     @property
     def unseen(self) -> frozenset[str]:
-        """Pods that the newest relist could not look at, and nobody since: all that is known of them is that they
-        exist."""
+        """Pods that were not observed by the newest relist, nor since: all that is known of them is that they exist."""
         return self._unseen
 
     def set(self, status: RuntimePodStatus, row: int) -> bool:
@@ -48,15 +47,15 @@ class PodCache:
         old = self._entries.get(status.uid)
         if old is not None and old.observed_at > status.observed_at:
             return False
-        self._doubted.discard(status.uid)
+        self._invalid.discard(status.uid)
         self._unseen -= {status.uid}
         self._entries[status.uid] = CacheEntry(status, status.observed_at, row)
         (self._rowless.add if row < 0 else self._rowless.discard)(status.uid)
         return old is None or not old.status.same_as(status)
 
-    def doubt(self, uid: str) -> None:
+    def invalidate(self, uid: str) -> None:
         """A view of it was lost on its way: nothing is certain until the next one, whatever a relist says."""
-        self._doubted.add(uid)
+        self._invalid.add(uid)
 
     def relisted(self, started_at: float, unseen: Iterable[str] = ()) -> None:
         """A full relist that began then saw every pod there was but these."""
@@ -77,7 +76,7 @@ class PodCache:
         """A view observed after that time, or None. What a newer relist says nothing about is as it was, or empty."""
         entry = self._entries.get(uid) or CacheEntry(RuntimePodStatus(uid=uid), 0.0, -1)
         seen_at = max(entry.observed_at, self._relisted_at)
-        if seen_at <= mono or uid in self._doubted or uid in self._unseen:
+        if seen_at <= mono or uid in self._invalid or uid in self._unseen:
             return None
         return msgspec.structs.replace(entry, observed_at=seen_at)
 
@@ -95,5 +94,5 @@ class PodCache:
 
     def delete(self, uid: str) -> None:
         self._entries.pop(uid, None)
-        self._doubted.discard(uid)
+        self._invalid.discard(uid)
         self._rowless.discard(uid)

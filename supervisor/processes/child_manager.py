@@ -1,4 +1,4 @@
-"""The agent's children, as the master has them: what the worker pool decides of them is carried out here."""
+"""The child manager carries out what the worker pool decides of the agent's children, and reports what they do."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, assert_never
 
 from ipc.host.clock import Clock
 from ipc.messages.api_server import WorkerInfo
 from ipc.messages.base import Ready, Shutdown
+from ipc.messages.catalogue import ChildCommand, ChildEvent, ChildReport
 from ipc.messages.zygote import Exited, NotBorn, Spawned, ZygoteReport
 from ipc.shm.board import Board
 from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, Role, WorkerSettings
@@ -34,12 +35,8 @@ LEAVES: Final = frozenset({EXIT_BEGIN_ANEW, EXIT_IDLE})
 log = logging.getLogger("rootlet.master")
 
 
-class Owner(Protocol):
-    """Who is told."""
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether the agent ends: then it is no news that a child does."""
+class ChildEvents(Protocol):
+    """Events of the children, for the master."""
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
         """Its first message came. Not ``running``: it was asked to leave meanwhile."""
@@ -50,11 +47,11 @@ class Owner(Protocol):
     def on_children_changed(self) -> None:
         """A child has been reaped, and what follows from it is under way."""
 
-    def on_message(self, slot: int, message: Any) -> None:
+    def on_message(self, slot: int, message: ChildEvent) -> None:
         """From the newest incarnation."""
 
-    def give_up(self, reason: str) -> None:
-        """There is no going on."""
+    def on_fatal(self, reason: str) -> None:
+        """The agent cannot go on without its children."""
 
 
 class ChildManager:
@@ -63,7 +60,7 @@ class ChildManager:
     def __init__(
         self,
         pool: WorkerPool,
-        owner: Owner,
+        events: ChildEvents,
         board: Board,
         clock: Clock,
         zygote: socket.socket,
@@ -71,20 +68,26 @@ class ChildManager:
         settings: Callable[[], WorkerSettings],
     ) -> None:
         self._pool = pool
-        self._owner = owner
+        self._events = events
         self._board = board
         self._clock = clock
-        self._children = Links(zygote, listening, self, settings)
+        self._links = Links(zygote, listening, self, settings)
         self._all_gone = asyncio.Event()
+        self._is_ending = False
 
     # --- what the master asks for --------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._children.start()
+        self._links.start()
         self._carry_out(self._pool.start(self._now))
 
-    def send(self, slot: int, message: Any) -> None:
-        self._children.send(slot, self._pool.incarnation(slot), message)
+    def expect_end(self) -> None:
+        """The agent ends: from now on it is no news that a child does."""
+        self._is_ending = True
+
+    def send(self, slot: int, message: ChildCommand) -> None:
+        """To the newest incarnation, if it has a link."""
+        self._links.send(slot, self._pool.incarnation(slot), message)
 
     def declare(self, specs: Iterable[ChildSpec]) -> None:
         """Another set of children."""
@@ -133,7 +136,7 @@ class ChildManager:
         for last in (spare, None):
             for signum in (signal.SIGTERM, signal.SIGKILL):
                 await self._end_all(signum, last, grace_s)
-        await self._children.close()
+        await self._links.close()
 
     async def _end_all(self, signum: int, spare: int | None, grace_s: float) -> None:
         self._all_gone.clear()
@@ -162,20 +165,22 @@ class ChildManager:
                     log.info("slot %d begins anew in %.1f s", slot, after_s)
                     asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
                 case AwaitDemand(slot, role):
-                    self._children.await_demand(slot, role)
+                    self._links.await_demand(slot, role)
                 case KillChild():
-                    level = logging.DEBUG if self._owner.is_ending else logging.WARNING
+                    level = logging.DEBUG if self._is_ending else logging.WARNING
                     log.log(level, "signal %d to slot %d: %s", command.signum, command.slot, command.why)
-                    self._children.signal(command)
+                    self._links.signal(command)
                 case ShutDownChild(slot, incarnation):
                     log.info("slot %d incarnation %d is asked to leave", slot, incarnation)
-                    self._children.send(slot, incarnation, Shutdown())
+                    self._links.send(slot, incarnation, Shutdown())
                 case GiveUp(reason):
-                    self._owner.give_up(reason)
+                    self._events.on_fatal(reason)
+                case _:
+                    assert_never(command)
 
     def _spawn_child(self, command: SpawnChild) -> None:
         try:
-            self._children.spawn(command)
+            self._links.spawn(command)
         except OSError as error:
             why = f"no file descriptors for it: {error.strerror or error}"
             self._on_not_born(NotBorn(slot=command.spec.slot, incarnation=command.incarnation, message=why))
@@ -183,8 +188,7 @@ class ChildManager:
     def _respawn(self, slot: int) -> None:
         self._carry_out(self._pool.respawn(slot, self._now))
 
-    # --- what is heard of them (the Listener of supervisor.processes.links)
-    # ---------------------------------------------
+    # --- what is heard of them (LinkEvents) ----------------------------------------------------------------------
 
     def on_zygote_report(self, report: ZygoteReport) -> None:
         match report:
@@ -194,27 +198,29 @@ class ChildManager:
                 self._on_not_born(report)
             case Exited():
                 self._on_exited(report)
+            case _:
+                assert_never(report)
 
     def _on_not_born(self, report: NotBorn) -> None:
-        self._children.crash_trace(report.slot, report.incarnation)
+        self._links.crash_trace(report.slot, report.incarnation)
         log.warning("slot %d incarnation %d cannot be made: %s", report.slot, report.incarnation, report.message)
         self._carry_out(self._pool.not_born(report.slot, report.incarnation))
         self._all_gone.set()
 
     def _on_exited(self, report: Exited) -> None:
-        is_ending = self._owner.is_ending
+        is_ending = self._is_ending
         orderly = is_ending or self._pool.is_leaving(report.slot)
-        stack = self._children.crash_trace(report.slot, report.incarnation)
+        stack = self._links.crash_trace(report.slot, report.incarnation)
         if not is_ending:
             what = f"slot {report.slot} incarnation {report.incarnation} (pid {report.pid})"
             is_no_news = report.exit_code in LEAVES or (orderly and report.exit_code == 0)
             level = logging.INFO if is_no_news else logging.WARNING
             log.log(level, "%s ended with %d%s", what, report.exit_code, f"; it was here:\n{stack}" if stack else "")
         current_pod = self._current_pod(report.slot, report.incarnation)
-        self._owner.on_child_down(report.slot, orderly=orderly, current_pod=current_pod)
+        self._events.on_child_down(report.slot, orderly=orderly, current_pod=current_pod)
         self._carry_out(self._pool.exited(report, self._now))
         self._all_gone.set()
-        self._owner.on_children_changed()
+        self._events.on_children_changed()
 
     def _current_pod(self, slot: int, incarnation: int) -> int:
         """In whose step that incarnation has ended. Not known (0) when it has never written its row."""
@@ -224,8 +230,8 @@ class ChildManager:
     def on_zygote_gone(self) -> None:
         self._pool.lost()
         self._all_gone.set()
-        if not self._owner.is_ending:
-            self._owner.give_up("the zygote is gone")
+        if not self._is_ending:
+            self._events.on_fatal("the zygote is gone")
 
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
         if incarnation == self._pool.incarnation(slot):
@@ -233,16 +239,16 @@ class ChildManager:
 
     def on_internal_error(self, error: BaseException) -> None:
         """Whatever comes of a message is carried out in the task that serves its link."""
-        self._owner.give_up(f"internal error: {error!r}")
+        self._events.on_fatal(f"internal error: {error!r}")
 
     def on_demand(self, slot: int) -> None:
         self._carry_out(self._pool.demanded(slot, self._now))
 
-    def on_message(self, slot: int, incarnation: int, message: Any) -> None:
+    def on_message(self, slot: int, incarnation: int, message: ChildReport) -> None:
         if incarnation != self._pool.incarnation(slot):
             return
         if isinstance(message, Ready):
             self._pool.ready(slot, message.pid, self._now)
-            self._owner.on_child_up(slot, incarnation, running=self._pool.is_running(slot))
+            self._events.on_child_up(slot, incarnation, running=self._pool.is_running(slot))
         else:
-            self._owner.on_message(slot, message)
+            self._events.on_message(slot, message)

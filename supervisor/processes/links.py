@@ -1,4 +1,4 @@
-"""The zygote's link and one channel per living child: the master's hands. Decides nothing."""
+"""The zygote's link and one channel per living child. Decides nothing: commands come down, events go up."""
 
 from __future__ import annotations
 
@@ -7,73 +7,67 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ipc.host.tasks import BackgroundTasks
-from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
-from ipc.messages.dialer import DialerCommand, DialerReport
-from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport
-from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport, SyncDone, SyncPod
+from ipc.messages.catalogue import LINKS, ZYGOTE, ChildCommand, ChildReport
+from ipc.messages.pod_worker import SyncDone, SyncPod
+from ipc.messages.sync_error import SyncError
 from ipc.messages.zygote import SignalChild, Spawn, ZygoteCommand, ZygoteReport
 from ipc.wire.boot import Role, WorkerSettings
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed, ChannelFull, FrameTooLarge, ProtocolError
 from ipc.wire.packets import PacketLink
 from supervisor.processes.worker_pool import KillChild, SpawnChild
 
-_LINKS: dict[Role, tuple[Any, Any]] = {
-    Role.POD_WORKER: (PodWorkerCommand, PodWorkerReport),
-    Role.NODE_WORKER: (NodeWorkerCommand, NodeWorkerReport),
-    Role.API_SERVER: (ApiServerFeed, ApiServerRequest),
-    Role.DIALER: (DialerCommand, DialerReport),
-}
-"""What the master sends and receives on each role's link."""
-
-AnyChannel = Channel[Any, Any]
+ChildChannel = Channel[ChildCommand, ChildReport]
+"""The master's end of any child's link; which of the messages its role takes is checked when one is sent."""
 
 log = logging.getLogger("rootlet.master")
-
-TOO_LARGE: Final = "TooLarge"
-UNENCODABLE: Final = "Unencodable"
-"""Errors of a sync that was never sent."""
 
 MAX_STACK_BYTES: Final = 64 * 1024
 """Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""
 
 
-class Listener(Protocol):
-    """Who is told."""
+class LinkEvents(Protocol):
+    """Events of the links, for the child manager."""
 
-    def on_zygote_report(self, report: ZygoteReport) -> None: ...
+    def on_zygote_report(self, report: ZygoteReport) -> None:
+        """The zygote has spawned or reaped a child, or could not spawn one."""
 
-    def on_zygote_gone(self) -> None: ...
+    def on_zygote_gone(self) -> None:
+        """Nobody is left to spawn or reap."""
 
-    def on_message(self, slot: int, incarnation: int, message: Any) -> None: ...
+    def on_message(self, slot: int, incarnation: int, message: ChildReport) -> None:
+        """That incarnation has sent a message."""
 
-    def on_broken_link(self, slot: int, incarnation: int, why: str) -> None: ...
+    def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
+        """That incarnation does not drain its link, or sends what is no message of it."""
 
-    def on_demand(self, slot: int) -> None: ...
+    def on_demand(self, slot: int) -> None:
+        """A connection waits at what that slot's children serve."""
 
-    def on_internal_error(self, error: BaseException) -> None: ...
+    def on_internal_error(self, error: BaseException) -> None:
+        """The task that serves a link has failed: whatever comes of a message is carried out in it."""
 
 
 class Links:
-    """Spawns, signals, sends; reports what comes back to its listener."""
+    """The sockets and the crash files. Spawns, signals and sends as it is told; reports what comes back."""
 
     def __init__(
         self,
         zygote: socket.socket,
         listening: Mapping[Role, socket.socket],
-        listener: Listener,
+        events: LinkEvents,
         settings: Callable[[], WorkerSettings],
     ) -> None:
         """``listening``: what the children of a role serve."""
         zygote.setblocking(False)
-        self._zygote: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(zygote, ZygoteReport)
+        self._zygote: PacketLink[ZygoteCommand, ZygoteReport] = PacketLink(zygote, ZYGOTE.reports)
         self._listening = listening
-        self._listener = listener
+        self._events = events
         self._settings = settings
-        self._channels: dict[int, AnyChannel] = {}
-        self._tasks = BackgroundTasks(listener.on_internal_error)
+        self._channels: dict[int, ChildChannel] = {}
+        self._tasks = BackgroundTasks(events.on_internal_error)
         self._crashes: dict[tuple[int, int], int] = {}
         """Slot, incarnation -> the file in memory that it writes its stack to when it crashes."""
 
@@ -99,7 +93,7 @@ class Links:
         self._tasks.spawn(self._serve(spec.slot, command.incarnation, spec.role, ours), name=f"link of {spec.name}")
 
     def await_demand(self, slot: int, role: Role) -> None:
-        """Tell the listener, once, when a connection waits at what the children of that role serve: it stays where it
+        """Report, once, when a connection waits at what the children of that role serve: it stays where it
         is, in the backlog, and also says so when it has come before this was asked."""
         fd = self._listening[role].fileno()
         asyncio.get_running_loop().add_reader(fd, self._demanded, fd, slot)
@@ -117,7 +111,7 @@ class Links:
     def signal(self, command: KillChild) -> None:
         self._command(SignalChild(slot=command.slot, incarnation=command.incarnation, signum=command.signum))
 
-    def send(self, slot: int, incarnation: int, message: Any) -> None:
+    def send(self, slot: int, incarnation: int, message: ChildCommand) -> None:
         """Queue a message; a child that does not drain its link counts as broken. One that no link takes is left out,
         and the sync that it asks for has failed: that is its pod's trouble, and nobody else's."""
         channel = self._channels.get(slot)
@@ -128,13 +122,13 @@ class Links:
         except ChannelClosed:
             return
         except ChannelFull as full:
-            self._listener.on_broken_link(slot, incarnation, str(full))
+            self._events.on_broken_link(slot, incarnation, str(full))
         except UNSENDABLE as refusal:
             log.error("%s for slot %d is not sent: %s", type(message).__name__, slot, refusal)
             if isinstance(message, SyncPod):
                 # Not in this turn: whoever sends may have more to send.
                 asyncio.get_running_loop().call_soon(
-                    self._listener.on_message, slot, incarnation, _not_synced(message, refusal)
+                    self._events.on_message, slot, incarnation, _not_synced(message, refusal)
                 )
 
     async def close(self) -> None:
@@ -151,14 +145,14 @@ class Links:
             self.crash_trace(slot, incarnation)
 
     async def _serve(self, slot: int, incarnation: int, role: Role, sock: socket.socket) -> None:
-        send_type, receive_type = _LINKS[role]
-        channel: AnyChannel = await Channel.open(sock, send_type, receive_type)
+        link = LINKS[role]
+        channel: ChildChannel = await Channel.open(sock, link.commands, link.reports)
         self._channels[slot] = channel
         try:
             async for message in channel:
-                self._listener.on_message(slot, incarnation, message)
+                self._events.on_message(slot, incarnation, message)
         except ProtocolError as error:
-            self._listener.on_broken_link(slot, incarnation, f"spoke nonsense: {error}")
+            self._events.on_broken_link(slot, incarnation, f"spoke nonsense: {error}")
         finally:
             channel.close()
             if self._channels.get(slot) is channel:
@@ -166,14 +160,14 @@ class Links:
 
     def _demanded(self, fd: int, slot: int) -> None:
         asyncio.get_running_loop().remove_reader(fd)
-        self._listener.on_demand(slot)
+        self._events.on_demand(slot)
 
     def _command(self, command: ZygoteCommand, fds: Sequence[int] = ()) -> None:
         """A zygote that does not take a packet at once is as good as gone: its loop does nothing that takes time."""
         try:
             self._zygote.send(command, fds)
         except (BlockingIOError, ConnectionError):
-            self._listener.on_zygote_gone()
+            self._events.on_zygote_gone()
 
     def _read_zygote(self) -> None:
         """Drain what is there; more than one report may wait."""
@@ -186,9 +180,9 @@ class Links:
                 received = None
             if received is None:
                 asyncio.get_running_loop().remove_reader(self._zygote.fileno())
-                self._listener.on_zygote_gone()
+                self._events.on_zygote_gone()
                 return
-            self._listener.on_zygote_report(received[0])
+            self._events.on_zygote_report(received[0])
 
 
 def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
@@ -199,6 +193,6 @@ def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
         incarnation=asked.incarnation,
         kind=asked.kind,
         summary="not sent to its worker",
-        error=TOO_LARGE if isinstance(refusal, FrameTooLarge) else UNENCODABLE,
+        error=SyncError.TOO_LARGE if isinstance(refusal, FrameTooLarge) else SyncError.UNENCODABLE,
         message=str(refusal),
     )

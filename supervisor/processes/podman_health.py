@@ -8,20 +8,17 @@ from collections.abc import Callable
 import msgspec
 
 from ipc.host.clock import Clock
+from ipc.messages import event_reasons
+from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import RuntimeHealth
 
 log = logging.getLogger("rootlet.master")
-
-RUNTIME_DOWN = "ContainerRuntimeDown"
-RUNTIME_UP = "ContainerRuntimeUp"
-"""Event reasons, of the node."""
 
 
 class PodmanHealth:
     """Owns the newest that was told."""
 
-    def __init__(self, clock: Clock, node_event: Callable[[str, str, str], None]) -> None:
-        """``node_event`` takes type, reason and message."""
+    def __init__(self, clock: Clock, node_event: Callable[[EventReason, str], None]) -> None:
         self._clock = clock
         self._node_event = node_event
         self.newest = RuntimeHealth(healthy=False, message="not asked yet")
@@ -46,6 +43,6 @@ class PodmanHealth:
         if not self.newest.version:
             return
         if health.healthy:
-            self._node_event("Normal", RUNTIME_UP, "Podman answers again")
+            self._node_event(event_reasons.CONTAINER_RUNTIME_UP, "Podman answers again")
         else:
-            self._node_event("Warning", RUNTIME_DOWN, f"Podman does not answer: {health.message}")
+            self._node_event(event_reasons.CONTAINER_RUNTIME_DOWN, f"Podman does not answer: {health.message}")

@@ -18,14 +18,15 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, assert_never
 
 import msgspec
 
 from ipc.host import clock
 from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_parent_death_signal, set_process_name
-from ipc.messages.zygote import Exited, NotBorn, Spawn, Spawned, ZygoteCommand, ZygoteReport
+from ipc.messages.catalogue import ZYGOTE
+from ipc.messages.zygote import Exited, NotBorn, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
@@ -95,7 +96,7 @@ class _Zygote:
         sockets: Sequence[Path],
         mutation_slots: MutationSlots | None,
     ) -> None:
-        self._link: Link = PacketLink(sock, ZygoteCommand)
+        self._link: Link = PacketLink(sock, ZYGOTE.commands)
         self._board = board
         self._call_slots = mutation_slots
         self._load = load
@@ -147,9 +148,15 @@ class _Zygote:
         return True
 
     def _obey(self, command: ZygoteCommand, fds: list[int]) -> None:
-        if isinstance(command, Spawn):
-            self._spawn(command, fds)
-            return
+        match command:
+            case Spawn():
+                self._spawn(command, fds)
+            case SignalChild():
+                self._signal(command)
+            case _:
+                assert_never(command)
+
+    def _signal(self, command: SignalChild) -> None:
         for child in list(self._children.values()):
             if (child.slot, child.incarnation) == (command.slot, command.incarnation):
                 child.send_signal(command.signum)

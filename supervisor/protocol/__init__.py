@@ -1,1 +1,1 @@
-"""Values that parts of the master hand to one another: manifests, loop events, loop commands. No behaviour."""
+"""Values that parts of the master hand to one another: manifests, source updates, events up, commands down."""

@@ -1,27 +1,19 @@
-"""When the event history goes to disk: at most a second after it changed, in a thread of its own, never for nothing.
-
-A disk that cannot be written to costs only what the file is for: it is said once, tried again now and then, and what
-was missed is written as soon as that works.
-"""
+"""When the event history goes to disk: at most a second after it changed (`supervisor.state.throttled_saver`)."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import functools
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from ipc.api.v1.event import Event
 from ipc.host.clock import Clock
 from supervisor.record.event_log import EventLog, EventLogError
 from supervisor.record.recorder import EventRecorder
+from supervisor.state.throttled_saver import ThrottledSaver, Write
 
 RETRY_S: Final = 10.0
-"""After a write that failed."""
-LAST_WRITE_S: Final = 2.0
-"""How long the end of the agent waits for the disk."""
+"""After a write that failed, in seconds."""
 
 log = logging.getLogger("rootlet.events")
 
@@ -31,16 +23,11 @@ class EventWriter:
 
     def __init__(self, log_file: EventLog, clock: Clock) -> None:
         self._log = log_file
-        self._clock = clock
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="events")
-        self._writing: asyncio.Future[None] | None = None
-        self._saved = 0
-        """Everything up to this sequence number is on disk."""
-        self._retry_at = 0.0
-        """Monotonic seconds; 0.0 when the last write succeeded."""
+        self._saver = ThrottledSaver("events", 0, clock, log, retry_s=RETRY_S)
+        """The version of the history is its sequence number."""
 
     def restore(self) -> tuple[Event, ...]:
-        """What an earlier life of the agent has left."""
+        """Events that an earlier agent has written."""
         try:
             return self._log.load()
         except EventLogError as error:
@@ -48,50 +35,12 @@ class EventWriter:
             return ()
 
     def keep(self, history: EventRecorder) -> None:
-        """Write what is new, unless nothing is, or a write is under way. To be called every second."""
-        if self._writing is None and history.sequence != self._saved and self._clock.now().mono >= self._retry_at:
-            self._begin(history)
+        """Write what is new. To be called every second."""
+        self._saver.keep(lambda: history.sequence, lambda _: self._write(history))
 
     async def close(self, history: EventRecorder) -> None:
         """Write the last ones, if the disk takes them in time."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WRITE_S):
-                await self._ended()
-                if history.sequence != self._saved:
-                    self._begin(history)
-                await self._ended()
-        self._thread.shutdown(wait=False)
+        await self._saver.close(lambda: history.sequence, lambda _: self._write(history))
 
-    def _begin(self, history: EventRecorder) -> None:
-        changed, everything = history.changed_after(self._saved), history.events()
-        write = asyncio.get_running_loop().run_in_executor(self._thread, self._log.write, changed, everything)
-        write.add_done_callback(self._on_end(history.sequence))
-        self._writing = write
-
-    async def _ended(self) -> None:
-        if self._writing is not None:
-            await asyncio.wait([self._writing])
-
-    def _on_end(self, sequence: int) -> Callable[[asyncio.Future[None]], None]:
-        def ended(write: asyncio.Future[None]) -> None:
-            self._writing = None
-            error = write.exception()
-            if error is None:
-                self._succeeded(sequence)
-            elif isinstance(error, OSError):
-                self._failed(error)
-            else:
-                raise error
-
-        return ended
-
-    def _succeeded(self, sequence: int) -> None:
-        self._saved = sequence
-        if self._retry_at:
-            log.info("events are kept on disk again")
-        self._retry_at = 0.0
-
-    def _failed(self, error: OSError) -> None:
-        if not self._retry_at:
-            log.warning("events are not kept on disk, only in memory: %s", error.strerror or error)
-        self._retry_at = self._clock.now().mono + RETRY_S
+    def _write(self, history: EventRecorder) -> Write:
+        return functools.partial(self._log.write, history.changed_after(self._saver.written), history.events())

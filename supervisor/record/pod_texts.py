@@ -1,11 +1,10 @@
 """Every text about a pod that comes from a worker, made fit for people before the master does anything with it.
 
 All that containers, registries and Podman say reaches events, statuses, `describe` and the log through the master: the
-workers' reports and the observations. Here the values of the pod's Secrets are taken out (`ipc.text.redaction`). While
-one of them is not known, because its source was not read yet, a text that may hold it is withheld, and so is one about
-a pod that nobody knows any more. Normal events are the agent's own words.
-
-A termination message stays data otherwise, as upstream has it: programs read it. Whoever prints it makes it safe.
+workers' reports and the observations. Here the values of the pod's Secrets are taken out
+(`ipc.kubecontainer.redaction`). While one of them is not known, because its source was not read yet, a text that may
+hold it is withheld, and so is one about a pod that nobody knows any more. Normal events are the agent's own words. A
+termination message stays data otherwise, as upstream has it: programs read it. Whoever prints it makes it safe.
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from typing import Final
 import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimeContainerStatus, RuntimePodStatus
+from ipc.kubecontainer.redaction import Blocks, redacted
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventType
 from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import PullFailure, SyncDone, SyncResult
-from ipc.text.redaction import Blocks, redacted
 from ipc.text.safe_text import safe_text
 from supervisor.managers.object_store import ObjectStore
-from supervisor.podworkers.pod_lifecycle import PodLifecycle, Readable
 from supervisor.podworkers.pod_table import PodTable
-from supervisor.protocol.loop_protocol import LoopEvent
+from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.events import LoopEvent
 
 MAX_TEXT_CHARS: Final = 2048
 """Longest text that is taken of a worker's; half of what the workers cut theirs to, so that each cut is known here."""
@@ -31,19 +31,32 @@ MAX_TEXT_CHARS: Final = 2048
 Known = tuple[Blocks, ...] | None
 
 
+class _Readable(msgspec.Struct, frozen=True):
+    """An observation without the values of Secrets, and what of: statuses are generated more often than pods change."""
+
+    view: RuntimePodStatus
+    known: Known
+    made: RuntimePodStatus
+
+
 class PodTexts:
-    """Looks up what the pod's Secrets are known by."""
+    """Redacts texts by the Secrets of their pod. Owns the newest readable observation of each pod."""
 
     def __init__(self, pod_table: PodTable, objects: ObjectStore) -> None:
         self._pod_table = pod_table
         self._objects = objects
+        self._readable: dict[str, _Readable] = {}
+
+    def forget(self, uid: str) -> None:
+        """Drop the readable observation of a pod of which nothing is left."""
+        self._readable.pop(uid, None)
 
     def made_fit(self, event: LoopEvent) -> LoopEvent:
         """A worker's report about a pod; every other event is as it was."""
         match event:
             case EventReport(uid=uid) if uid:
                 known = self._known(uid)
-                return event if known is None and event.type == "Normal" else _with_message(event, known)
+                return event if known is None and event.type == EventType.NORMAL else _with_message(event, known)
             case ObservationFailed(uid=uid):
                 return _with_message(event, self._known(uid))
             case SyncDone(uid=uid):
@@ -51,26 +64,23 @@ class PodTexts:
             case _:
                 return event
 
-    def observed(self, lifecycle: PodLifecycle, view: RuntimePodStatus) -> RuntimePodStatus:
-        """What containers have left to be read."""
+    def observed(self, state: PodWorkerState, view: RuntimePodStatus) -> RuntimePodStatus:
+        """The view with the texts of its containers made fit for people."""
         if not any(container.message or container.error for container in view.containers):
             return view
-        known = self._known(lifecycle.uid)
-        if lifecycle.readable is None or lifecycle.readable.view is not view or lifecycle.readable.known != known:
-            told = tuple(_container(container, known) for container in view.containers)
-            lifecycle.readable = Readable(view, known, msgspec.structs.replace(view, containers=told))
-        return lifecycle.readable.made
+        known, readable = self._known(state.uid), self._readable.get(state.uid)
+        if readable is None or readable.view is not view or readable.known != known:
+            fit = tuple(_container(container, known) for container in view.containers)
+            readable = _Readable(view, known, msgspec.structs.replace(view, containers=fit))
+            self._readable[state.uid] = readable
+        return readable.made
 
     def _known(self, uid: str) -> Known:
-        lifecycle = self._pod_table.get(uid)
-        if lifecycle is None:
+        state = self._pod_table.get(uid)
+        if state is None:
             return None
-        # An orphan's manifest is gone, and with it which Secrets it had; nothing of it is probed, started or told.
-        return (
-            self._objects.values_known(lifecycle.pod.metadata.namespace, lifecycle.all_references)
-            if lifecycle.pod
-            else ()
-        )
+        # An orphan's manifest is gone, and with it which Secrets it had; nothing of it is probed, started or reported.
+        return self._objects.values_known(state.pod.metadata.namespace, state.all_references) if state.pod else ()
 
 
 def _text(text: str, known: Known) -> str:

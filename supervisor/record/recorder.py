@@ -12,6 +12,8 @@ Different on purpose:
   events loses its own oldest, and what happens now is never kept back;
 - events of the node are not combined: they are about files and directories, which have no object of their own, and
   who reads that a tenth manifest is wrong wants to know which;
+- a pod that is gone and stated again has its UID again, but no events of the one before: they are told apart by when a
+  pod was first seen here;
 - the first nine messages of similar events go on being counted on their own (upstream: any nine).
 """
 
@@ -25,6 +27,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.event import Event, EventSource
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
 from ipc.host.clock import parse_rfc3339, rfc3339
@@ -54,6 +57,8 @@ class _Group(NamedTuple):
     name: str
     type: str
     reason: str
+    first_seen: str
+    """Which pod of that UID, by its annotation CONFIG_SEEN."""
 
 
 class _Key(NamedTuple):
@@ -97,11 +102,12 @@ class EventRecorder:
 
     # --- what happens ---
 
-    def record(self, report: EventReport, wall: float) -> tuple[Event, list[str]]:
-        """The new state of its event, and the names of events that had to go."""
+    def record(self, report: EventReport, wall: float, first_seen: str = "") -> tuple[Event, list[str]]:
+        """The new state of its event, and the names of events that had to go. ``first_seen``: annotation CONFIG_SEEN of
+        the pod, which the event has then, too; empty for what is no pod, and for one whose manifest is not known."""
         seen_at = report.wall or wall
         message = safe_text(report.message, MAX_EVENT_BYTES)
-        key = self._correlate(_key_of_report(report, message), seen_at)
+        key = self._correlate(_key_of_report(report, message, first_seen), seen_at)
         text = f"{COMBINED}{message}" if key.message == COMBINED else message
         event = self._counted(key, report.field_path, text, rfc3339(seen_at))
         self._sequence += 1
@@ -141,7 +147,7 @@ class EventRecorder:
         return tuple(entry.event for entry in newest_first)[::-1]
 
     def restore(self, events: Iterable[Event], wall: float) -> None:
-        """Go on where an earlier life of the agent has ended. Longest unseen first, with valid time stamps.
+        """Go on where an earlier agent has ended. Longest unseen first, with valid time stamps.
 
         One that was seen in the future (the clock was set back since) counts as seen now.
         """
@@ -179,7 +185,12 @@ class EventRecorder:
         group = key.group
         suffix = hashlib.sha256(repr((key, at, self._sequence)).encode()).hexdigest()[:16]
         return Event(
-            metadata=ObjectMeta(name=f"{group.name}.{suffix}", namespace=group.namespace, creation_timestamp=at),
+            metadata=ObjectMeta(
+                name=f"{group.name}.{suffix}",
+                namespace=group.namespace,
+                creation_timestamp=at,
+                annotations={CONFIG_SEEN: group.first_seen} if group.first_seen else {},
+            ),
             involved_object=ObjectReference(
                 api_version="v1",
                 kind=group.kind,
@@ -221,15 +232,17 @@ class EventRecorder:
         return [self._take(next(iter(self._of_object[of]))) for _ in range(excess)]
 
 
-def _key_of_report(report: EventReport, message: str) -> _Key:
+def _key_of_report(report: EventReport, message: str, first_seen: str) -> _Key:
     kind = "Pod" if report.uid else NODE
-    group = _Group(kind, report.uid, report.namespace or "default", report.name, report.type, report.reason)
+    namespace = report.namespace or "default"
+    group = _Group(kind, report.uid, namespace, report.name, report.type, report.reason, first_seen)
     return _Key(group, report.field_path, message)
 
 
 def _key_of_event(event: Event) -> _Key:
     of = event.involved_object
-    group = _Group(of.kind, of.uid, of.namespace, of.name, event.type, event.reason)
+    first_seen = event.metadata.annotations.get(CONFIG_SEEN, "")
+    group = _Group(of.kind, of.uid, of.namespace, of.name, event.type, event.reason, first_seen)
     if event.message.startswith(COMBINED):
         return _Key(group, message=COMBINED)
     return _Key(group, of.field_path, event.message)

@@ -1,141 +1,279 @@
-"""What the world is told of every pod: status, reasons, events, and the feed that carries them to the API server."""
+"""Status of every pod, as it is generated and as it is reported, and the events about it (pkg/kubelet/status).
+
+What makes a status is kept here, by UID: why a pod was rejected or evicted, what its last sync could not do, and the
+status before. The feed carries what changed to the API server.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.pod_containers import every_container
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.api_server import PodChanged
+from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.messages import event_reasons
+from ipc.messages.api_server import FeedMessage, PodChanged
 from ipc.messages.base import EventReport
-from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.pod_worker import SyncDone, SyncResult, WorkType
 from supervisor.config.settings import Settings
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
-from supervisor.protocol.manifests import ObjectUpdate
-from supervisor.record.feed import Feed, FeedMessage
+from supervisor.podworkers.pod_table import PodTable
+from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.source_updates import ObjectUpdate
+from supervisor.record.feed import Feed
 from supervisor.record.object_summary import summarize
 from supervisor.record.pod_texts import PodTexts
 from supervisor.record.reason_cache import ReasonCache
 from supervisor.record.recorder import EventRecorder
-from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE
-from supervisor.status.generate import StatusInput, generate_pod_status
+from supervisor.status.active_deadline import DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE, past_active_deadline
+from supervisor.status.generate import Failure, StatusInput, generate_pod_status
 from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
 
 
-class StatusManager:
-    """Owns the reason cache, the event history and the feed."""
+class _Record:
+    """Status, reported status and sync summary of one pod, and what they follow from."""
 
-    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts) -> None:
-        self._host_ip = host_ip
+    def __init__(self) -> None:
+        self.status: PodStatus | None = None
+        """The one that is acted on."""
+        self.reported: PodStatus | None = None
+        """The one that is reported: a terminal phase comes later there."""
+        self.was_observed = False
+        """``status`` was generated from an observation once."""
+        self.summary = ""
+        """What its last sync with any effect did."""
+        self.rejection: Failure | None = None
+        """Why it was not admitted (pkg/kubelet/kubelet.go, rejectPod)."""
+        self.eviction: Failure | None = None
+        """Why it may not run any more."""
+        self._failed: tuple[SyncResult, ...] = ()
+        """What its last sync could not do."""
+        self._error = ""
+        """Why its last sync failed as a whole."""
+        self._clock_offset_s: float | None = None
+        """From the monotonic to the wall clock, when that was first asked for."""
+
+    def is_news(self, done: SyncDone) -> bool:
+        """Did it do anything, or fail otherwise than the last time?"""
+        return done.changed or done.error != self._error or done.failed != self._failed
+
+    def sync_ended(self, done: SyncDone) -> None:
+        self._failed, self._error = done.failed, done.error
+        if done.changed or done.error or done.failed:
+            self.summary = done.summary or done.message
+
+    def summarize(self, text: str) -> None:
+        self.summary = text
+
+    def reject(self, failure: Failure) -> None:
+        self.rejection = failure
+
+    def evict(self, failure: Failure) -> None:
+        self.eviction = failure
+
+    def generated(self, status: PodStatus, reported: PodStatus, *, observed: bool) -> None:
+        self.status, self.reported = status, reported
+        self.was_observed = self.was_observed or observed
+
+    def steady_wall(self, now: Instant) -> float:
+        """The wall clock, but not what it was set forward since the pod is known here: that was no time to be active
+        in. Upstream's is the clock as it is."""
+        if self._clock_offset_s is None:
+            self._clock_offset_s = now.wall - now.mono
+        return min(now.wall, now.mono + self._clock_offset_s)
+
+
+class StatusManager:
+    """Owns the record of every pod, the reason cache, the event history and the feed."""
+
+    def __init__(self, settings: Settings, host_ips: tuple[str, ...], texts: PodTexts, pod_table: PodTable) -> None:
+        self._host_ips = host_ips
+        """At most one of each family, as they are now."""
         self._texts = texts
+        self._pod_table = pod_table
+        self._records: dict[str, _Record] = {}
         self._reasons = ReasonCache()
         self._events = EventRecorder(
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
         )
         self._feed = Feed()
 
+    def host_addresses_changed(self, ips: tuple[str, ...]) -> None:
+        """Other addresses are in each status that is generated from now on."""
+        self._host_ips = ips
+
     def settings_changed(self, settings: Settings) -> None:
         self._events.resize(settings.event_history.max_events, settings.event_history.ttl_s)
 
     @property
     def event_history(self) -> EventRecorder:
-        """For reading."""
+        """Owner of the events, for reading."""
         return self._events
 
     def restore_events(self, events: Iterable[Event], now: Instant) -> list[FeedMessage]:
-        """Those that an earlier life of the agent has left."""
+        """Take over the events that an earlier agent has recorded."""
         self._events.restore(events, now.wall)
         return [message for event in self._events.events() for message in self._feed.event(event)]
 
     def expire_events(self, now: Instant) -> list[FeedMessage]:
         return self._feed.events_gone(self._events.expire(now.wall))
 
-    def sync_results(self, lifecycle: PodLifecycle, done: SyncDone) -> None:
-        self._reasons.update(lifecycle.uid, done.results)
-        if lifecycle.pod is not None:
-            self._reasons.retain(lifecycle.uid, {found.container.name for found in every_container(lifecycle.pod.spec)})
+    # --- what makes a status -------------------------------------------------------------------------------------
+
+    def reject(self, uid: str, reason: str, message: str) -> None:
+        """The pod was not admitted: it is Failed, whatever its containers say (pkg/kubelet/kubelet.go, rejectPod)."""
+        self._record(uid).reject(Failure(reason=reason, message=f"Pod was rejected: {message}"))
+
+    def is_rejected(self, uid: str) -> bool:
+        """Whether the pod was not admitted."""
+        return self._record(uid).rejection is not None
+
+    def evict(self, uid: str, message: str) -> None:
+        """The pod takes more than it may: it is Failed (pkg/kubelet/eviction/eviction_manager.go, evictPod)."""
+        self._record(uid).evict(Failure(reason=event_reasons.EVICTED.reason, message=message))
+
+    def eviction(self, uid: str) -> str:
+        """Message of the pod's eviction; empty if it was not evicted."""
+        eviction = self._record(uid).eviction
+        return eviction.message if eviction is not None else ""
+
+    def is_news(self, uid: str, done: SyncDone) -> bool:
+        """Whether that end of a sync is worth a line. Waiting for the same time again is not, nor is failing again for
+        the same reason."""
+        return self._record(uid).is_news(done)
+
+    def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:
+        """The results and the summary of a sync (pkg/kubelet/kubelet.go, SyncPod: reasonCache.Update)."""
+        self._record(state.uid).sync_ended(done)
+        self._reasons.update(state.uid, done.results)
+        if state.pod is not None:
+            self._reasons.retain(state.uid, {found.container.name for found in every_container(state.pod.spec)})
+
+    def summarize(self, uid: str, text: str) -> None:
+        """Replace the summary of the last sync."""
+        self._record(uid).summarize(text)
+
+    def status(self, uid: str) -> PodStatus | None:
+        """The status that is acted on: the newest generated one; None before the first."""
+        return self._record(uid).status
+
+    def phase(self, uid: str) -> str:
+        """Phase of that status; empty before the first."""
+        status = self.status(uid)
+        return status.phase if status is not None else ""
+
+    def is_past_deadline(self, state: PodWorkerState, now: Instant) -> bool:
+        """Whether activeDeadlineSeconds are over and the pod does not go down yet (active_deadline.go, ShouldSync)."""
+        if state.lifecycle.phase is not WorkType.SYNC:
+            return False
+        record = self._record(state.uid)
+        start_time = record.status.start_time if record.status is not None else None
+        return past_active_deadline(state.pod, start_time, record.steady_wall(now))
+
+    def _record(self, uid: str) -> _Record:
+        return self._records.setdefault(uid, _Record())
+
+    # --- what is reported ----------------------------------------------------------------------------------------
 
     def objects(self, update: ObjectUpdate) -> list[FeedMessage]:
         """ConfigMaps and Secrets, without their values."""
-        told = [message for item in update.stated for message in self._feed.object(summarize(item))]
-        return told + [message for key in update.gone for message in self._feed.object_gone(key)]
+        messages = [message for item in update.stated for message in self._feed.object(summarize(item))]
+        return messages + [message for key in update.gone for message in self._feed.object_gone(key)]
 
     def event(self, report: EventReport, now: Instant) -> list[FeedMessage]:
-        return self._feed.event(*self._events.record(report, now.wall))
+        state = self._pod_table.get(report.uid)
+        pod = state.pod if state is not None else None
+        first_seen = pod.metadata.annotations.get(CONFIG_SEEN, "") if pod is not None else ""
+        return self._feed.event(*self._events.record(report, now.wall, first_seen))
 
     def pod(
-        self, lifecycle: PodLifecycle, observed: RuntimePodStatus, now: Instant, observed_at: float = 0.0
+        self,
+        state: PodWorkerState,
+        observed: RuntimePodStatus,
+        probe_results: Mapping[str, ProbeResults],
+        now: Instant,
+        observed_at: float = 0.0,
     ) -> list[FeedMessage]:
-        """Generates ``life.status``; an unchanged one is not told again (STAT-01)."""
-        assert lifecycle.pod is not None
-        before, looked_at_before = lifecycle.status, lifecycle.looked_at
-        self._generate(lifecycle, observed, now)
-        messages = self._feed.pod(self._pod_changed(lifecycle, lifecycle.pod, observed, observed_at))
-        # One that was found ended, after a restart of the agent, was told of in time.
-        was_there = looked_at_before or observed.is_running()
-        if was_there and _has_exceeded_deadline(lifecycle.status) and not _has_exceeded_deadline(before):
-            messages += self.event(
-                pod_event(lifecycle.pod, "Normal", DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now
-            )
+        """Generates the status; an unchanged one is not reported again (STAT-01)."""
+        assert state.pod is not None
+        record = self._record(state.uid)
+        before, was_observed_before = record.status, record.was_observed
+        self._generate(state, observed, probe_results, now)
+        messages = self._feed.pod(self._pod_changed(state, state.pod, observed, observed_at))
+        # One that was found ended, after a restart of the agent, was reported in time.
+        was_there = was_observed_before or observed.is_running()
+        if was_there and _has_exceeded_deadline(record.status) and not _has_exceeded_deadline(before):
+            messages += self.event(pod_event(state, event_reasons.DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE), now)
         return messages
 
-    def _generate(self, lifecycle: PodLifecycle, observed: RuntimePodStatus, now: Instant) -> None:
-        assert lifecycle.pod is not None
-        replaced = replaced_containers(lifecycle.pod, observed, looked_at_before=lifecycle.looked_at)
+    def _generate(
+        self,
+        state: PodWorkerState,
+        observed: RuntimePodStatus,
+        probe_results: Mapping[str, ProbeResults],
+        now: Instant,
+    ) -> None:
+        assert state.pod is not None
+        record, phase = self._record(state.uid), state.lifecycle.phase
+        replaced = replaced_containers(state.pod, observed, was_observed_before=record.was_observed)
         given = StatusInput(
-            pod=lifecycle.pod,
-            observed=self._texts.observed(lifecycle, observed),
-            reasons=self._reasons.of_pod(lifecycle.uid),
-            previous=lifecycle.status,
-            host_ip=self._host_ip,
-            probe_results=lifecycle.probe_results,
-            replaced=replaced if lifecycle.phase is WorkType.SYNC else frozenset(),
-            looked_at_before=lifecycle.looked_at,
-            terminating=lifecycle.phase is not WorkType.SYNC,
-            terminated=lifecycle.phase is WorkType.TERMINATED,
-            rejection=lifecycle.rejection,
-            eviction=lifecycle.eviction,
-            steady_wall=lifecycle.steady_wall(now),
+            pod=state.pod,
+            observed=self._texts.observed(state, observed),
+            reasons=self._reasons.of_pod(state.uid),
+            previous=record.status,
+            host_ips=self._host_ips,
+            probe_results=probe_results,
+            replaced=replaced if phase is WorkType.SYNC else frozenset(),
+            was_observed_before=record.was_observed,
+            terminating=phase is not WorkType.SYNC,
+            terminated=phase is WorkType.TERMINATED,
+            rejection=record.rejection,
+            eviction=record.eviction,
+            steady_wall=record.steady_wall(now),
         )
-        could_run = lifecycle.phase is not WorkType.TERMINATED
+        could_run = phase is not WorkType.TERMINATED
         status = generate_pod_status(given, now)
-        told = merge_pod_status(lifecycle.told, status, could_have_running_containers=could_run)
+        reported = merge_pod_status(record.reported, status, could_have_running_containers=could_run)
         # Together, when nothing can go wrong any more.
-        lifecycle.status, lifecycle.told = status, told
-        lifecycle.looked_at = lifecycle.looked_at or given.looked_at
+        record.generated(status, reported, observed=given.was_observed)
 
     def _pod_changed(
-        self, lifecycle: PodLifecycle, pod: Pod, observed: RuntimePodStatus, observed_at: float
+        self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, observed_at: float
     ) -> PodChanged:
-        assert lifecycle.told is not None
+        record, deletion_wall = self._record(state.uid), state.lifecycle.deletion_wall
+        assert record.reported is not None
         return PodChanged(
             resource_version=0,
             pod=pod,
-            status=lifecycle.told,
-            source=lifecycle.source,
-            deletion_timestamp=rfc3339(lifecycle.deletion_wall) if lifecycle.deletion_wall else "",
+            status=record.reported,
+            source=state.source,
+            deletion_timestamp=rfc3339(deletion_wall) if deletion_wall is not None else "",
             observed_at=observed_at,
-            next_try=self._next_tries(lifecycle),
-            summary=lifecycle.summary,
-            slot=lifecycle.slot,
+            next_try=self._next_tries(state),
+            summary=record.summary,
+            slot=state.slot,
             sandbox=next(iter(observed.sandboxes), None),
         )
 
-    def _next_tries(self, lifecycle: PodLifecycle) -> dict[str, str]:
+    def _next_tries(self, state: PodWorkerState) -> dict[str, str]:
         """By container. A pod on its way down tries nothing again."""
         return {
             name: f"{result.error} until {rfc3339(result.retry_at)}: {result.message}"
-            for name, result in self._reasons.of_pod(lifecycle.uid).items()
-            if result.retry_at and lifecycle.phase is WorkType.SYNC
+            for name, result in self._reasons.of_pod(state.uid).items()
+            if result.retry_at and state.lifecycle.phase is WorkType.SYNC
         }
 
     def gone(self, uid: str) -> list[FeedMessage]:
+        """Drop a pod of which nothing is left."""
+        self._records.pop(uid, None)
         self._reasons.remove(uid)
+        self._texts.forget(uid)
         return self._feed.pod_gone(uid)
 
     def everything(self) -> list[FeedMessage]:
@@ -146,9 +284,9 @@ def _has_exceeded_deadline(status: PodStatus | None) -> bool:
     return status is not None and status.reason == DEADLINE_EXCEEDED
 
 
-def pod_event(pod: Pod, type_: str, reason: str, message: str) -> EventReport:
-    """An event about the pod as a whole."""
-    meta = pod.metadata
+def pod_event(state: PodWorkerState, reason: EventReason, message: str) -> EventReport:
+    """An event about the pod as a whole, an orphan too."""
+    namespace, _, name = state.name.rpartition("/")
     return EventReport(
-        uid=meta.uid, namespace=meta.namespace, name=meta.name, type=type_, reason=reason, message=message
+        uid=state.uid, namespace=namespace, name=name, type=reason.type, reason=reason.reason, message=message
     )

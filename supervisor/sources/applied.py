@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.annotations import CONFIG_HASH
 from ipc.api.v1.config_objects import Secret
 from ipc.api.v1.pod import Pod
 from ipc.host.atomic_file import remove_durably, write_atomically
@@ -34,7 +35,7 @@ from supervisor.protocol.manifests import (
 )
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.directory import DEFAULT_MAX_MANIFEST_BYTES, ManifestReader, list_manifests
-from supervisor.sources.identity import CONFIG_HASH, Origin
+from supervisor.sources.identity import Origin
 from supervisor.sources.merge_objects import changes_refused
 
 MAX_APPLIED_OBJECTS: Final = 1_000

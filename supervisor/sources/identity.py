@@ -12,20 +12,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from ipc.api.annotations import CONFIG_HASH, CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, LAST_APPLIED
 from ipc.api.defaults import DEFAULT_NAMESPACE
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 
-CONFIG_SOURCE: Final = "kubernetes.io/config.source"
-CONFIG_HASH: Final = "kubernetes.io/config.hash"
-CONFIG_SEEN: Final = "kubernetes.io/config.seen"
-CONFIG_MIRROR: Final = "kubernetes.io/config.mirror"
 LOCAL_ANNOTATIONS: Final = frozenset({CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR})
 """Added on this host; never a difference (pkg/kubelet/config/config.go, localAnnotations)."""
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""Written by `kubectl apply`: the whole object once more, its values too."""
-
 _VERSION_8: Final = 0x8 << 76
 _VARIANT: Final = 0x2 << 62
 _UUID_FREE_BITS: Final = (1 << 128) - 1 ^ (0xF << 76) ^ (0x3 << 62)
@@ -55,12 +49,12 @@ def pod_uid(instance: str, source: str, namespace: str, name: str) -> str:
 def identify(pod: Pod, origin: Origin) -> Pod:
     """Give the pod its namespace, UID, node and annotations, and take away what a cluster wrote into its metadata.
 
-    A stated UID, namespace or node stays. A manifest that was exported from a cluster is a new pod here
-    (apiserver pkg/registry/rest/create.go, BeforeCreate).
+    A stated UID or namespace stays; the node is this one, whatever is stated, as upstream. A manifest that was exported
+    from a cluster is a new pod here (apiserver pkg/registry/rest/create.go, BeforeCreate).
     """
     metadata = pod.metadata
     namespace = metadata.namespace or DEFAULT_NAMESPACE
-    spec = msgspec.structs.replace(pod.spec, node_name=pod.spec.node_name or origin.node_name)
+    spec = msgspec.structs.replace(pod.spec, node_name=origin.node_name)
     content = content_hash(spec, metadata)
     return msgspec.structs.replace(
         pod,

@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, rfc3339, rfc3339_micro
@@ -28,17 +29,14 @@ from supervisor.protocol.manifests import (
     ExpectedObject,
     ManifestError,
     ManifestErrorKind,
-    ObjectsExpected,
     PodKey,
-    PodOperation,
-    PodUpdate,
     SourceSnapshot,
-    Update,
     error_about,
     pod_key,
 )
+from supervisor.protocol.source_updates import ObjectsExpected, PodOperation, PodUpdate, Update
 from supervisor.sources.claims import Conflict, arbitrate, place
-from supervisor.sources.identity import CONFIG_SEEN, LOCAL_ANNOTATIONS
+from supervisor.sources.identity import LOCAL_ANNOTATIONS
 from supervisor.sources.merge_objects import AcceptedObjects, merge_objects, object_updates
 
 _BEFORE_READY: Final = (PodOperation.REMOVE, PodOperation.ADD, PodOperation.UPDATE, PodOperation.DELETE)

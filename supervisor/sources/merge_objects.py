@@ -18,14 +18,8 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.validation.config_objects import validate_config_map_update, validate_secret_update
 from ipc.host.clock import Instant, rfc3339
 from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey
-from supervisor.protocol.manifests import (
-    DesiredObject,
-    ManifestError,
-    ManifestErrorKind,
-    ObjectUpdate,
-    SourceSnapshot,
-    error_about,
-)
+from supervisor.protocol.manifests import DesiredObject, ManifestError, ManifestErrorKind, SourceSnapshot, error_about
+from supervisor.protocol.source_updates import ObjectUpdate
 from supervisor.sources.claims import Conflict, arbitrate, place
 
 MAX_OBJECTS: Final = 5_000

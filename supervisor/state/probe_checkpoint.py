@@ -10,8 +10,7 @@ Format: one JSON object ``{"version", "verdicts": {container id: {"startup", "re
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import functools
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,17 +21,15 @@ import msgspec
 from ipc.host.atomic_file import UntrustedFile, move_aside, read_bounded, write_atomically
 from ipc.host.clock import Clock
 from ipc.host.private_directories import make_private
-from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults
+from supervisor.state.throttled_saver import ThrottledSaver, Write
 
 VERSION: Final = 1
 """Of the format. Another version is not trusted, whatever it says."""
 MAX_FILE_BYTES: Final = 16 << 20
 """Largest file that is read: that of 100,000 containers."""
 WRITE_PERIOD_S: Final = 5.0
-"""Readiness may change often; it is written no more often than this, and when the agent ends."""
-LAST_WRITE_S: Final = 2.0
-"""How long the end of the agent waits for the disk."""
+"""Readiness may change often; it is written no more often than this, in seconds, and when the agent ends."""
 
 log = logging.getLogger("rootlet.probes")
 
@@ -79,48 +76,30 @@ def load(path: Path) -> dict[str, ProbeResults]:
 
 
 class ProbeCheckpoint:
-    """When the file is written: after changes, not too often, in a thread. A disk that takes nothing is said once."""
+    """When the file is written (`supervisor.state.throttled_saver`)."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
-        self._clock = clock
-        self._saved: dict[str, ProbeResults] = {}
-        self._tasks = BackgroundTasks()
-        self._writing: asyncio.Task[None] | None = None
-        self._next_at = 0.0
-        self._is_failing = False
+        self._saver = ThrottledSaver[dict[str, ProbeResults]](
+            "results of probes", {}, clock, log, period_s=WRITE_PERIOD_S
+        )
 
     def restore(self) -> dict[str, ProbeResults]:
         """What an earlier life of the agent has left."""
-        self._saved = load(self._path)
-        return self._saved
+        self._saver.restored(load(self._path))
+        return self._saver.written
 
     def keep(self, probe_results: Callable[[], Mapping[str, ProbeResults]]) -> None:
-        """To be called every second; ``verdicts`` tells all that is known."""
-        now = self._clock.now().mono
-        if self._writing is not None or now < self._next_at:
-            return
-        self._next_at = now + WRITE_PERIOD_S
-        if (kept := worth_keeping(probe_results())) != self._saved:
-            self._writing = self._tasks.spawn(self._write(kept), name="writing the results of probes")
+        """Write what is new. To be called every second; ``probe_results`` returns all that is known."""
+        self._saver.keep(lambda: worth_keeping(probe_results()), self._write)
 
     async def close(self, probe_results: Mapping[str, ProbeResults]) -> None:
-        """Write what is new, if the disk takes it in time."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WRITE_S):
-                if self._writing is not None:
-                    await self._writing
-                if (kept := worth_keeping(probe_results)) != self._saved:
-                    await self._write(kept)
+        """Write the last ones, if the disk takes them in time."""
+        await self._saver.close(lambda: worth_keeping(probe_results), self._write)
 
-    async def _write(self, kept: dict[str, ProbeResults]) -> None:
-        try:
-            await asyncio.to_thread(save, self._path, kept)
-        except OSError as error:
-            if not self._is_failing:
-                log.warning("results of probes are not kept on disk: %s", error.strerror or error)
-            self._is_failing = True
-        else:
-            self._saved, self._is_failing = kept, False
-        finally:
-            self._writing = None
+    async def settled(self) -> None:
+        """Wait for the end of the write that is under way."""
+        await self._saver.settled()
+
+    def _write(self, kept: dict[str, ProbeResults]) -> Write:
+        return functools.partial(save, self._path, kept)

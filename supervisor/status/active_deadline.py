@@ -1,4 +1,4 @@
-"""How long a pod may be active (pkg/kubelet/active_deadline.go). Pure.
+"""Deadline of a pod's activity (pkg/kubelet/active_deadline.go). Pure.
 
 Different on purpose: a pod that came to its end in time has not exceeded its deadline, however late that is seen. So an
 agent that starts later tells the same of it as one that was there.
@@ -10,9 +10,10 @@ from typing import Final
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import parse_rfc3339
+from ipc.messages import event_reasons
 
-DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
-"""Reason of the pod's status and of the event."""
+DEADLINE_EXCEEDED: Final = event_reasons.DEADLINE_EXCEEDED.reason
+"""Of the pod's status, as of the event."""
 DEADLINE_EXCEEDED_MESSAGE: Final = "Pod was active on the node longer than the specified deadline"
 
 

@@ -28,26 +28,27 @@ from supervisor.status.transitions import with_observed_times, with_transition_t
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes a pod Failed whatever its containers say."""
+    """Reason and message of a pod that is Failed whatever its containers say."""
 
     reason: str
     message: str
 
 
 class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a status follows from."""
+    """Inputs of a status."""
 
     pod: Pod
     observed: RuntimePodStatus
     reasons: Mapping[str, SyncResult]
     """Container name -> why its last start failed."""
     previous: PodStatus | None
-    host_ip: str = ""
+    host_ips: tuple[str, ...] = ()
+    """At most one of each family."""
     probe_results: Mapping[str, ProbeResults] = {}
     """Container id -> what its probes said."""
     replaced: frozenset[str] = frozenset()
     """Names of containers that start again whatever their policy says: their definition changed."""
-    looked_at_before: bool = True
+    was_observed_before: bool = True
     """``previous`` comes from an observation too. Otherwise it was only believed."""
     terminating: bool = False
     terminated: bool = False
@@ -60,8 +61,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 
     @property
-    def looked_at(self) -> bool:
-        """Somebody has looked: an empty view means that nothing is there."""
+    def was_observed(self) -> bool:
+        """The pod was observed: an empty view means that nothing of it exists."""
         return self.observed.observed_at > 0.0
 
 
@@ -77,8 +78,8 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
         _conditions(given, status, previous), previous.conditions, given.pod.metadata.generation, rfc3339(now.wall)
     )
     status = msgspec.structs.replace(status, conditions=made)
-    first_look = given.looked_at and not given.looked_at_before
-    return with_observed_times(status, given.observed) if first_look else status
+    is_first_observation = given.was_observed and not given.was_observed_before
+    return with_observed_times(status, given.observed) if is_first_observation else status
 
 
 def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
@@ -87,9 +88,9 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
     statuses = _container_statuses(given, previous)
     return PodStatus(
         observed_generation=given.pod.metadata.generation,
-        host_ip=given.host_ip,
-        host_ips=(HostIP(ip=given.host_ip),) if given.host_ip else (),
-        pod_ip=ips[0] if ips else "",
+        host_ip=_first(given.host_ips),
+        host_ips=tuple(HostIP(ip=ip) for ip in given.host_ips),
+        pod_ip=_first(ips),
         pod_ips=tuple(PodIP(ip=ip) for ip in ips),
         init_container_statuses=statuses[ContainerKind.INIT],
         container_statuses=statuses[ContainerKind.REGULAR],
@@ -101,7 +102,6 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
 def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[ContainerKind, tuple[ContainerStatus, ...]]:
     """A pod that was rejected has none but those that it had before (upstream: rejectPod gives it none)."""
     spec, observed = given.pod.spec, given.observed
-    before = conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, previous.conditions)
     surroundings = Surroundings(
         pod=given.pod,
         observed=observed,
@@ -109,14 +109,14 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         probe_results=given.probe_results,
         replaced=given.replaced,
         terminating=given.terminating,
-        restarting_all=should_all_containers_restart(spec, observed, before),
+        restarting_all=_restarting_all(given, previous),
     )
     lists = {
         ContainerKind.INIT: (spec.init_containers, previous.init_container_statuses),
         ContainerKind.REGULAR: (spec.containers, previous.container_statuses),
         ContainerKind.EPHEMERAL: (spec.ephemeral_containers, previous.ephemeral_container_statuses),
     }
-    if not given.looked_at:  # not even that it waits, or how often it was restarted
+    if not given.was_observed:  # not even that it waits, or how often it was restarted
         return {kind: tuple(known) for kind, (_, known) in lists.items()}
     made = {kind: container_statuses(surroundings, kind, *of_kind) for kind, of_kind in lists.items()}
     if given.rejection is None:
@@ -124,12 +124,22 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
     return {kind: tuple(status for status in of_kind if status.container_id) for kind, of_kind in made.items()}
 
 
+def _restarting_all(given: StatusInput, previous: PodStatus) -> bool:
+    before = conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, previous.conditions)
+    return should_all_containers_restart(given.pod.spec, given.observed, before)
+
+
 def _pod_ips(given: StatusInput, previous: PodStatus) -> tuple[str, ...]:
-    """The newest sandbox's; a pod that has lost it keeps the ones it had."""
-    if given.pod.spec.host_network and given.host_ip:
-        return (given.host_ip,)
+    """The newest sandbox's; a pod that has lost it keeps the ones it had. In the host's network they are the host's: as
+    these are now, where upstream's stay what they were (generateAPIPodStatus)."""
+    if given.pod.spec.host_network:
+        return given.host_ips
     newest = next((sandbox.ips for sandbox in given.observed.sandboxes), ())
-    return sort_pod_ips(newest, given.host_ip) or tuple(ip.ip for ip in previous.pod_ips)
+    return sort_pod_ips(newest, _first(given.host_ips)) or tuple(ip.ip for ip in previous.pod_ips)
+
+
+def _first(ips: tuple[str, ...]) -> str:
+    return ips[0] if ips else ""
 
 
 def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now: Instant) -> PodStatus:
@@ -143,12 +153,13 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
         pod_is_terminal=given.terminated,
         pod_has_initialized=has_any_active_regular_container_started(spec, given.observed),
         replaced=given.replaced,
+        restarting_all=_restarting_all(given, previous) and not given.terminating,
     )
     if previous.phase in TERMINAL_PHASES:
         phase = previous.phase
     elif given.eviction is not None:
         return _failed(status, given.eviction.reason, given.eviction.message)
-    elif given.looked_at and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
+    elif given.was_observed and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
         return _failed(status, DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE)
     kept = (previous.reason, previous.message) if phase == previous.phase else ("", "")
     return msgspec.structs.replace(status, phase=phase, reason=kept[0], message=kept[1])
@@ -181,7 +192,7 @@ def _conditions(given: StatusInput, status: PodStatus, previous: PodStatus) -> t
 
 
 def is_restarting_all(status: PodStatus | None) -> bool:
-    """Its condition AllContainersRestarting is True."""
+    """Whether the condition AllContainersRestarting is True."""
     return status is not None and conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, status.conditions)
 
 

@@ -21,17 +21,20 @@ def get_phase(
     pod_is_terminal: bool,
     pod_has_initialized: bool,
     replaced: Container[str] = frozenset(),
+    restarting_all: bool = False,
 ) -> str:
     """``pod_is_terminal``: nothing will be started any more, whatever the restart policy says (upstream: not so for
     static pods, whose mirror would go for good).
 
     ``replaced``: names of containers that will be started again, whatever it says (an edited manifest; upstream has
     no such thing).
+    ``restarting_all``: a rule restarts all containers. One that was killed for it and is not removed yet starts again,
+    whatever it says (upstream decides when both are done).
     """
     by_name = {status.name: status for status in statuses}
     inits = [c for c in spec.init_containers if not is_restartable_init(c)]
     sidecars = [c for c in spec.init_containers if is_restartable_init(c)]
-    init_marks = [_init_mark(c, spec, by_name.get(c.name)) for c in inits]
+    init_marks = [_init_mark(c, spec, by_name.get(c.name), restarting_all) for c in inits]
     side_marks = [_sidecar_marks(by_name.get(c.name)) for c in sidecars]
     main_marks = [_main_mark(by_name.get(c.name)) for c in spec.containers]
 
@@ -49,18 +52,19 @@ def get_phase(
     if not stopped or running or unknown:
         return "Pending"
     again = (c.name in replaced or _restarts(c, spec, by_name[c.name]) for c in spec.containers)
-    if not pod_is_terminal and any(again):
+    if not pod_is_terminal and (restarting_all or any(again)):
         return "Running"
     ends = [by_name[c.name].state.terminated for c in spec.containers]
     return "Succeeded" if all(end is not None and end.exit_code == 0 for end in ends) else "Failed"
 
 
-def _init_mark(container: ApiContainer, spec: PodSpec, status: ContainerStatus | None) -> str:
+def _init_mark(container: ApiContainer, spec: PodSpec, status: ContainerStatus | None, restarting_all: bool) -> str:
     """done, pending or failed (for good)."""
     ended = None if status is None else _end(status)
     if status is None or ended is None:
         return "pending"
-    return "done" if ended.exit_code == 0 or _restarts(container, spec, status) else "failed"
+    again = restarting_all or _restarts(container, spec, status)
+    return "done" if ended.exit_code == 0 or again else "failed"
 
 
 def _sidecar_marks(status: ContainerStatus | None) -> frozenset[str]:

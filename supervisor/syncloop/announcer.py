@@ -1,4 +1,4 @@
-"""What the reporter says of a pod, on its way to those who hear it: the API server's feed and the agent's log."""
+"""Statuses and events of pods on their way out: to the API server's feed and to the agent's log."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import math
 
 from ipc.host.clock import Instant
 from ipc.host.tasks import FailureLog
+from ipc.messages import event_reasons
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventReason, EventType
 from ipc.messages.pod_worker import SyncDone
+from ipc.messages.sync_error import SyncError
 from ipc.text.safe_text import safe_line
+from supervisor.managers.probe_manager import ProbeManager
 from supervisor.podworkers.pod_cache import PodCache
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
-from supervisor.protocol.loop_protocol import Log
+from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.commands import Log
 from supervisor.record.status_manager import StatusManager, pod_event
 from supervisor.syncloop.command_buffer import CommandBuffer
 
-UNAVAILABLE = "Unavailable"
-"""A sync's error: Podman does not answer."""
-FAILED_SYNC = "FailedSync"
-"""Event reason: nothing is done for a pod whose state cannot be observed (pkg/kubelet/events/event.go)."""
 RETRY_S = 10.0
 """After which a status that could not be generated is tried again, in seconds."""
 
 
-class _Untold:
+class _Unreported:
     """A status that could not be generated."""
 
     def __init__(self, name: str) -> None:
@@ -32,66 +32,67 @@ class _Untold:
 
 
 class Announcer:
-    """Puts it into the outbox."""
+    """Reports what changed of a pod, and tries again what could not be reported."""
 
-    def __init__(self, reporter: StatusManager, cache: PodCache, out: CommandBuffer) -> None:
-        self._untold: dict[str, _Untold] = {}
-        self._reporter = reporter
+    def __init__(self, statuses: StatusManager, probes: ProbeManager, cache: PodCache, out: CommandBuffer) -> None:
+        self._unreported: dict[str, _Unreported] = {}
+        self._statuses = statuses
+        self._probes = probes
         self._cache = cache
         self._out = out
 
-    def report(self, lifecycle: PodLifecycle, now: Instant, *, observed_at: float = 0.0) -> str:
-        """Generate the status, tell it if it changed; its phase. The date is of the observation that is the reason.
+    def report(self, state: PodWorkerState, now: Instant, *, observed_at: float = 0.0) -> str:
+        """Generate the status and report it if it changed; its phase. The date is that of the observation behind it.
 
-        A status that cannot be generated stays as it was, and is tried again (`untold`): nothing was changed by then.
+        One that cannot be generated stays as it was, and is tried again (`due_again`): nothing was changed by then.
         """
-        if lifecycle.pod is None:
+        if state.pod is None:
             return ""
+        observed = self._cache.get(state.uid)
         try:
-            self._out.to_api(self._reporter.pod(lifecycle, self._cache.get(lifecycle.uid), now, observed_at))
+            self._out.to_api(self._statuses.pod(state, observed, self._probes.results(state.uid), now, observed_at))
         except Exception as error:
-            untold = self._untold.setdefault(lifecycle.uid, _Untold(f"status of pod {lifecycle.name}"))
-            untold.retry_at = now.mono + RETRY_S
-            self._fault(lifecycle, untold.failures, "error determining status", error, now)
+            unreported = self._unreported.setdefault(state.uid, _Unreported(f"status of pod {state.name}"))
+            unreported.retry_at = now.mono + RETRY_S
+            self._fault(state, unreported.failures, "error determining status", error, now)
         else:
-            self._untold.pop(lifecycle.uid, None)
-        return lifecycle.status.phase if lifecycle.status is not None else ""
+            self._unreported.pop(state.uid, None)
+        return self._statuses.phase(state.uid)
 
-    def untold(self, now: Instant) -> list[str]:
+    def due_again(self, now: Instant) -> list[str]:
         """UIDs of the pods whose status could not be generated, when it is time to try again; each is named once."""
-        due = [uid for uid, untold in self._untold.items() if untold.retry_at <= now.mono]
+        due = [uid for uid, unreported in self._unreported.items() if unreported.retry_at <= now.mono]
         for uid in due:
-            self._untold[uid].retry_at = math.inf
+            self._unreported[uid].retry_at = math.inf
         return due
 
     def forget(self, uid: str) -> None:
-        """Nothing of that pod is left."""
-        self._untold.pop(uid, None)
+        """Drop what is remembered of that pod: nothing of it is left."""
+        self._unreported.pop(uid, None)
 
-    def fault(self, lifecycle: PodLifecycle, what: str, error: Exception, now: Instant) -> None:
+    def fault(self, state: PodWorkerState, what: str, error: Exception, now: Instant) -> None:
         """An unexpected error in the master's own work on that pod, which no other pod notices."""
-        self._fault(lifecycle, FailureLog(f"{what} of pod {lifecycle.name}"), what, error, now)
+        self._fault(state, FailureLog(f"{what} of pod {state.name}"), what, error, now)
 
-    def _fault(self, lifecycle: PodLifecycle, failures: FailureLog, what: str, error: Exception, now: Instant) -> None:
+    def _fault(self, state: PodWorkerState, failures: FailureLog, what: str, error: Exception, now: Instant) -> None:
         if failures.note(error):
-            self.pod_event(lifecycle, "Warning", FAILED_SYNC, f"{what}: unexpected {type(error).__name__}", now)
+            self.pod_event(state, event_reasons.FAILED_SYNC, f"{what}: unexpected {type(error).__name__}", now)
 
     def event(self, report: EventReport, now: Instant) -> None:
-        """For `get events` alone."""
-        self._out.to_api(self._reporter.event(report, now))
+        """Record an event and report it; the log does not have it."""
+        self._out.to_api(self._statuses.event(report, now))
 
-    def pod_event(self, lifecycle: PodLifecycle, type_: str, reason: str, message: str, now: Instant) -> None:
-        """About a pod that is no orphan; in the log too."""
-        assert lifecycle.pod is not None
-        self.event(pod_event(lifecycle.pod, type_, reason, message), now)
-        self.log("warning" if type_ == "Warning" else "info", f"{lifecycle.name}: {reason}: {message}")
+    def pod_event(self, state: PodWorkerState, reason: EventReason, message: str, now: Instant) -> None:
+        """Record an event about the pod as a whole, report it and log it."""
+        self.event(pod_event(state, reason, message), now)
+        self.log("warning" if reason.type is EventType.WARNING else "info", f"{state.name}: {reason}: {message}")
 
-    def sync_ended(self, lifecycle: PodLifecycle, done: SyncDone) -> None:
-        """That Podman is away was said once: that it is for every pod is for who wants to know everything."""
+    def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:
+        """Log the summary of a sync. That Podman is away is logged once for all pods, and for each at level debug."""
         failed = f" [{done.error}: {done.message}]" if done.error else ""
-        is_only_away = done.error == UNAVAILABLE and not done.changed
+        is_only_away = done.error is SyncError.UNAVAILABLE and not done.changed
         level = "debug" if is_only_away else "warning" if done.error else "info"
-        self.log(level, f"{lifecycle.name}: {done.summary}{failed}")
+        self.log(level, f"{state.name}: {done.summary}{failed}")
 
     def log(self, level: str, text: str) -> None:
         self._out.add(Log(level, safe_line(text)))

@@ -1,29 +1,30 @@
-"""What goes out because of one event, and who is there to get it."""
+"""Commands of the sync loop that one event causes, and the children that are up to get messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ipc.messages.api_server import FeedMessage
+from ipc.messages.catalogue import ChildCommand
 from ipc.messages.node_worker import CollectLogs, Observe, Relist, Track, Untrack
 from ipc.messages.pod_worker import CancelSync
 from supervisor.podworkers.board_rows import NO_ROW
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import LoopCommand, Send
-from supervisor.record.feed import FeedMessage
+from supervisor.protocol.commands import LoopCommand, Send
 
 
 class CommandBuffer:
-    """Commands in their order. Nothing is kept for a child that is away: it is told what it needs when it comes."""
+    """Commands in their order. Nothing is kept for a child that is away: it is sent what it needs when it comes up."""
 
     def __init__(self) -> None:
         self._up: dict[int, int] = {}
         self._commands: list[LoopCommand] = []
 
-    # --- who is there ---
+    # --- children that are up ---
 
     def up(self, slot: int, incarnation: int) -> None:
-        """That child is ready for work."""
+        """The child in that slot is ready for work."""
         self._up[slot] = incarnation
 
     def down(self, slot: int) -> None:
@@ -33,31 +34,31 @@ class CommandBuffer:
         return slot in self._up
 
     def incarnation(self, slot: int) -> int | None:
-        """Of the child that is ready there; None when there is none."""
+        """Incarnation of the child in that slot; None while none is up."""
         return self._up.get(slot)
 
-    # --- what goes out ---
+    # --- commands ---
 
     def add(self, command: LoopCommand) -> None:
         self._commands.append(command)
 
-    def send(self, slot: int, message: object) -> None:
+    def send(self, slot: int, message: ChildCommand) -> None:
         if slot in self._up:
-            self._commands.append(Send(slot, message))  # type: ignore[arg-type]
+            self._commands.append(Send(slot, message))
 
     def send_all(self, commands: Iterable[Send]) -> None:
         for command in commands:
             self.send(command.slot, command.message)
 
-    def cancel_sync(self, lifecycle: PodLifecycle) -> None:
-        """The one in flight, if there is one, ends at its next step."""
-        if flight := lifecycle.in_flight:
-            self.send(flight.slot, CancelSync(uid=lifecycle.uid, generation=flight.generation))
+    def cancel_sync(self, state: PodWorkerState) -> None:
+        """Have the sync in flight, if there is one, end at its next step."""
+        if flight := state.lifecycle.in_flight:
+            self.send(flight.slot, CancelSync(uid=state.uid, generation=flight.generation))
 
-    def track(self, lifecycle: PodLifecycle) -> None:
-        """Its observations go to its row, if it has one."""
-        if lifecycle.row != NO_ROW:
-            self.to_node(Track(uid=lifecycle.uid, row=lifecycle.row))
+    def track(self, state: PodWorkerState) -> None:
+        """Have the pod's observations written to its row of the board, if it has one."""
+        if state.row != NO_ROW:
+            self.to_node(Track(uid=state.uid, row=state.row))
 
     def to_node(self, message: Track | Untrack | Observe | Relist | CollectLogs) -> None:
         self.send(NODE_SLOT, message)
@@ -67,6 +68,6 @@ class CommandBuffer:
             self.send(API_SLOT, message)
 
     def take(self) -> list[LoopCommand]:
-        """All of it; what comes from now on belongs to the next event."""
+        """Commands since the last `take`: those of one event."""
         commands, self._commands = self._commands, []
         return commands

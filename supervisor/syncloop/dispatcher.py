@@ -1,4 +1,4 @@
-"""What is sent for: the next sync of a pod, or nothing because none is needed, and who probes it."""
+"""Next work of the pods that an event concerns: sync and probes (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import msgspec
 from ipc.host.clock import Instant
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages import event_reasons
 from ipc.messages.node_worker import Untrack
 from ipc.messages.pod_worker import SyncPod, WorkType
 from supervisor.managers.object_delivery import ObjectDelivery
 from supervisor.managers.object_store import MAX_POD_BYTES, PodObjects
 from supervisor.podworkers.pod_cache import CacheEntry
-from supervisor.podworkers.pod_lifecycle import InFlight, PodLifecycle
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.status.generate import is_restarting_all
 from supervisor.status.phase import TERMINAL_PHASES
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.pod_updates import PodUpdates
 from supervisor.syncloop.requeue import BACK_OFF_PERIOD_S
 
-OBJECTS_TOO_LARGE = "ObjectsTooLarge"
-"""Event reason: the pod is synced without some of the ConfigMaps and Secrets that it refers to."""
-
 
 class Dispatcher:
-    """Decides for the pods that were touched, and ends lives of which nothing is left."""
+    """Sends syncs and probe orders for the pods that were touched, and forgets pods of which nothing is left."""
 
     def __init__(self, parts: LoopParts, updates: PodUpdates) -> None:
         self._parts = parts
@@ -34,121 +32,130 @@ class Dispatcher:
         self._delivery = ObjectDelivery(parts.objects)
 
     def dispatch_touched(self, now: Instant) -> None:
-        """Only pods that this event concerns: a turn costs nothing for all the others."""
+        """Decide for the pods that this event concerns; all the others cost nothing."""
         while uids := self._pod_table.take_touched():
             for uid in uids:
-                lifecycle = self._pod_table.get(uid)
-                if lifecycle is None or lifecycle.in_flight is None:
+                state = self._pod_table.get(uid)
+                if state is None or state.lifecycle.in_flight is None:
                     self._pod_table.touch(self._delivery.unload(uid))
-                if lifecycle is not None and lifecycle.wants_dispatch():
-                    self._dispatch(lifecycle, now)
-                if lifecycle is not None and uid in self._pod_table:
-                    probing, entry = self._parts.probing, self._parts.cache.entry(uid)
-                    is_left_alone = self._is_left_alone(lifecycle, now)
-                    self._out.send_all(probing.tell(lifecycle, entry, self._out.is_up, is_left_alone=is_left_alone))
+                if state is not None and state.lifecycle.wants_dispatch():
+                    self._dispatch(state, now)
+                if state is not None and uid in self._pod_table:
+                    self._probe(state, now)
 
-    def look_again_at_sources(self) -> None:
-        """Pods that wait for sources which were not read yet do so for a while only."""
+    def _probe(self, state: PodWorkerState, now: Instant) -> None:
+        probes, statuses = self._parts.probes, self._parts.statuses
+        messages = probes.reconcile(
+            state,
+            self._parts.cache.entry(state.uid),
+            self._out.is_up,
+            has_ended=statuses.is_rejected(state.uid) or statuses.phase(state.uid) in TERMINAL_PHASES,
+            is_left_alone=self._is_left_alone(state, now),
+        )
+        self._out.send_all(messages)
+
+    def retry_waiting_for_sources(self) -> None:
+        """Try the pods again that wait for sources which were not read yet: they do so for a while only."""
         self._pod_table.touch(self._delivery.take_early())
 
-    def terminate_if_terminal(self, lifecycle: PodLifecycle, now: Instant) -> None:
-        """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
-        ended = lifecycle.phase is WorkType.SYNC and self._parts.announcer.report(lifecycle, now) in TERMINAL_PHASES
-        if ended and lifecycle.terminate():
-            self._out.cancel_sync(lifecycle)
+    def terminate_if_terminal(self, state: PodWorkerState, now: Instant) -> None:
+        """Terminate a pod whose status or deadline says so, with its normal grace; a sync in flight is cancelled."""
+        ended = state.lifecycle.phase is WorkType.SYNC and self._parts.announcer.report(state, now) in TERMINAL_PHASES
+        if ended and state.lifecycle.terminate():
+            self._out.cancel_sync(state)
 
-    def _dispatch(self, lifecycle: PodLifecycle, now: Instant) -> None:
+    def _dispatch(self, state: PodWorkerState, now: Instant) -> None:
         """Steps 4 to 6 of a pod's way: a view that is new enough, the status before acting, then the worker."""
-        entry = self._parts.observation_requests.newer_than(lifecycle.uid, lifecycle.acted_at)
+        entry = self._parts.observation_requests.newer(state.uid)
         if entry is None:
             return
-        self._settle(lifecycle, entry.status, now)
-        if lifecycle.at_rest:
+        self._settle(state, entry.status, now)
+        if state.lifecycle.at_rest:
             return
-        slot, incarnation, poison_pods = lifecycle.slot, self._out.incarnation(lifecycle.slot), self._parts.poison_pods
-        if incarnation is None or not poison_pods.may_sync(slot, lifecycle.uid, now.mono):
+        slot, incarnation, poison_pods = state.slot, self._out.incarnation(state.slot), self._parts.poison_pods
+        if incarnation is None or not poison_pods.may_sync(slot, state.uid, now.mono):
             return
-        found = self._loaded(lifecycle, now)
+        found = self._loaded(state, now)
         if found is None:
             return
-        self._tell_too_large(lifecycle, found, now)
-        poison_pods.dispatched(slot, lifecycle.uid, now.mono)
-        garbage = lifecycle.garbage
-        sync = _sync_pod(lifecycle, lifecycle.dispatched(slot, incarnation), entry, garbage, found.objects)
-        self._out.send(slot, _stop_by_labels(sync) if self._kills_going_down(lifecycle) else sync)
+        self._report_too_large(state, found, now)
+        poison_pods.dispatched(slot, state.uid, now.mono)
+        sync = self._sync_pod(state, incarnation, entry, found.objects)
+        self._out.send(slot, _stop_by_labels(sync) if self._kills_going_down(state) else sync)
 
-    def _is_left_alone(self, lifecycle: PodLifecycle, now: Instant) -> bool:
+    def _sync_pod(self, state: PodWorkerState, incarnation: int, entry: CacheEntry, objects: ConfigObjects) -> SyncPod:
+        """The sync of what is pending, which is in flight from now on."""
+        parts, lifecycle, is_inline = self._parts, state.lifecycle, entry.row < 0
+        dead_containers = lifecycle.dead_containers
+        flight = lifecycle.dispatched(state.slot, incarnation)
+        return SyncPod(
+            uid=state.uid,
+            generation=flight.generation,
+            incarnation=flight.incarnation,
+            kind=flight.kind,
+            pod=state.pod,
+            row=entry.row,
+            min_observed_at=parts.observation_requests.acted_at(state.uid),
+            status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if is_inline else None,
+            grace_period_s=lifecycle.grace_period_s,
+            remove=lifecycle.removed,
+            garbage=dead_containers,
+            restarting_all=is_restarting_all(parts.statuses.status(state.uid)),
+            pull_failures=parts.pulls.failures(state.uid),
+            probe_results=dict(parts.probes.results(state.uid)),
+            evicted=parts.statuses.eviction(state.uid),
+            objects=objects,
+        )
+
+    def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:
         """By probes: after it has killed a worker, and when it goes down, which must not fail because of them."""
         poison_pods = self._parts.poison_pods
-        goes_down = lifecycle.phase is not WorkType.SYNC
-        return poison_pods.is_isolated(lifecycle.uid, now.mono) or (goes_down and poison_pods.is_convict(lifecycle.uid))
+        goes_down = state.lifecycle.phase is not WorkType.SYNC
+        return poison_pods.is_isolated(state.uid, now.mono) or (goes_down and poison_pods.is_convict(state.uid))
 
-    def _kills_going_down(self, lifecycle: PodLifecycle) -> bool:
+    def _kills_going_down(self, state: PodWorkerState) -> bool:
         """A convict that goes down is tried once as its manifest has it: a removal always comes to its end."""
-        return lifecycle.phase is not WorkType.SYNC and self._parts.poison_pods.strikes(lifecycle.uid) > 0
+        return state.lifecycle.phase is not WorkType.SYNC and self._parts.poison_pods.strikes(state.uid) > 0
 
-    def _loaded(self, lifecycle: PodLifecycle, now: Instant) -> PodObjects | None:
-        """What its sync takes along; None when it has to wait, for a while too when that cannot be put together."""
+    def _loaded(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
+        """Objects that the sync takes along; None when it has to wait: for room, for sources, or after a fault."""
         try:
-            return self._delivery.load(lifecycle, now)
+            return self._delivery.load(state, now)
         except Exception as error:
-            self._parts.announcer.fault(lifecycle, "what the pod refers to cannot be delivered", error, now)
-            self._parts.queue.enqueue(lifecycle.uid, now.mono + BACK_OFF_PERIOD_S)
+            self._parts.announcer.fault(state, "what the pod refers to cannot be delivered", error, now)
+            self._parts.queue.enqueue(state.uid, now.mono + BACK_OFF_PERIOD_S)
             return None
 
-    def _tell_too_large(self, lifecycle: PodLifecycle, found: PodObjects, now: Instant) -> None:
+    def _report_too_large(self, state: PodWorkerState, found: PodObjects, now: Instant) -> None:
         if found.too_large:
             names = ", ".join(f"{ref.kind} {ref.name}" for ref in found.too_large)
             message = f"what the pod refers to is larger than {MAX_POD_BYTES} bytes in all; it goes on without {names}"
-            self._parts.announcer.pod_event(lifecycle, "Warning", OBJECTS_TOO_LARGE, message, now)
+            self._parts.announcer.pod_event(state, event_reasons.OBJECTS_TOO_LARGE, message, now)
 
-    def _settle(self, lifecycle: PodLifecycle, view: RuntimePodStatus, now: Instant) -> None:
+    def _settle(self, state: PodWorkerState, view: RuntimePodStatus, now: Instant) -> None:
         """Phase changes that need no worker: a terminal pod goes down, a pod that is down is done."""
-        before = lifecycle.phase
-        self.terminate_if_terminal(lifecycle, now)
-        lifecycle.settle(view)
-        if lifecycle.phase is not before:
-            self._parts.announcer.report(lifecycle, now)
-        if lifecycle.finished and lifecycle.removed:
-            self._forget(lifecycle, now)
+        before = state.lifecycle.phase
+        self.terminate_if_terminal(state, now)
+        state.lifecycle.settle(view)
+        if state.lifecycle.phase is not before:
+            self._parts.announcer.report(state, now)
+        if state.lifecycle.finished and state.lifecycle.removed:
+            self._forget(state, now)
 
-    def _forget(self, lifecycle: PodLifecycle, now: Instant) -> None:
+    def _forget(self, state: PodWorkerState, now: Instant) -> None:
         """Nothing of it is left; a successor begins anew."""
-        self._pod_table.end(lifecycle)
-        self._parts.observation_requests.forget(lifecycle.uid)
-        self._parts.queue.remove(lifecycle.uid)
-        self._parts.usage.drop(lifecycle.uid)
-        self._parts.poison_pods.forget(lifecycle.uid)
-        self._parts.announcer.forget(lifecycle.uid)
-        self._out.send_all(self._parts.probing.forget(lifecycle.uid))
-        self._out.to_node(Untrack(uid=lifecycle.uid))
-        self._out.to_api(self._parts.reporter.gone(lifecycle.uid))
-        if lifecycle.successor is not None:
-            self._updates.add(lifecycle.successor, lifecycle.source, now)
-
-
-def _sync_pod(
-    lifecycle: PodLifecycle, flight: InFlight, entry: CacheEntry, garbage: tuple[str, ...], objects: ConfigObjects
-) -> SyncPod:
-    is_inline = entry.row < 0
-    return SyncPod(
-        uid=lifecycle.uid,
-        generation=flight.generation,
-        incarnation=flight.incarnation,
-        kind=flight.kind,
-        pod=lifecycle.pod,
-        row=entry.row,
-        min_observed_at=lifecycle.acted_at,
-        status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if is_inline else None,
-        grace_period_s=lifecycle.grace_period_s,
-        remove=lifecycle.removed,
-        garbage=garbage,
-        restarting_all=is_restarting_all(lifecycle.status),
-        pull_failures=lifecycle.pull_failures,
-        probe_results=dict(lifecycle.probe_results),
-        evicted=lifecycle.eviction.message if lifecycle.eviction is not None else "",
-        objects=objects,
-    )
+        self._pod_table.end(state)
+        self._parts.observation_requests.forget(state.uid)
+        self._parts.queue.remove(state.uid)
+        self._parts.usage.drop(state.uid)
+        self._parts.poison_pods.forget(state.uid)
+        self._parts.announcer.forget(state.uid)
+        self._parts.pulls.forget(state.uid)
+        self._out.send_all(self._parts.probes.forget(state.uid))
+        self._out.to_node(Untrack(uid=state.uid))
+        self._out.to_api(self._parts.statuses.gone(state.uid))
+        if state.successor is not None:
+            self._updates.add(state.successor, state.source, now)
 
 
 def _stop_by_labels(sync: SyncPod) -> SyncPod:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.config.settings import Settings
@@ -10,6 +11,7 @@ from supervisor.managers.object_store import ObjectStore
 from supervisor.managers.probe_manager import ProbeManager
 from supervisor.podworkers.observation_requests import ObservationRequests
 from supervisor.podworkers.pod_table import PodTable
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import PoisonPods
 from supervisor.podworkers.sharding import worker_limits
 from supervisor.podworkers.work_queue import WorkQueue
@@ -23,7 +25,7 @@ from supervisor.syncloop.command_buffer import CommandBuffer
 class LoopParts:
     """Made once; only the settings are ever replaced."""
 
-    def __init__(self, settings: Settings, pod_rows: int, host_ip: str, node: NodeResources) -> None:
+    def __init__(self, settings: Settings, pod_rows: int, host_ips: tuple[str, ...], node: NodeResources) -> None:
         self.settings = settings
         self.node = node
         self.usage = NodeUsage()
@@ -32,12 +34,32 @@ class LoopParts:
         self.observation_requests = ObservationRequests()
         self.cache = self.observation_requests.cache
         self.queue = WorkQueue()
-        self.evicted: dict[str, str] = {}
-        """UID -> message, of pods that were evicted before this agent started and that no source has stated yet."""
         self.objects = ObjectStore()
         self.pulls = ImagePulls(pull_limits(settings))
-        self.probing = ProbeManager()
+        self.probes = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.reporter = StatusManager(settings, host_ip, self.texts)
-        self.announcer = Announcer(self.reporter, self.cache, self.out)
+        self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
+        self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
+
+    def settings_changed(self, settings: Settings) -> None:
+        """Replace the settings, and the limits that follow from them."""
+        self.settings = settings
+        self.pod_table.limit_workers(worker_limits(settings))
+        self.statuses.settings_changed(settings)
+
+    def begin(self, uid: str, name: str, pod: Pod | None, source: str, acted_at: float) -> PodWorkerState:
+        """Track a pod from now on. ``acted_at``: no view observed before that (monotonic) may be acted on."""
+        state = self.pod_table.begin(uid, name, pod, source)
+        self.observation_requests.track(uid, acted_at)
+        self.probes.recall(state, self.cache.get(uid))
+        self.pod_table.touch((uid,))
+        self.out.track(state)
+        return state
+
+    def resync(self, state: PodWorkerState) -> None:
+        """Have the pod synced though nothing of it has changed (pkg/kubelet/kubelet.go, syncCh)."""
+        if not state.lifecycle.pending:
+            self.observation_requests.accept_older(state.uid)
+        state.lifecycle.resync()
+        self.pod_table.touch((state.uid,))

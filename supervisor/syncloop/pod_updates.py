@@ -1,5 +1,5 @@
-"""What is wanted: HandlePodAdditions, -Updates and -Removes, HandlePodCleanups (pkg/kubelet/kubelet.go), and the end of
-all pods.
+"""Handlers of desired pods: HandlePodAdditions, -Updates, -Removes and -Cleanups (pkg/kubelet/kubelet.go), and the
+stop of all pods.
 
 Different from upstream on purpose: an UPDATE passes admission too (nobody validated it before us) and a refused one
 leaves the running pod as it is; orphans get the grace that their labels carry instead of one second.
@@ -8,36 +8,32 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.host.tasks import note_failure
+from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from supervisor.admission.predicates import Admitted, Rejected, admit
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
-from supervisor.protocol.loop_protocol import (
-    HousekeepingTick,
-    KillPod,
-    PodsStopped,
-    SourcesReady,
-    StopPods,
-    UpdateRefused,
-)
-from supervisor.protocol.manifests import PodOperation, PodUpdate, created_at
-from supervisor.status.generate import Failure
+from supervisor.admission.resize import restarts_for_resize
+from supervisor.podworkers.pod_worker_state import PodWorkerState
+from supervisor.protocol.commands import PodsStopped, UpdateRefused
+from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
+from supervisor.protocol.manifests import created_at, pod_key
+from supervisor.protocol.source_updates import PodOperation, PodUpdate
 from supervisor.syncloop.parts import LoopParts
 from supervisor.syncloop.removals import Removals
 
-UNSUPPORTED_FIELD = "UnsupportedField"
-"""Event reason: the pod runs, without something that its manifest asks for."""
 UNEXPECTED_ADMISSION_ERROR = "UnexpectedAdmissionError"
 """Reason of a rejection that nobody decided on (pkg/kubelet/lifecycle/predicate.go)."""
+EVICTION_GRACE_PERIOD_S = 1
+"""pkg/kubelet/eviction/eviction_manager.go, immediateEvictionGracePeriodSeconds."""
 NOT_UPDATED = "update refused, the pod stays as it was"
 
 
 class PodUpdates:
-    """Begins lives and tells them to end. Owns the removals that wait, and whether everything is to stop."""
+    """Begins to track pods and terminates them. Owns the removals that wait, and whether everything is to stop."""
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
@@ -45,6 +41,8 @@ class PodUpdates:
         self._announcer = parts.announcer
         self._out = parts.out
         self._removals = Removals()
+        self._evicted: dict[str, str] = {}
+        """UID -> message, of pods that an earlier agent has evicted and that no source has stated yet."""
         self._stop_asked_at: float | None = None
         """Monotonic time of StopPods; infinite once it was answered."""
         self._handlers: dict[PodOperation, Callable[[Pod, str, Instant], None]] = {
@@ -59,17 +57,17 @@ class PodUpdates:
     @property
     def sources_ready(self) -> bool:
         """Every configured source was read completely once."""
-        return self._removals.sources_ready
+        return self._removals.are_sources_ready
 
     @property
     def is_stopping(self) -> bool:
-        """Nothing is wanted any more, whatever the sources say."""
+        """All pods are being stopped, whatever the sources say."""
         return self._stop_asked_at is not None
 
-    def going_down(self, namespace: str, name: str) -> list[PodLifecycle]:
-        """Those that were removed, and those that will be as soon as every source was read."""
+    def going_down(self, namespace: str, name: str) -> list[PodWorkerState]:
+        """Pods of that name that were removed, or will be as soon as every source was read."""
         named = self._pod_table.named(namespace, name)
-        return [lifecycle for lifecycle in named if lifecycle.removed or lifecycle.uid in self._removals]
+        return [state for state in named if state.lifecycle.removed or state.uid in self._removals]
 
     # --- the sources ---------------------------------------------------------------------------------------------
 
@@ -81,107 +79,127 @@ class PodUpdates:
             self._handlers[update.op](pod, update.source, now)
 
     def add(self, pod: Pod, source: str, now: Instant) -> None:
-        """HandlePodAdditions: admission, then a life cycle; a pod that is still going down waits for its end."""
+        """HandlePodAdditions: admission, then a lifecycle; a pod of that UID that still goes down ends first."""
         uid = pod.metadata.uid
         self._removals.withdraw(uid)
-        lifecycle = self._pod_table.get(uid)
-        if lifecycle is not None and not lifecycle.removed:
+        state = self._pod_table.get(uid)
+        if state is not None and not state.lifecycle.removed:
             self._update(pod, source, now)
-        elif lifecycle is not None:
-            lifecycle.successor, lifecycle.source = pod, source
+        elif state is not None:
+            state.succeed(pod, source)
         else:
             self._begin(pod, source, now)
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
-        verdict = self._admit(pod)
-        lifecycle = self._track(pod.metadata.uid, pod, source, 0.0)
-        if lifecycle.uid in self._parts.evicted:
-            lifecycle.evict(self._parts.evicted.pop(lifecycle.uid))
-        if isinstance(verdict, Rejected):
-            lifecycle.rejection = Failure(reason=verdict.reason, message=f"Pod was rejected: {verdict.message}")
-            lifecycle.terminate()
-            self._announcer.pod_event(lifecycle, "Warning", verdict.reason, verdict.message, now)
+        admission = self._admit(pod)
+        state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
+        if evicted := self._evicted.pop(state.uid, ""):
+            self.evict(state, evicted)
+        if isinstance(admission, Rejected):
+            self._parts.statuses.reject(state.uid, admission.reason, admission.message)
+            state.lifecycle.terminate()
+            self._announcer.pod_event(state, event_reasons.rejected(admission.reason), admission.message, now)
         else:
             self._parts.usage.put(pod)
-            self._warn(lifecycle, verdict.warnings, now)
-        self._announcer.report(lifecycle, now)
+            self._warn(state, admission.warnings, now)
+        self._announcer.report(state, now)
 
     def _update(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodUpdates. A pod that was rejected gets another chance with its new spec."""
-        lifecycle = self._pod_table.get(pod.metadata.uid)
-        if lifecycle is None or lifecycle.removed:
+        state = self._pod_table.get(pod.metadata.uid)
+        if state is None or state.lifecycle.removed:
             self.add(pod, source, now)
             return
-        verdict = self._admit(pod)
-        if isinstance(verdict, Rejected):
-            self._announcer.pod_event(lifecycle, "Warning", verdict.reason, f"{NOT_UPDATED}: {verdict.message}", now)
-            if lifecycle.pod is not None and lifecycle.rejection is None:
-                self._out.add(UpdateRefused(lifecycle.pod))
+        admission = self._admit(pod)
+        if isinstance(admission, Rejected):
+            reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
+            self._announcer.pod_event(state, reason, message, now)
+            if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
+                self._out.add(UpdateRefused(state.pod))
             return
-        self._warn(lifecycle, verdict.warnings, now)
-        if lifecycle.rejection is not None:
-            lifecycle.successor = pod
-            lifecycle.remove(None, now.wall)
+        self._warn(state, admission.warnings, now)
+        if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
+            self._warn(state, restarts_for_resize(state.pod, pod), now)
+        if self._parts.statuses.is_rejected(state.uid):
+            state.succeed(pod, state.source)
+            state.lifecycle.remove(None, now.wall)
         else:
-            lifecycle.update(pod)
+            state.update(pod)
             self._parts.usage.put(pod)
-            self._parts.probing.recall(lifecycle, self._parts.cache.get(lifecycle.uid))
-        self._parts.poison_pods.absolve(lifecycle.uid, now.mono)
-        self._pod_table.touch((lifecycle.uid,))
-        self._announcer.report(lifecycle, now)
+            self._parts.probes.recall(state, self._parts.cache.get(state.uid))
+        self._parts.poison_pods.absolve(state.uid, now.mono)
+        self._pod_table.touch((state.uid,))
+        self._announcer.report(state, now)
 
     def _remove(self, pod: Pod, source: str, now: Instant) -> None:
         """HandlePodRemoves. Waits until every source was read once and one full relist has succeeded."""
-        lifecycle = self._pod_table.get(pod.metadata.uid)
-        if lifecycle is None:
+        state = self._pod_table.get(pod.metadata.uid)
+        if state is None:
             return
-        lifecycle.successor = None
-        self._removals.add(lifecycle.uid, pod.metadata.deletion_grace_period_seconds)
+        state.drop_successor()
+        self._removals.add(state.uid, pod.metadata.deletion_grace_period_seconds)
         self.carry_out_removals(now)
 
     def on_sources_ready(self, _: SourcesReady, now: Instant) -> None:
-        self._removals.sources_ready = True
+        self._removals.sources_ready()
+        self._evicted = {}
         self.carry_out_removals(now)
 
     def _admit(self, pod: Pod) -> Admitted | Rejected:
-        """First beside everything of which something is left. Only who is rejected then has those looked for that go
-        down: with every pod that comes, that would be work that grows with the square of their number."""
+        """Admission beside every pod of which something is left; if that rejects it, beside those that stay up. To
+        find these with every addition would be work that grows with the square of their number."""
         parts, own = self._parts, {pod.metadata.uid}
         try:
-            verdict = admit(pod, parts.usage.without(own), parts.settings, parts.node)
-            if isinstance(verdict, Admitted):
-                return verdict
-            return admit(pod, parts.usage.without(own | self._pod_table.inactive()), parts.settings, parts.node)
+            admission = admit(pod, parts.usage.without(own), parts.settings, parts.node)
+            if isinstance(admission, Admitted):
+                return admission
+            return admit(pod, parts.usage.without(own | self._inactive()), parts.settings, parts.node)
         except Exception as error:
             note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
             return Rejected(UNEXPECTED_ADMISSION_ERROR, f"unexpected {type(error).__name__}")
 
-    def _warn(self, lifecycle: PodLifecycle, warnings: tuple[str, ...], now: Instant) -> None:
+    def _inactive(self) -> set[str]:
+        """UIDs of the pods that do not count against maxPods, host ports and resources (filterOutInactivePods)."""
+        is_rejected = self._parts.statuses.is_rejected
+        return {state.uid for state in self._pod_table if not state.lifecycle.active or is_rejected(state.uid)}
+
+    def _warn(self, state: PodWorkerState, warnings: Iterable[str], now: Instant) -> None:
         for warning in warnings:
-            self._announcer.pod_event(lifecycle, "Warning", UNSUPPORTED_FIELD, warning, now)
+            self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
+
+    # --- evictions -----------------------------------------------------------------------------------------------
+
+    def on_evictions_restored(self, restored: EvictionsRestored, now: Instant) -> None:
+        """Pods that were evicted do not run again when a source states them anew."""
+        self._evicted = dict(restored.messages)
+
+    def evict(self, state: PodWorkerState, message: str) -> None:
+        """The pod fails and goes down at once (pkg/kubelet/eviction/eviction_manager.go, evictPod)."""
+        self._parts.statuses.evict(state.uid, message)
+        state.lifecycle.terminate(EVICTION_GRACE_PERIOD_S)
 
     # --- removals ------------------------------------------------------------------------------------------------
 
     def carry_out_removals(self, now: Instant) -> None:
-        """Those for which enough is known by now."""
+        """Terminate the removed pods for which enough is known by now."""
         for uid, grace_s in self._removals.take_due(self._parts.cache.relisted_at).items():
-            lifecycle = self._pod_table.get(uid)
-            if lifecycle is not None:
-                self._kill(lifecycle, grace_s, now)
+            state = self._pod_table.get(uid)
+            if state is not None:
+                self._kill(state, grace_s, now)
 
     def on_kill_pod(self, kill: KillPod, now: Instant) -> None:
-        for lifecycle in self.going_down(kill.namespace, kill.name):
-            if lifecycle.uid in self._removals:
-                self._removals.add(lifecycle.uid, kill.grace_period_s)
+        for state in self.going_down(kill.namespace, kill.name):
+            if state.uid in self._removals:
+                self._removals.add(state.uid, kill.grace_period_s)
             else:
-                self._kill(lifecycle, kill.grace_period_s, now)
+                self._kill(state, kill.grace_period_s, now)
 
     def on_stop_pods(self, _: StopPods, now: Instant) -> None:
-        """Everything of ours goes, whatever the sources say later."""
+        """Terminate and remove all pods, whatever the sources say later."""
         self._stop_asked_at = now.mono
-        for lifecycle in list(self._pod_table):
-            lifecycle.successor = None
-            self._kill(lifecycle, None, now)
+        for state in list(self._pod_table):
+            state.drop_successor()
+            self._kill(state, None, now)
         self._out.to_node(Relist())
 
     def answer_stop(self) -> None:
@@ -194,13 +212,13 @@ class PodUpdates:
         self._stop_asked_at = math.inf
         self._out.add(PodsStopped())
 
-    def _kill(self, lifecycle: PodLifecycle, grace_s: int | None, now: Instant) -> None:
-        if not lifecycle.removed:
-            self._parts.poison_pods.absolve(lifecycle.uid, now.mono)
-        if lifecycle.remove(grace_s, now.wall):
-            self._out.cancel_sync(lifecycle)
-        self._pod_table.touch((lifecycle.uid,))
-        self._announcer.report(lifecycle, now)
+    def _kill(self, state: PodWorkerState, grace_s: int | None, now: Instant) -> None:
+        if not state.lifecycle.removed:
+            self._parts.poison_pods.absolve(state.uid, now.mono)
+        if state.lifecycle.remove(grace_s, now.wall):
+            self._out.cancel_sync(state)
+        self._pod_table.touch((state.uid,))
+        self._announcer.report(state, now)
 
     # --- orphans -------------------------------------------------------------------------------------------------
 
@@ -213,14 +231,6 @@ class PodUpdates:
     def _adopt_orphan(self, uid: str, now: Instant) -> None:
         """It goes down like any pod, by its labels; only a view from now on counts."""
         status = self._parts.cache.get(uid)
-        lifecycle = self._track(uid, None, "runtime", now.mono)
-        lifecycle.name = f"{status.namespace}/{status.name}"
-        lifecycle.remove(None, now.wall)
+        state = self._parts.begin(uid, f"{status.namespace}/{status.name}", None, "runtime", now.mono)
+        state.lifecycle.remove(None, now.wall)
         self._announcer.log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it")
-
-    def _track(self, uid: str, pod: Pod | None, source: str, acted_at: float) -> PodLifecycle:
-        lifecycle = self._pod_table.begin(uid, pod, source, acted_at)
-        self._parts.probing.recall(lifecycle, self._parts.cache.get(uid))
-        self._pod_table.touch((lifecycle.uid,))
-        self._out.track(lifecycle)
-        return lifecycle

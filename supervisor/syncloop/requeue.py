@@ -1,4 +1,4 @@
-"""When a pod's next sync is due after one has ended (pkg/kubelet/pod_workers.go, completeWork)."""
+"""Due time of a pod's next sync after one has ended (pkg/kubelet/pod_workers.go, completeWork)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import SyncDone
+from ipc.messages.sync_error import SyncError
 from supervisor.config.settings import Settings
 from supervisor.podworkers.work_queue import jitter
 
@@ -18,17 +19,16 @@ MIN_TICKS: Final = 12
 """Into so many moments at least a sync period is divided, at which pods are synced that need nothing."""
 SYNCS_TOGETHER: Final = 8
 """Of so many pods these moments are made to bring the syncs together; with many pods more often, not more at a time."""
-STALE_VIEW: Final = "StaleView"
 
 
 def due_in(done: SyncDone, now: Instant, settings: Settings, rng: random.Random, pods: int) -> float:
     """Seconds from now, the earliest that any failure asks for. A container that backs off is tried when its time has
     come, not later and not earlier. ``pods``: how many there are.
 
-    Upstream adds its jitter to a back-off's end too; a user who was told the time of the next try should see it then.
+    Upstream adds its jitter to a back-off's end too; a user who has read the time of the next try should see it then.
     """
     resync_s = settings.sync_frequency_s
-    if done.error == STALE_VIEW or done.cancelled:
+    if done.error is SyncError.STALE_VIEW or done.cancelled:
         return 0.0
     failed = [result for result in done.results if result.error]
     waits = [max(result.retry_at - now.wall, 0.0) for result in failed if result.retry_at]

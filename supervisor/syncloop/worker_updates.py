@@ -1,29 +1,20 @@
-"""The agent's own processes come and go: what that means for the pods that they look after."""
+"""Handlers of the agent's own processes: consequences of their starts and deaths for the pods that they work for."""
 
 from __future__ import annotations
 
 from ipc.host.clock import Instant
-from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.shm.board import pod_digest
-from supervisor.podworkers.pod_lifecycle import PodLifecycle
+from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.podworkers.poison_pods import Isolation
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import (
-    DeathExplained,
-    SlotVacated,
-    WorkerDown,
-    WorkerLeaving,
-    WorkersWanted,
-    WorkerUp,
-)
+from supervisor.protocol.commands import DeathExplained, SlotVacated, WorkersWanted
+from supervisor.protocol.events import WorkerDown, WorkerLeaving, WorkerUp
 from supervisor.syncloop.parts import LoopParts
-
-SYNC_CRASH_LOOP_BACK_OFF = "SyncCrashLoopBackOff"
-"""Event reason: the pod kills its worker again and again."""
 
 
 class WorkerUpdates:
-    """Handlers, and how many pod workers were asked for."""
+    """Owns how many pod workers were asked for."""
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
@@ -34,39 +25,40 @@ class WorkerUpdates:
 
     def on_worker_up(self, up: WorkerUp, now: Instant) -> None:
         self._out.up(up.slot, up.incarnation)
-        self._pod_table.touch(lifecycle.uid for lifecycle in self._pod_table if lifecycle.slot == up.slot)
+        self._pod_table.touch(state.uid for state in self._pod_table if state.slot == up.slot)
         if up.slot == NODE_SLOT:
-            self._tell_node()
+            self._track_all()
             self._out.send_all(self._parts.pulls.handle(up, now.mono))
         if up.slot == API_SLOT:
-            self._out.to_api(self._parts.reporter.everything())
+            self._out.to_api(self._parts.statuses.everything())
 
-    def _tell_node(self) -> None:
+    def _track_all(self) -> None:
         """A new node worker knows nothing."""
-        for lifecycle in self._pod_table:
-            self._out.track(lifecycle)
-            if not self._parts.cache.get(lifecycle.uid).is_empty():
+        for state in self._pod_table:
+            self._out.track(state)
+            if not self._parts.cache.get(state.uid).is_empty():
                 # A relist that ends before this arrives passes over what is gone: that is not "as it was".
-                self._parts.cache.doubt(lifecycle.uid)
+                self._parts.cache.invalidate(state.uid)
         self._parts.observation_requests.ask_again()
 
     def on_worker_leaving(self, leaving: WorkerLeaving, now: Instant) -> None:
         self._out.down(leaving.slot)
 
     def on_worker_down(self, down: WorkerDown, now: Instant) -> None:
-        """Its pods wait for an observation newer than the death, then go on."""
+        """Pods of a dead worker wait for an observation newer than the death, then go on."""
         self._out.down(down.slot)
         self._out.send_all(self._parts.pulls.handle(down, now.mono))
-        self._pod_table.touch(self._parts.probing.down(down.slot))
+        self._pod_table.touch(self._parts.probes.down(down.slot))
         lost = [
-            lifecycle
-            for lifecycle in self._pod_table
-            if lifecycle.in_flight is not None and lifecycle.in_flight.slot == down.slot
+            state
+            for state in self._pod_table
+            if state.lifecycle.in_flight is not None and state.lifecycle.in_flight.slot == down.slot
         ]
-        guilty = self._find_the_guilty(down, tuple(lifecycle.uid for lifecycle in lost), now)
-        for lifecycle in lost:
-            lifecycle.lost(now.mono)
-        self._pod_table.touch(lifecycle.uid for lifecycle in lost)
+        guilty = self._find_the_guilty(down, tuple(state.uid for state in lost), now)
+        for state in lost:
+            state.lifecycle.lost()
+            self._parts.observation_requests.lost(state.uid, now.mono)
+        self._pod_table.touch(state.uid for state in lost)
         if guilty is not None:
             self._isolate(guilty, down, now)
 
@@ -78,11 +70,11 @@ class WorkerUpdates:
             self._out.add(wanted)
 
     def move_pods(self, now: Instant) -> None:
-        """When another number of workers is wanted, when many pods of one are gone, and in and out of quarantine."""
+        """Move pods to other workers: their number has changed, or their load, or a pod goes to or from quarantine."""
         self._pod_table.fit_workers()
-        for lifecycle in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
-            self._pod_table.touch((lifecycle.uid,))
-            self._parts.announcer.report(lifecycle, now)
+        for state in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
+            self._pod_table.touch((state.uid,))
+            self._parts.announcer.report(state, now)
         self.scale_workers()
         for slot in self._pod_table.vacated():
             self._out.down(slot)
@@ -92,7 +84,7 @@ class WorkerUpdates:
 
     def _find_the_guilty(self, down: WorkerDown, in_flight: tuple[str, ...], now: Instant) -> Isolation | None:
         """A pod that kills its worker every time pauses; one that somebody gives another try gets it."""
-        shard = {lifecycle.uid for lifecycle in self._pod_table if lifecycle.slot == down.slot}
+        shard = {state.uid for state in self._pod_table if state.slot == down.slot}
         if down.orderly:
             for uid in shard:
                 self._poison_pods.absolve(uid, now.mono)
@@ -105,28 +97,19 @@ class WorkerUpdates:
         return self._poison_pods.died(down.slot, in_flight, shard.difference(in_flight), now.mono, current=current)
 
     def _isolate(self, guilty: Isolation, down: WorkerDown, now: Instant) -> None:
-        lifecycle = self._pod_table.get(guilty.uid)
-        assert lifecycle is not None, "who is guilty was found among those that are there"
-        if lifecycle.slot == down.slot:
-            self._pod_table.confine(lifecycle)  # else it moves when it can
-        self._pod_table.touch((lifecycle.uid,))
+        state = self._pod_table.get(guilty.uid)
+        assert state is not None, "who is guilty was found among those that are there"
+        if state.slot == down.slot:
+            self._pod_table.confine(state)  # else it moves when it can
+        self._pod_table.touch((state.uid,))
         self._out.add(DeathExplained(down.slot))
-        self._tell(lifecycle, guilty, now)
+        self._report_isolation(state, guilty, now)
 
-    def _tell(self, lifecycle: PodLifecycle, guilty: Isolation, now: Instant) -> None:
-        namespace, _, name = lifecycle.name.rpartition("/")
-        lifecycle.summary = (
+    def _report_isolation(self, state: PodWorkerState, guilty: Isolation, now: Instant) -> None:
+        summary = (
             f"{guilty.deaths} deaths of its worker in a row while it worked for this pod, "
             f"which is in quarantine now; next try in {guilty.wait_s:g} s"
         )
-        report = EventReport(
-            uid=lifecycle.uid,
-            namespace=namespace,
-            name=name,
-            type="Warning",
-            reason=SYNC_CRASH_LOOP_BACK_OFF,
-            message=lifecycle.summary,
-        )
-        self._parts.announcer.event(report, now)
-        self._parts.announcer.log("warning", f"{lifecycle.name}: {SYNC_CRASH_LOOP_BACK_OFF}: {lifecycle.summary}")
-        self._parts.announcer.report(lifecycle, now)
+        self._parts.statuses.summarize(state.uid, summary)
+        self._parts.announcer.pod_event(state, SYNC_CRASH_LOOP_BACK_OFF, summary, now)
+        self._parts.announcer.report(state, now)

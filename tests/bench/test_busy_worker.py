@@ -92,21 +92,21 @@ class Work:
         return pid, reader
 
     async def _start(self, shared: MutationSlots, number: int, pods: Sequence[Pod]) -> None:
-        turns = MutationLimiter(shared.member(number))
+        limiter = MutationLimiter(shared.member(number))
         runtime = PodmanRuntime(self._socket, self._instance, max_mutations=SLOTS)
-        await asyncio.gather(*(self._start_pod(runtime, turns, order, pod) for order, pod in enumerate(pods)))
+        await asyncio.gather(*(self._start_pod(runtime, limiter, order, pod) for order, pod in enumerate(pods)))
         await runtime.close()
 
-    async def _start_pod(self, runtime: PodmanRuntime, turns: MutationLimiter, order: int, pod: Pod) -> None:
-        async with turns.turn(order):
+    async def _start_pod(self, runtime: PodmanRuntime, limiter: MutationLimiter, order: int, pod: Pod) -> None:
+        async with limiter.permit(order):
             made = await runtime.create_pod(
                 pod_spec(pod, ownership(self._instance), 0, self._logs / f"{pod.metadata.name}.pid")
             )
-        async with turns.turn(order):
+        async with limiter.permit(order):
             await runtime.start_container(infra_name(pod, 0))
         (container,) = pod.spec.containers
         place = first_place(container, self._instance, made, self._logs)
-        async with turns.turn(order):
+        async with limiter.permit(order):
             created = await runtime.create_container(container_spec(pod, container, place))
-        async with turns.turn(order):
+        async with limiter.permit(order):
             await runtime.start_container(created)

@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from ipc.host.clock import monotonic
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from supervisor.podworkers.poison_pods import POISON_DEATHS
-from supervisor.syncloop.worker_updates import SYNC_CRASH_LOOP_BACK_OFF
 from tests.chaos import procs
 from tests.chaos.background import meanwhile
 from tests.e2e.agent import Agent

@@ -66,7 +66,7 @@ class PodmanHost(Host):
         assert list(self.logs_dir.iterdir()) == []
         assert not self.pods_dir.exists() or list(self.pods_dir.iterdir()) == []
         await self._eyes.close()
-        await self.context.runtime.close()
+        await self.context.services.runtime.close()
 
 
 def errors(done: SyncDone) -> list[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from ipc.host.clock import SystemClock
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.sync_error import SyncError
 from tests.contract.target import Target
 from tests.fakes.pulls import LocalPulls
-from workers.images.manager import ImageError, ImageManager, ImageReason
+from workers.images.manager import ImageError, ImageManager
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 
 
-async def ignore(type: str, reason: str, message: str) -> None:
+async def ignore(reason: EventReason, message: str) -> None:
     """Nobody reads these events."""
 
 
@@ -34,7 +36,7 @@ async def test_an_absent_image_is_never_pulled_under_never(target: Target) -> No
     images, backoff = manager(target), PullBackoff("u1")
     with pytest.raises(ImageError) as caught:
         await images.ensure_image(backoff, "localhost/no-such-image", "Never", ignore)
-    assert caught.value.reason is ImageReason.NEVER_PULL
+    assert caught.value.reason is SyncError.IMAGE_NEVER_PULL
 
 
 async def test_a_pull_that_fails_backs_off(target: Target) -> None:
@@ -44,4 +46,4 @@ async def test_a_pull_that_fails_backs_off(target: Target) -> None:
         with pytest.raises(ImageError) as caught:
             await images.ensure_image(backoff, reference, "IfNotPresent", ignore)
         reasons.append(caught.value.reason)
-    assert reasons == [ImageReason.PULL_ERROR, ImageReason.PULL_BACK_OFF]
+    assert reasons == [SyncError.IMAGE_PULL, SyncError.IMAGE_PULL_BACK_OFF]

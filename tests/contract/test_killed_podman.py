@@ -65,7 +65,7 @@ class ManyPods(Host):
         look = Observer(
             self._eyes,
             self.clock,
-            ownership=self.context.ownership,
+            ownership=self.context.node.ownership,
             pod_logs_dir=str(self.logs_dir),
             pods_dir=str(self.pods_dir),
             on_exit=lambda uid: None,
@@ -88,7 +88,7 @@ class ManyPods(Host):
 
     async def close(self) -> None:
         await self._eyes.close()
-        await self.context.runtime.close()
+        await self.context.services.runtime.close()
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_pods_that_podman_died_over(
         await asyncio.to_thread(mortal.kill)
         await asyncio.gather(*first, return_exceptions=True)  # a look at a Podman that is dead fails
         await asyncio.to_thread(mortal.start)
-        await host.context.runtime.close()
+        await host.context.services.runtime.close()
         host.next_worker()
         await host.until_podman_answers()
         await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in wanted))
@@ -153,7 +153,7 @@ async def assert_runs_for_the_first_time(host: Host, pod: Pod) -> None:
 async def until_no_leftovers(host: Host) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while True:
-            found = await host.context.runtime.end_leftovers(host.context.pod_logs_dir)
+            found = await host.context.services.runtime.end_leftovers(host.context.node.pod_logs_dir)
             if not (found.ended or found.unsettled):
                 return
 

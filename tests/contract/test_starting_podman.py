@@ -57,12 +57,12 @@ async def ended(host: PodmanHost, of: Pod, name: str, attempt: int = 0) -> Runti
 
 def hardened(host: PodmanHost) -> None:
     """From now on containers are made for another user, with a root file system that cannot be written."""
-    create = host.context.runtime.create_container
+    create = host.context.services.runtime.create_container
 
     async def create_hardened(spec: SpecDict) -> str:
         return await create({**spec, "user": "1000:1000", "read_only_filesystem": True})
 
-    host.context.runtime.create_container = create_hardened  # type: ignore[method-assign]
+    host.context.services.runtime.create_container = create_hardened  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("path", [PATH, "/srv/of its own/last words"], ids=["default", "own"])
@@ -127,7 +127,7 @@ async def test_a_signal_shows_in_the_exit_code(host: PodmanHost) -> None:
     of = host.pod(container("main", "exec sleep 1000"))
     assert (await host.start(of, "main"))[0]
     running = await host.until("main", ContainerState.RUNNING)
-    await host.context.runtime.kill_container(running.id, "SIGKILL")
+    await host.context.services.runtime.kill_container(running.id, "SIGKILL")
     found = await host.until("main", ContainerState.EXITED)
     assert (found.exit_code, found.oom_killed, found.error) == (137, False, "")
 
@@ -160,10 +160,10 @@ async def test_with_its_target_it_ends_and_is_not_in_its_way(host: PodmanHost) -
     await host.start(of, "main")
     await host.start(of, "debug")
     target = await host.until("main", ContainerState.RUNNING)
-    await host.context.runtime.kill_container(target.id, "KILL")
+    await host.context.services.runtime.kill_container(target.id, "KILL")
     assert (await host.until("debug", ContainerState.EXITED)).exit_code == 137
     assert (await host.until("main", ContainerState.EXITED)).id == target.id
-    await host.context.runtime.remove_container(target.id)
+    await host.context.services.runtime.remove_container(target.id)
     assert (await host.start(of, "main", 1))[0]
     assert (await host.containers())["debug"].state is ContainerState.EXITED
 

@@ -49,7 +49,7 @@ async def test_an_exit_restarts_all_containers_in_their_sandbox(host: PodmanHost
     of = host.pod(main, init_containers=(INIT, SIDECAR))
     await bring_up(host, of)
     before = await host.observe(host.uid)
-    await host.context.runtime.kill_container((await host.containers())["main"].id, "SIGTERM")
+    await host.context.services.runtime.kill_container((await host.containers())["main"].id, "SIGTERM")
     assert (await host.until("main", EXITED)).exit_code == 42
 
     done = await host.sync(of)

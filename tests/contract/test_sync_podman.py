@@ -102,14 +102,14 @@ async def test_a_failed_start_is_known_afterwards(host: PodmanHost, broken: dict
 async def test_an_interrupted_start_goes_on_with_the_same_container(host: PodmanHost) -> None:
     of = host.pod(container("a"))
     cancel = asyncio.Event()
-    create = host.context.runtime.create_container
+    create = host.context.services.runtime.create_container
 
     async def and_die(spec: Any) -> str:
         id = await create(spec)
         cancel.set()
         return id
 
-    host.context.runtime.create_container = and_die  # type: ignore[method-assign]
+    host.context.services.runtime.create_container = and_die  # type: ignore[method-assign]
     assert (await host.sync(of, cancel=cancel)).cancelled
     made = (await host.containers())["a"]
     assert made.state is ContainerState.CREATED
@@ -136,11 +136,11 @@ async def test_a_dead_container_started_by_hand_goes(host: PodmanHost) -> None:
     of = host.pod(container("a"))
     await host.sync(of)
     first = (await host.containers())["a"]
-    await host.context.runtime.kill_container(first.id, "SIGKILL")
+    await host.context.services.runtime.kill_container(first.id, "SIGKILL")
     await host.until("a", ContainerState.EXITED)
     await host.sync(of)
     second = (await host.containers())["a"]
-    await host.context.runtime.start_container(first.id)
+    await host.context.services.runtime.start_container(first.id)
     done = await host.sync(of)
     assert (done.error, errors(done)) == ("", [])
     status = await host.observe(host.uid)
@@ -150,10 +150,10 @@ async def test_a_dead_container_started_by_hand_goes(host: PodmanHost) -> None:
 async def test_a_container_whose_end_podman_missed_can_be_stopped(host: PodmanHost) -> None:
     of = host.pod(container("a"))
     await host.sync(of)
-    found = await host.context.runtime.inspect_container((await host.containers())["a"].id)
+    found = await host.context.services.runtime.inspect_container((await host.containers())["a"].id)
     os.kill(found.conmon_pid, signal.SIGKILL)
     os.kill(found.pid, signal.SIGKILL)
-    await host.context.runtime.wait_exit(found.id, found.pid, DEADLINE_S)
+    await host.context.services.runtime.wait_exit(found.id, found.pid, DEADLINE_S)
     assert (await host.containers())["a"].state is ContainerState.RUNNING, "what Podman says"
     await took_s(host, of)
     assert not (await host.observe(host.uid)).is_running()
@@ -163,7 +163,7 @@ async def test_a_sandbox_whose_end_podman_missed_is_replaced(host: PodmanHost) -
     """Left as it is, it would be a second ready sandbox for ever."""
     await host.sync(host.pod(container("a")))
     (ghost,) = (await host.observe(host.uid)).sandboxes
-    infra = await host.context.runtime.inspect_container(ghost.infra_id)
+    infra = await host.context.services.runtime.inspect_container(ghost.infra_id)
     os.kill(infra.conmon_pid, signal.SIGKILL)
     os.kill(infra.pid, signal.SIGKILL)
     changed = host.pod(container("a"), hostname="other")
@@ -233,6 +233,6 @@ async def test_a_sandbox_removed_by_hand_comes_back_with_its_counts(host: Podman
     of = host.pod(container("a"))
     await host.sync(of)
     (sandbox,) = (await host.observe(host.uid)).sandboxes
-    await host.context.runtime.remove_pod(sandbox.id)
+    await host.context.services.runtime.remove_pod(sandbox.id)
     await host.sync(of)
     assert (await host.containers())["a"].attempt == 1

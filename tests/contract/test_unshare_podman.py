@@ -158,12 +158,12 @@ def test_files_of_mapped_users_are_removed_inside(place: Path) -> None:
     assert (place / "kept").exists()
 
 
-def test_a_deep_tree_of_mapped_users_is_removed_inside(place: Path) -> None:
+def test_a_deep_tree_of_mapped_users_is_removed_inside(podman_service: PodmanService, deep_path: Path) -> None:
     """Deeper than a stack, descriptors and a path will do."""
-    (place / "held" / "tree").mkdir(parents=True)
-    inside(sys.executable, "-c", DEEP.format(tree=str(place / "held" / "tree")))
-    assert remove_below(str(place), "held", "tree", unshare=DEFAULT) == ()
-    assert os.listdir(place / "held") == []
+    (deep_path / "held" / "tree").mkdir(parents=True)
+    inside(sys.executable, "-c", DEEP.format(tree=str(deep_path / "held" / "tree")))
+    assert remove_below(str(deep_path), "held", "tree", unshare=DEFAULT) == ()
+    assert os.listdir(deep_path / "held") == []
 
 
 def test_a_link_on_the_way_is_refused(place: Path) -> None:

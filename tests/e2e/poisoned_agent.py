@@ -10,28 +10,26 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from ipc.api.v1.probe import Probe
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.pod_worker import WorkType
+from ipc.messages.pod_worker import SyncPod, WorkType
 from supervisor.__main__ import main
 from workers import main as process
 from workers import pod_worker
 from workers.kubecontainer.runtime import Runtime
+from workers.kuberuntime.context import SyncContext
 from workers.podhttp.pod_network import Dialer
 from workers.prober.attempt import attempt
 from workers.prober.outcome import ProbeOutcome, ProbeTarget
-from workers.sync.context import SyncRun
+from workers.sync.run import SyncRun
 
 ANNOTATION: Final = "poison"
 HANG: Final = "hang"
 DIE: Final = "die"
 PROBE: Final = ("poison",)
 """Command of an exec probe; its second word is how."""
-
-Sync = Callable[[SyncRun, RuntimePodStatus], Awaitable[None]]
 
 
 def poison(where: str, how: str) -> dict[str, str]:
@@ -46,13 +44,13 @@ def _strike(how: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _poisoned(kind: WorkType, sync: Sync) -> Sync:
-    async def strike_and_sync(run: SyncRun, status: RuntimePodStatus) -> None:
-        pod = run.request.pod
+def _poisoned(kind: WorkType, sync: pod_worker.Sync) -> pod_worker.Sync:
+    async def strike_and_sync(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
+        pod = request.pod
         where, _, how = (pod.metadata.annotations if pod is not None else {}).get(ANNOTATION, "").partition(":")
         if where == kind.value:
             _strike(how)
-        await sync(run, status)
+        await sync(context, run, request, status)
 
     return strike_and_sync
 

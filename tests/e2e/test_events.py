@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 
 import pytest
 
-from supervisor.master import PREFLIGHT
+from ipc.messages.event_reasons import PREFLIGHT
 from tests.e2e.agent import Agent, Json
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod, pods
@@ -53,6 +54,30 @@ def test_counts_go_on_after_the_agent_was_killed(new_agent: NewAgent) -> None:
     assert " over " in row
 
 
+def test_a_pod_that_comes_again_is_described_without_what_was_before(new_agent: NewAgent) -> None:
+    agent = new_agent()
+    agent.start()
+    agent.run(pod("again"))
+    agent.remove("again")
+    agent.until_gone(["again"])
+    agent.run(pod("again"))
+
+    def described() -> str:
+        return agent.describe("again").partition("Events:")[2]
+
+    def is_only_the_new_one(events: str) -> bool:
+        return "Killing" not in events and re.search(r"Started +\S+ +rootlet", events) is not None
+
+    agent.until(lambda: is_only_the_new_one(described()), "no other pod's events are shown, and none is counted on")
+    started = [e for e in agent.events("again") if e["reason"] == "Started"]
+    assert [e["count"] for e in started] == [1, 1], "the history has both"
+    file = agent.directory / FILE
+    agent.until(lambda: all(count_on_disk(file, e["metadata"]["name"]) for e in started), "both are on disk")
+    agent.kill_and_recover("master")
+    assert is_only_the_new_one(described()), "it is the same pod after a restart"
+    agent.remove("again")
+
+
 def test_the_history_is_bounded_in_number_and_in_time(new_agent: NewAgent) -> None:
     agent = new_agent(eventHistory={"maxEvents": MAX_EVENTS, "ttl": f"{TTL_S}s"})
     agent.start()
@@ -60,4 +85,4 @@ def test_the_history_is_bounded_in_number_and_in_time(new_agent: NewAgent) -> No
     assert 0 < len(agent.events()) <= MAX_EVENTS
     agent.until(lambda: agent.events() == [], "old events go without new ones")
     agent.restart()
-    assert [event for event in agent.events() if event["reason"] != PREFLIGHT] == []
+    assert [event for event in agent.events() if event["reason"] != PREFLIGHT.reason] == []

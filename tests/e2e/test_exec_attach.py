@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.e2e.agent import CLI_DEADLINE_S, Agent
+from tests.e2e.agent import CLI_DEADLINE_S, Agent, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.e2e.terminal import SIZE, terminal
@@ -341,6 +341,56 @@ def test_attach_feeds_a_container_with_an_input(agent: Agent) -> None:
     done = agent.cli("attach", "-q", "-i", "eats", stdin="hello\n")
     assert done == (0, "hello\nend\n", "")
     agent.until(lambda: agent.row("eats")[2:3] == ["Error"], "it has ended")
+
+
+@contextlib.contextmanager
+def attached(agent: Agent, name: str) -> Iterator[subprocess.Popen[str]]:
+    """A client with an input that stays open; it is killed, and says nothing of that."""
+    command, pipe = agent.command("attach", "-q", "-i", name), subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as client:
+        yield client
+        client.kill()
+
+
+def says_back(client: subprocess.Popen[str], line: str) -> bool:
+    assert client.stdin is not None
+    assert client.stdout is not None
+    print(line, file=client.stdin, flush=True)
+    return client.stdout.readline() == f"{line}\n"
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["stdinOnce", "stdin"])
+def test_an_input_ends_with_the_first_client_and_the_next_is_told(agent: Agent, once: bool) -> None:
+    """Also with one that is killed. Without stdinOnce it is so because Podman has no choice."""
+    name = "eats-once" if once else "eats-more"
+    script = "cat; echo end; while [ ! -e /end ]; do sleep 0.1; done"
+    agent.run(pod(name, container(script=script, stdin=True, stdinOnce=once)))
+    with attached(agent, name) as first:
+        assert says_back(first, "hello")
+        assert says_back(first, "again")
+        assert agent.output(name) == "hello\nagain\n", "it reads on"
+    agent.until(lambda: agent.output(name) == "hello\nagain\nend\n", "its input has ended")
+    with attached(agent, name) as second:
+        assert second.stderr is not None
+        told = second.stderr.readline()
+    assert told == "warning: the input of container main has ended with a client that was attached before\n"
+    assert restart_count(agent.pods()[name]) == 0
+    agent.inside(name, "touch /end")
+    agent.until(lambda: restart_count(agent.pods()[name]) == 1, "it is restarted")
+    agent.until_ready([name])
+    with attached(agent, name) as third:
+        assert says_back(third, "here")
+
+
+def test_a_client_that_only_watched_ends_the_input_too(agent: Agent) -> None:
+    """conmon knows no difference; Podman finds out that it has gone when it has something to show to it."""
+    script = "while true; do echo tick; sleep 0.2; done & cat; touch /end; wait"
+    agent.run(pod("watched", container(script=script, stdin=True, stdinOnce=True)))
+    with agent.following("attach", "-q", "watched") as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "tick\n"
+        assert agent.inside("watched", "ls / | grep -x end || echo none") == "none"
+    agent.until(lambda: agent.inside("watched", "ls / | grep -x end || echo none") == "end", "its input has ended")
 
 
 def test_attach_to_a_terminal_and_again(agent: Agent) -> None:

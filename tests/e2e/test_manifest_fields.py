@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from tests.e2e.agent import Agent
+from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import STAY, Json, container, pod
 from tests.servers.local_servers import unused_port
 
@@ -77,3 +78,36 @@ def test_a_port_is_published_where_it_was_asked_for(agent: Agent) -> None:
     agent.until(lambda: connects(ELSEWHERE, port), "the port is published")
     assert not connects("127.0.0.1", port)
     agent.remove("published")
+
+
+def test_the_node_of_a_manifest_is_overwritten(agent: Agent) -> None:
+    agent.run(pod("from-elsewhere", nodeName="elsewhere"))
+    assert agent.pods()["from-elsewhere"]["spec"]["nodeName"] == "e2e"
+    agent.remove("from-elsewhere")
+
+
+def test_a_pod_for_another_node_is_rejected(new_agent: NewAgent) -> None:
+    agent = new_agent(nodeLabels={"disk": "ssd"})
+    agent.start()
+
+    def wants(operator: str, *values: str) -> Json:
+        expression = {"key": "disk", "operator": operator, "values": list(values)}
+        required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+    agent.write(
+        pod("selects", nodeSelector={"disk": "ssd", "kubernetes.io/os": "linux"}, affinity=wants("In", "ssd")),
+        pod("selects-another", nodeSelector={"disk": "hdd"}),
+        pod("wants-another", affinity=wants("NotIn", "ssd")),
+    )
+    agent.until_running(["selects"])
+    for name in ("selects-another", "wants-another"):
+        agent.until(functools.partial(_is_rejected, agent, name), f"{name} is rejected")
+    agent.remove("selects", "selects-another", "wants-another")
+
+
+def _is_rejected(agent: Agent, name: str) -> bool:
+    status = agent.pods().get(name, {"status": {}})["status"]
+    words = "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
+    found = (status.get("phase"), status.get("reason"), status.get("message"))
+    return found == ("Failed", "NodeAffinity", words)

@@ -110,3 +110,15 @@ def test_a_rule_restarts_all_containers_in_their_sandbox(agent: Agent) -> None:
     let_through(agent, "all", "main")
     agent.until(lambda: all_again(2), "each of them has begun a third time")
     assert "BackOff" in {event["reason"] for event in agent.events("all")}, "now it had to wait"
+
+
+def test_a_rule_of_a_sidecar_restarts_all_containers(agent: Agent) -> None:
+    setup = container("setup", "echo done")
+    all_again = rule("RestartAllContainers", 42)
+    watcher = container("watcher", EXITS_42, restartPolicy="Always", restartPolicyRules=[all_again])
+    agent.run(pod("watched", initContainers=[setup, watcher], restartPolicy="Never"))
+    let_through(agent, "watched", "watcher")
+    for name in ("setup", "watcher", "main"):
+        until_restarted(agent, "watched", 1, name)
+    agent.until_ready(["watched"])
+    agent.remove("watched")

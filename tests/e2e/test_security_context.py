@@ -213,6 +213,37 @@ def test_the_groups_that_the_image_has_for_a_user(agent: Agent, images: dict[str
     assert "runAsGroup is not set" in until_waiting(agent, "strict-of-image")
 
 
+IDS: Final = "busybox id -u; busybox id -g; busybox id -G"
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_container", "expected"),
+    [
+        ({}, {"runAsUser": 2000}, "2000 0 0"),
+        ({"supplementalGroups": [4000], "fsGroup": 3000}, {"runAsUser": 2000}, "2000 0 0 3000 4000"),
+        ({"runAsUser": 2000, "runAsGroup": 2001}, {}, "2000 2001 2001"),
+        ({"runAsUser": 2000, "runAsGroup": 2001, "supplementalGroups": [4000]}, {}, "2000 2001 2001 4000"),
+    ],
+    ids=["a user", "a user with groups", "a user and a group", "a user and a group with groups"],
+)
+def test_commands_have_the_containers_groups(
+    agent: Agent, request: pytest.FixtureRequest, of_pod: Json, of_container: Json, expected: str
+) -> None:
+    """The container's own process, a command of a client (through Podman's service) and a probe's (direct)."""
+    name = request.node.callspec.id.replace(" ", "-")
+    probe = {"exec": {"command": ["sh", "-c", f"({IDS}) > /tmp/probe"]}, "periodSeconds": 1}
+    main = container("main", f"({IDS}) > /tmp/own; {STAY}", securityContext=of_container, readinessProbe=probe)
+    main["volumeMounts"] = [{"name": "tmp", "mountPath": "/tmp"}]
+    agent.run(pod(name, main, securityContext=of_pod, volumes=[{"name": "tmp", "emptyDir": {}}]))
+    own, probed, asked = (
+        agent.cli("exec", name, "--", "sh", "-c", command).out.split()
+        for command in ("cat /tmp/own", "cat /tmp/probe", IDS)
+    )
+    assert own[:3] + sorted(own[3:]) == expected.split()
+    assert [sorted(own), sorted(own)] == [sorted(probed), sorted(asked)]
+    agent.remove(name)
+
+
 def until_waiting(agent: Agent, name: str) -> str:
     """Why its container is not created, once it is not."""
     found: list[str] = []

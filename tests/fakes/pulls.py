@@ -11,7 +11,7 @@ from ipc.messages.node_worker import CancelPull, StartPull
 from ipc.messages.pod_worker import AbandonPull, PullImage
 from supervisor.managers.image_pulls import ImagePulls, PullLimits
 from supervisor.processes.worker_pool import FIRST_POD_SLOT
-from supervisor.protocol.loop_protocol import Send
+from supervisor.protocol.commands import Send
 from workers.images.pull_records import PullRecords
 from workers.images.pull_requests import PullRequests
 from workers.images.puller import ImagePuller

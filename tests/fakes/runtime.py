@@ -160,12 +160,14 @@ class FakeRuntime:
     async def end_leftovers(self, pod_logs_dir: str) -> Leftovers:
         return await self._call("end_leftovers", lambda: self.podman.end_leftovers(self._instance))
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
-        hear(f"Trying to pull {reference}...")
+    async def pull_image(
+        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
+    ) -> str:
+        on_progress(f"Trying to pull {reference}...")
         end = self.podman.clock.now().mono + self.podman.pull_s
         try:
             while (rest_s := end - self.podman.clock.now().mono) > 0:
-                hear(f"Copying {reference}, {rest_s:g} s to go")
+                on_progress(f"Copying {reference}, {rest_s:g} s to go")
                 await asyncio.sleep(min(rest_s, PROGRESS_PERIOD_S))
         except asyncio.CancelledError:
             self.podman.broken_off.append(reference)

@@ -9,6 +9,7 @@ from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.messages.sync_error import SyncError
 from supervisor.admission.node_usage import NodeUsage
 from supervisor.admission.predicates import Admitted, admit
 from supervisor.config.settings import Settings
@@ -17,7 +18,6 @@ from tests.fakes.clock import simulate
 from tests.fuzz.manifests import PLANTED, Maker
 from tests.harness.manifests import ORIGIN
 from tests.harness.sync import FakeHost
-from workers.pod_worker import INTERNAL
 
 ESCAPED = Path("/tmp/rootlet-escaped")
 """Where some of the paths lead."""
@@ -71,7 +71,7 @@ def _carry_out(pod: Pod, objects: ConfigObjects) -> None:
 
 
 def _check(done: SyncDone) -> None:
-    assert done.error != INTERNAL, f"a traceback: {done.message}"
+    assert done.error is not SyncError.INTERNAL, f"a traceback: {done.message}"
 
 
 def _below(directory: Path) -> set[Path]:

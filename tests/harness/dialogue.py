@@ -52,32 +52,36 @@ from ipc.messages.pod_worker import (
     SyncPod,
     SyncResult,
 )
+from ipc.messages.sync_error import SyncError
 from ipc.shm.board import pod_digest
 from supervisor.config.settings import Settings, WorkersSettings
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import (
+from supervisor.protocol.commands import (
     DeathExplained,
-    HousekeepingTick,
-    KillPod,
     Log,
     LoopCommand,
+    PodsStopped,
+    Send,
+    SlotVacated,
+    UpdateRefused,
+    WorkersWanted,
+)
+from supervisor.protocol.events import (
+    HousekeepingTick,
+    KillPod,
     LoopEvent,
     Observations,
-    PodsStopped,
     PullRequest,
-    Send,
     SettingsChanged,
-    SlotVacated,
     SourcesReady,
     StopPods,
     SyncTick,
-    UpdateRefused,
     WorkerDown,
     WorkerLeaving,
-    WorkersWanted,
     WorkerUp,
 )
-from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
+from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
+from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.syncloop.sync_loop import SyncLoop
 
 RestartPolicy = Literal["Always", "OnFailure", "Never"]
@@ -85,7 +89,7 @@ WALL = 1_800_000_000.0
 POD_SLOT = FIRST_POD_SLOT
 CHILDREN = (NODE_SLOT, API_SLOT, POD_SLOT)
 STARTED = SyncResult(action=SyncAction.START_CONTAINER, target="main")
-PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="ErrImagePull")
+PULL = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError.IMAGE_PULL)
 """What became of a container's start."""
 
 
@@ -149,7 +153,7 @@ class Talk:
     ) -> None:
         limits = WorkersSettings(count=workers, pods_per_worker=pods_per_worker)
         self.settings = Settings(workers=limits, **settings)
-        self.loop = SyncLoop(self.settings, rows, "10.0.0.1", random.Random(0))
+        self.loop = SyncLoop(self.settings, rows, ("10.0.0.1",), random.Random(0))
         self.mono = 100.0
         self.clock_set_by_s = 0.0
         self.syncs: dict[str, SyncPod] = {}

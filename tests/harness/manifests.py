@@ -12,7 +12,8 @@ from ipc.api.decode import decode_pod
 from ipc.api.defaults import default_pod
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant, monotonic
-from supervisor.protocol.manifests import FILE_SOURCE, PodUpdate, Update
+from supervisor.protocol.manifests import FILE_SOURCE
+from supervisor.protocol.source_updates import PodUpdate, Update
 from supervisor.sources.identity import Origin, identify
 
 ORIGIN = Origin(instance="test", node_name="node-1", source=FILE_SOURCE)

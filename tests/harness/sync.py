@@ -9,6 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Clock
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
@@ -28,16 +31,23 @@ from workers.images.manager import ImageManager
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer import labels
 from workers.kubecontainer.convert import container_state, pod_status
+from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import Runtime, SpecDict
-from workers.kuberuntime.sandbox import create_sandbox
-from workers.kuberuntime.start_container import start_container
+from workers.kuberuntime.container_config import PodInputs
+from workers.kuberuntime.context import NodeConfig, SyncContext
+from workers.kuberuntime.sandbox import create_sandbox, use_sandbox
+from workers.kuberuntime.start_container import ContainerStarter
+from workers.lifecycle.handlers import HandlerRunner
+from workers.lifecycle.http_hook import HttpHookClient
 from workers.logs.start_error import with_start_errors
 from workers.logs.termination_message import read_termination_message, with_termination_messages
 from workers.pod_worker import answer
 from workers.podhttp.pod_network import Dialer
-from workers.sync.context import PodName, SyncContext, SyncRun
 from workers.sync.mutation_limiter import MutationLimiter, OwnSlots
+from workers.sync.record import SyncRecord
+from workers.sync.run import PodRef, SyncRun, SyncServices
 from workers.userns.unshare import DEFAULT, Unshare
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 MAX_ROUNDS = 8
 ROUND_S = 301.0
@@ -56,7 +66,7 @@ class Host:
         new_runtime: Callable[[], Runtime],
         instance: str,
         dialer: Dialer | None = None,
-        host_ip: str = "",
+        host_ips: tuple[str, ...] = (),
     ) -> None:
         self.clock = clock
         self.logs_dir = logs_dir
@@ -66,7 +76,7 @@ class Host:
         self._new_runtime = new_runtime
         self._instance = instance
         self._dialer = dialer or FakeDialer()
-        self._host_ip = host_ip
+        self._host_ips = host_ips
         self._eyes = new_runtime()
         self._board = Board.create(worker_slots=1, pod_rows=1)
         self._generations = itertools.count(1)
@@ -75,23 +85,47 @@ class Host:
     def next_worker(self) -> None:
         """The worker's next life: nothing is remembered, and no fault is due any more."""
         runtime = self._new_runtime()
+        owner = ownership(self._instance)
+
+        def host_ips() -> tuple[str, ...]:
+            return self._host_ips
+
         self.context = SyncContext(
-            runtime=runtime,
+            services=SyncServices(
+                runtime=runtime,
+                clock=self.clock,
+                mutations=MutationLimiter(OwnSlots(4)),
+                order=itertools.count(),
+                report=self._take_event,
+                step=lambda text: None,
+            ),
             images=ImageManager(runtime, self.clock, PullRecords(""), LocalPulls(runtime, self.clock).pull),
-            clock=self.clock,
-            limits=crash_loop_limits(300.0),
-            ownership=ownership(self._instance),
-            pod_logs_dir=str(self.logs_dir),
-            pods_dir=str(self.pods_dir),
-            memory_dir=str(self.memory_dir),
-            unshare=self.unshare,
-            dialer=self._dialer,
-            host_ip=self._host_ip,
-            mutations=MutationLimiter(OwnSlots(4)),
-            order=itertools.count(),
-            report=self._take_event,
-            step=lambda text: None,
+            handlers=HandlerRunner(http=HttpHookClient(dialer=self._dialer, ownership=owner, host_ips=host_ips)),
+            volumes=VolumeHost(
+                pods_dir=str(self.pods_dir),
+                memory_dir=str(self.memory_dir),
+                instance=self._instance,
+                unshare=self.unshare,
+            ),
+            node=NodeConfig(
+                ownership=owner,
+                pod_logs_dir=str(self.logs_dir),
+                host_ips=host_ips,
+                limits=crash_loop_limits(300.0),
+            ),
         )
+
+    def configure(self, part: str, **changes: Any) -> None:
+        """Change fields of that part of the worker's context: ``services``, ``volumes`` or ``node``."""
+        changed = msgspec.structs.replace(getattr(self.context, part), **changes)
+        self.context = msgspec.structs.replace(self.context, **{part: changed})
+
+    def new_run(self, request: SyncPod, cancel: asyncio.Event | None = None) -> SyncRun:
+        """A sync of that request, none of whose steps has begun."""
+        metadata = request.pod.metadata if request.pod is not None else ObjectMeta(namespace="default", name="web")
+        pod = PodRef(metadata.namespace, metadata.name, request.uid)
+        spec = request.pod.spec if request.pod is not None else None
+        return SyncRun(self.context.services, pod, SyncRecord(request), cancel or asyncio.Event(), spec)
 
     async def observe(self, uid: str) -> RuntimePodStatus:
         """A fresh look, through a client that never fails."""
@@ -146,12 +180,15 @@ class Host:
             row=-1,
             min_observed_at=0.0,
         )
-        podname = PodName(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
-        run = SyncRun(self.context, request, podname, asyncio.Event())
-        run.view = view
-        sandbox_id = view.sandboxes[0].id if view.sandboxes else await create_sandbox(run, pod, 0)
-        started = await start_container(run, pod, sandbox_id, ContainerStart(name=name, attempt=attempt, backoff_s=0.0))
-        return started, run.done()
+        run, node, pods_dir = self.new_run(request), self.context.node, self.context.volumes.pods_dir
+        of = PodSnapshot(pod=pod, status=view)
+        if view.sandboxes:
+            sandbox = use_sandbox(run, node, pods_dir, of, view.sandboxes[0].id)
+        else:
+            sandbox = await create_sandbox(run, node, pods_dir, pod, 0)
+        starter = ContainerStarter(run, self.context, PodInputs(of=of, volumes={}, sandbox=sandbox))
+        started = await starter.start(ContainerStart(name=name, attempt=attempt, backoff_s=0.0))
+        return started, run.record.done(self.clock.now().wall)
 
     def reasons(self) -> list[str]:
         """Of the events so far; they are forgotten."""
@@ -203,8 +240,9 @@ class FakeHost(Host):
     @property
     def runtime(self) -> FakeRuntime:
         """Of the present worker."""
-        assert isinstance(self.context.runtime, FakeRuntime)
-        return self.context.runtime
+        runtime = self.context.services.runtime
+        assert isinstance(runtime, FakeRuntime)
+        return runtime
 
     async def settle(self, pod: Pod | None, kind: WorkType = WorkType.SYNC, **request: Any) -> SyncDone:
         """Sync again and again until nothing is left to do."""

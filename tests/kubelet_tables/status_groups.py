@@ -6,18 +6,22 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from ipc.api.v1.container import Container
-from ipc.api.v1.status import ContainerStatus, PodCondition
+from ipc.api.v1.status import ContainerStatus, PodCondition, PodStatus
 from ipc.kubecontainer.pod_containers import ContainerKind
 from ipc.podresources.qos import compute_pod_qos
 from supervisor.podworkers.pod_lifecycle import effective_grace_period
 from supervisor.status import conditions
 from supervisor.status.containers import Surroundings, container_statuses
 from supervisor.status.phase import get_phase
+from supervisor.status.report import merge_pod_status, normalize_status
+from supervisor.status.transitions import with_transition_times
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import Json, convert, pod, pod_status
 
+_NOW: Final = "2200-01-01T00:00:00Z"
 _CONDITION_FIELDS: Final = ("type", "status", "reason", "message")
 _SYNTHESIZED_REASONS: Final = frozenset({"Completed", "Error", "ContainerCannotRun"})
 """Podman knows no reason; upstream's cases have what their fake runtime says, which is nothing."""
@@ -114,6 +118,35 @@ def _effective_grace_period(case: Json) -> Result:
     return case["expected"], effective_grace_period(pod(case["pod"]), case["grace_override"], None)
 
 
+def _merge_pod_status(case: Json) -> Result:
+    """Conditions are generated with the phase that they fit, and not changed afterwards."""
+    told, new, expected = (convert(case[name], PodStatus) for name in ("old", "new", "expected"))
+    got = merge_pod_status(told, new, could_have_running_containers=case["could_have_running_containers"])
+    return _phase_of(expected), _phase_of(got)
+
+
+def _phase_of(status: PodStatus) -> tuple[str, str, str]:
+    return status.phase, status.reason, status.message
+
+
+def _normalize_status(case: Json) -> Result:
+    """Upstream sorts here too; our statuses are generated in their order (`convert_to_api_container_statuses`)."""
+    got = normalize_status(pod(case["pod"]).spec, convert(case["status"], PodStatus))
+    return _by_name(convert(case["expected"], PodStatus)), _by_name(got)
+
+
+def _by_name(status: PodStatus) -> PodStatus:
+    lists = ("init_container_statuses", "container_statuses", "ephemeral_container_statuses")
+    return replace(status, **{name: tuple(sorted(getattr(status, name), key=lambda s: s.name)) for name in lists})
+
+
+def _update_last_transition_time(case: Json) -> Result:
+    before = [convert(case["old_condition"], PodCondition)] if case["old_condition"] else []
+    made = [convert(case["condition"], PodCondition)] if case["condition"] else []
+    dated = with_transition_times(made, before, 1, _NOW)
+    return case["expect_now"], any(condition.last_transition_time == _NOW for condition in dated)
+
+
 ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "pod_phase": _pod_phase,
     "condition_containers_ready": _containers_ready,
@@ -124,4 +157,7 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "convert_to_api_container_statuses": _convert_to_api_container_statuses,
     "pod_qos": _pod_qos,
     "effective_grace_period": _effective_grace_period,
+    "status_merge_pod_status": _merge_pod_status,
+    "status_normalize": _normalize_status,
+    "status_update_last_transition_time": _update_last_transition_time,
 }

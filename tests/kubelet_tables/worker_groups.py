@@ -11,6 +11,7 @@ from msgspec import json, structs, to_builtins
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import HostAlias, Pod, PodSpec
+from ipc.api.v1.security import PodSecurityContext, Sysctl
 from ipc.api.v1.status import ContainerStatus
 from ipc.kubecontainer.hashing import container_hash
 from ipc.kubecontainer.initialized import has_any_active_regular_container_started, has_any_regular_container_started
@@ -23,6 +24,7 @@ from ipc.kubecontainer.restart_policy import (
     should_all_containers_restart,
     should_container_be_restarted,
 )
+from supervisor.config.sysctl_allowlist import forbidden_sysctl, pattern_problem
 from tests.fakes.clock import RESOLUTION_S, simulate
 from tests.kubelet_tables.later import Later, Result
 from tests.kubelet_tables.translate import (
@@ -53,11 +55,14 @@ from workers.compute.types import PodActions
 from workers.kubecontainer.event_messages import crash_loop_message
 from workers.kuberuntime.termination_order import TerminationOrder, termination_order
 from workers.logs.layout import restart_count_by_log_dir
-from workers.network.hostnames import HostnameError, PodNames, pod_names, truncate_hostname
+from workers.network.hostnames import HostnameError, PodNames, nodename_for_kernel, pod_names, truncate_hostname
 from workers.network.hosts_file import managed_hosts_file, node_hosts_file
+from workers.specgen.container_resources import milli_cpu_to_quota, milli_cpu_to_shares
 from workers.specgen.oom_score import oom_score_adj
 from workers.specgen.sandbox_namespaces import make_port_mappings
 
+_ALLOWED_SYSCTLS: Final = ("kernel.msg*", "kernel.sem", "net.b.*")
+"""Of every case of that group."""
 _RESIZES: Final = ("containers_to_update", "update_pod_resources", "update_pod_level_resources")
 """What upstream does to change the resources of what runs."""
 
@@ -329,6 +334,39 @@ def _restart_count_by_log_dir(case: Json) -> Result:
     return case["expected"], restart_count_by_log_dir(case["files"])
 
 
+def _nodename_for_kernel(case: Json) -> Result:
+    names = PodNames(case["hostname"], case["host_domain"])
+    try:
+        got = nodename_for_kernel(names, as_fqdn=bool(case["set_hostname_as_fqdn"]))
+    except HostnameError:
+        return (case["expect_error"], ""), (True, "")
+    return (case["expect_error"], case["expected_hostname"]), (False, got)
+
+
+def _cpu_quota(case: Json) -> Result:
+    """Nothing asks for a quota of nothing."""
+    milli_cpu = case["milli_cpu"]
+    return case["expected"], milli_cpu_to_quota(milli_cpu, case["period_us"]) if milli_cpu else 0
+
+
+def _cpu_shares(case: Json) -> Result:
+    return case["expected"], milli_cpu_to_shares(case["milli_cpu"])
+
+
+def _sysctl_allowlist(case: Json) -> Result:
+    spec = PodSpec(
+        containers=(),
+        host_network=case["host_net"],
+        host_ipc=case["host_ipc"],
+        security_context=PodSecurityContext(sysctls=(Sysctl(name=case["sysctl"], value="1"),)),
+    )
+    return case["expected"], forbidden_sysctl(Pod(metadata=ObjectMeta(), spec=spec), _ALLOWED_SYSCTLS) is None
+
+
+def _sysctl_pattern_valid(case: Json) -> Result:
+    return case["expect_err"], any(map(pattern_problem, case["sysctls"]))
+
+
 def _named(of: Pod, name: str) -> Container:
     return next(found.container for found in every_container(of.spec) if found.container.name == name)
 
@@ -357,5 +395,10 @@ ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
     "pod_hostname_and_domain": _pod_hostname_and_domain,
     "managed_hosts_file": _managed_hosts_file,
     "node_hosts_file": _node_hosts_file,
+    "nodename_for_kernel": _nodename_for_kernel,
+    "cpu_quota": _cpu_quota,
+    "cpu_shares": _cpu_shares,
+    "sysctl_allowlist": _sysctl_allowlist,
+    "sysctl_pattern_valid": _sysctl_pattern_valid,
 }
 """Group -> adapter."""

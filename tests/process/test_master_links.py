@@ -26,13 +26,14 @@ from ipc.messages.api_server import PodChanged
 from ipc.messages.base import Ready
 from ipc.messages.node_worker import Observation, Observed, Relisted
 from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.messages.sync_error import SyncError
 from ipc.messages.zygote import ZygoteReport
 from ipc.shm.board import Board
 from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role, WorkerMain, WorkerSettings
 from ipc.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
 from supervisor.agent import run_agent
 from supervisor.config.settings import PodmanSettings, Settings, WorkersSettings
-from supervisor.processes.links import TOO_LARGE, Links
+from supervisor.processes.links import Links
 from supervisor.processes.worker_pool import API_SLOT, DIALER_SLOT, FIRST_POD_SLOT, NODE_SLOT, ChildSpec, SpawnChild
 from supervisor.processes.zygote import start_zygote
 from tests.fakes.ownership import LABEL_KEY
@@ -198,7 +199,7 @@ BROKEN_LIVES: Mapping[str, tuple[Life, str]] = {
 }
 
 
-@pytest.mark.parametrize("life", BROKEN_LIVES)
+@pytest.mark.parametrize("lifecycle", BROKEN_LIVES)
 def test_a_child_that_breaks_its_word_is_replaced_and_nobody_else_notices(
     start: Callable[[WorkerMain], Agent], lifecycle: str
 ) -> None:
@@ -257,7 +258,7 @@ def test_without_its_zygote_the_agent_ends(start: Callable[[WorkerMain], Agent])
 
 
 class Told:
-    """The listener: collects what it is told, and the reasons for which links count as broken."""
+    """`LinkEvents`: collects them, and the reasons for which links count as broken."""
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
@@ -346,7 +347,7 @@ def answer_every_sync(context: ChildContext) -> int:
 def test_a_sync_that_no_link_takes_is_the_failure_of_its_pod_alone() -> None:
     sock, pid = start_zygote(Board.create(worker_slots=8, pod_rows=1), lambda: answer_every_sync, [])
     failed, done = asyncio.run(_sync_two(sock))
-    assert (failed.uid, failed.error, failed.changed) == ("large", TOO_LARGE, False)
+    assert (failed.uid, failed.error, failed.changed) == ("large", SyncError.TOO_LARGE, False)
     assert str(MAX_FRAME_BYTES) in failed.message
     assert (done.uid, done.error) == ("small", "")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

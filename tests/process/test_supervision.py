@@ -13,11 +13,12 @@ from typing import Any
 import psutil
 import pytest
 
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.wire.boot import ChildContext
-from supervisor.client.http import RequestFailed
+from supervisor.client.errors import RequestFailed
 from supervisor.podworkers.poison_pods import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
-from supervisor.syncloop.worker_updates import SYNC_CRASH_LOOP_BACK_OFF
+from tests.bench.raw_pods import UnixConnection
 from tests.process.model_children import (
     GOOD_IMAGE,
     POISON_IMAGE,
@@ -110,6 +111,36 @@ def test_a_stopped_worker_that_is_continued_within_the_window_dies_of_the_abort(
     assert "in turn" in agent.log
 
 
+# --- the master ----------------------------------------------------------------------------------------------------
+
+
+def healthz(agent: Agent) -> tuple[int, str]:
+    """Asked on a connection of its own."""
+    connection = UnixConnection(str(agent.client.socket))
+    try:
+        connection.request("GET", "/healthz")
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_the_health_check_fails_while_the_master_is_stopped_and_heals(start: Start) -> None:
+    agent = start()
+    agent.until(lambda: agent.is_running(["pods-0"]), "the agent is up")
+    assert healthz(agent) == (200, "ok")
+    os.kill(agent.pid, signal.SIGSTOP)
+    try:
+        agent.until(lambda: healthz(agent)[0] == 500, "the health check fails")
+        status, why = healthz(agent)
+        assert status == 500
+        assert f"[-]syncloop failed: the master (pid {agent.pid}) is stopped" in why
+        assert why.endswith("healthz check failed\n")
+    finally:
+        os.kill(agent.pid, signal.SIGCONT)
+    agent.until(lambda: healthz(agent) == (200, "ok"), "it heals")
+
+
 # --- a poison pod --------------------------------------------------------------------------------------------------
 
 
@@ -118,8 +149,8 @@ def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(
     agent.state(*PODS)
     agent.state("poison", image=POISON_IMAGE)
     agent.until(lambda: bool(agent.workers()), "the agent answers")
-    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF)) == 1, "the poison pod is isolated")
-    [event] = agent.events(SYNC_CRASH_LOOP_BACK_OFF)
+    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)) == 1, "the poison pod is isolated")
+    [event] = agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)
     assert (event["type"], event["involvedObject"]["name"]) == ("Warning", "poison")
     assert Counter(line.what for line in agent.journal())["died"] <= POISON_DEATHS + 1
     line = len(agent.journal())
@@ -128,7 +159,7 @@ def test_a_poison_pod_is_isolated_and_the_agent_and_the_rest_of_its_shard_go_on(
     # Its back-off is over: it gets another try, and what it does then does not count against the agent.
     agent.until(lambda: "died" in {entry.what for entry in agent.journal()[line:]}, "it gets another try")
     agent.until(
-        lambda: any(event["message"].endswith("20 s") for event in agent.events(SYNC_CRASH_LOOP_BACK_OFF)),
+        lambda: any(event["message"].endswith("20 s") for event in agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)),
         "it waits for longer",
     )
     assert not agent.has_ended()
@@ -145,7 +176,7 @@ def test_a_restart_of_its_worker_gives_a_poison_pod_another_try(start: Start) ->
     agent = start()
     agent.state("poison", image=POISON_IMAGE)
     agent.until(lambda: bool(agent.workers()), "the agent answers")
-    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF)) == 1, "the poison pod is isolated")
+    agent.until(lambda: len(agent.events(SYNC_CRASH_LOOP_BACK_OFF.reason)) == 1, "the poison pod is isolated")
     agent.until(lambda: is_next(agent, "quarantine", 1), "there is a worker for it")
     line = len(agent.journal())
     agent.client.restart_worker("quarantine")

@@ -75,8 +75,8 @@ def plain(status: str, kind: str | bytes = "text/html") -> Reply:
     return reply
 
 
-def speaking(reply: Reply, heard: Heard | None = None) -> Handler:
-    """HTTP/2, and this reply to every request."""
+def speaking(reply: Reply, heard: Heard | None = None, more: Callable[[Server], None] = lambda server: None) -> Handler:
+    """HTTP/2, and this reply to every request; ``more`` is called after whatever the client has sent."""
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = Server(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
@@ -93,6 +93,7 @@ def speaking(reply: Reply, heard: Heard | None = None) -> Handler:
                     if heard is not None:
                         heard.message = message
                     reply(server, event.stream_id or 0, message[5:])
+            more(server)
             writer.write(server.data_to_send())
             await writer.drain()
 

@@ -31,24 +31,20 @@ from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
-from supervisor.protocol.loop_protocol import (
+from supervisor.protocol.commands import Log, PodsStopped, Send, SlotVacated, UpdateRefused, WorkersWanted
+from supervisor.protocol.events import (
     HousekeepingTick,
-    Log,
     LoopEvent,
     Observations,
-    PodsStopped,
     ProbeResultsRestored,
     PullRequest,
-    Send,
-    SlotVacated,
     SourcesReady,
     SyncTick,
-    UpdateRefused,
     WorkerDown,
-    WorkersWanted,
     WorkerUp,
 )
-from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject, ObjectUpdate, PodOperation, PodUpdate
+from supervisor.protocol.manifests import FILE_SOURCE, DesiredObject
+from supervisor.protocol.source_updates import ObjectUpdate, PodOperation, PodUpdate
 from supervisor.state.probe_checkpoint import worth_keeping
 from supervisor.syncloop.sync_loop import SyncLoop
 from tests.sim.children import Child
@@ -129,7 +125,7 @@ class Agent:
         """Of those that the newest relist could not look at: when one last did."""
         self._api_up = False
         self._probe_results = dict(probe_results or {})
-        self._loop = SyncLoop(given.settings, given.pod_rows, "10.0.0.1", random.Random(given.rng.random()))
+        self._loop = SyncLoop(given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()))
         self._closed = {*POD_SLOTS[self._loop.workers :], QUARANTINE_SLOT}
         """Slots in which nobody is to be."""
 

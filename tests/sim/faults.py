@@ -125,7 +125,7 @@ _HOOKS: Final[tuple[tuple[Any, str, Place, Callable[..., Collection[str]]], ...]
     (observer, "pod_status", Place.OBSERVE, lambda uid, *_: (uid,)),
     (pod_worker, "_sync_pod", Place.SYNC, lambda run, _: (run.request.uid,)),
     (status_manager, "generate_pod_status", Place.STATUS, lambda given, _: (given.pod.metadata.uid,)),
-    (ObjectDelivery, "load", Place.DELIVER, lambda _, lifecycle, __: (lifecycle.uid,)),
+    (ObjectDelivery, "load", Place.DELIVER, lambda _, state, __: (state.uid,)),
     (container_gc, "dead_beyond_maximum", Place.COLLECT, lambda views, *_: _uids_of(views)),
 )
 """Whose function, its name, what that is a place of, and the pods that a call is about."""

@@ -19,6 +19,7 @@ from supervisor.managers import probe_manager
 from supervisor.managers.image_pulls import ImagePulls
 from supervisor.managers.object_store import ObjectStore
 from supervisor.podworkers.board_rows import RowAllocator
+from supervisor.podworkers.observation_requests import ObservationRequests
 from supervisor.podworkers.pod_cache import PodCache
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import PoisonPods
@@ -31,7 +32,8 @@ from workers.compute import crash_loop_backoff
 from workers.compute.init_containers import InitActions
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.kuberuntime import start_container, sync_terminated
+from workers.kuberuntime import sync_terminating
+from workers.kuberuntime.start_container import ContainerStarter
 from workers.kuberuntime.termination_order import TerminationOrder
 from workers.pleg.observer import Observer
 from workers.pod_worker import PodWorker
@@ -45,24 +47,18 @@ def _replace(owner: Any, name: str, new: Any) -> Mutation:
     return partial(patch.object, owner, name, new)
 
 
-def _without_date(self: PodLifecycle, *args: Any, original: Any) -> None:
-    """It forgets when it acted."""
-    before = self.acted_at
-    original(self, *args)
-    self.acted_at = before
-
-
-def _forgetful(name: str) -> Mutation:
-    original = getattr(PodLifecycle, name)
-    return _replace(PodLifecycle, name, lambda self, *args: _without_date(self, *args, original=original))
+def _forgets(self: ObservationRequests, *act: Any, **what: Any) -> None:
+    """When the pod was acted on."""
 
 
 def _any_answer(self: PodLifecycle, done: Any) -> bool:
     return self.in_flight is not None
 
 
-async def _attempt_of_view(run: Any, container: Any, start: Any, original: Any = start_container._attempt) -> int:
-    await original(run, container, start)
+async def _attempt_of_view(
+    self: ContainerStarter, container: Any, start: Any, original: Any = ContainerStarter._attempt
+) -> int:
+    await original(self, container, start)
     return int(start.attempt)
 
 
@@ -111,22 +107,23 @@ def _inherits(spec: Any, state: Any, *scene: Any, original: Any = probe_state._t
     return msgspec.structs.replace(taken, state=msgspec.structs.replace(taken.state, result=state.result))
 
 
-def _has_stopped(uid: str, prober: Any, original: Any = probe_manager._leave) -> Any:
-    commands = original(uid, prober)
-    prober.leaving = None
+def _has_stopped(self: Any, uid: str, original: Any = probe_manager._Prober.leave) -> Any:
+    commands = original(self, uid)
+    self.stopped()
     return commands
 
 
 def _nothing_is_late(self: ObjectStore, *pod: Any, original: Any = ObjectStore.of_pod) -> Any:
-    self.complete = True
+    self.sources_ready()
     return original(self, *pod)
 
 
-def _unfenced_status(self: Announcer, lifecycle: Any, now: Any, *, observed_at: float = 0.0) -> str:
-    if lifecycle.pod is None:
+def _unfenced_status(self: Announcer, state: Any, now: Any, *, observed_at: float = 0.0) -> str:
+    if state.pod is None:
         return ""
-    self._out.to_api(self._reporter.pod(lifecycle, self._cache.get(lifecycle.uid), now, observed_at))
-    return str(lifecycle.status.phase)
+    observed, results = self._cache.get(state.uid), self._probes.results(state.uid)
+    self._out.to_api(self._statuses.pod(state, observed, results, now, observed_at))
+    return self._statuses.phase(state.uid)
 
 
 def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of) -> Any:
@@ -138,8 +135,8 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
 
 MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
-    "after a sync any view will do": _forgetful("done"),
-    "after a death any view will do": _forgetful("lost"),
+    "after a sync any view will do": _replace(ObservationRequests, "acted", _forgets),
+    "after a death any view will do": _replace(ObservationRequests, "lost", _forgets),
     "date an observation by its end": _replace(Observer, "_status", _dated_late),
     "take a monitor's note for a look": _replace(Observer, "with_records", _dated_by_note),
     "ignore the crash-loop back-off": _replace(crash_loop_backoff, "in_backoff", _no_backoff),
@@ -147,25 +144,25 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "stop sidecars with the others": _replace(TerminationOrder, "must_wait", lambda self, name: False),
     "wait for nobody's turn": _replace(TerminationOrder, "wait_turn", _now),
     "never cancel a sync": _replace(PodWorker, "_cancel", lambda self, command: None),
-    "count attempts by what is seen alone": _replace(start_container, "_attempt", _attempt_of_view),
+    "count attempts by what is seen alone": _replace(ContainerStarter, "_attempt", _attempt_of_view),
     "leave terminal phases": _replace(supervisor.status.generate, "TERMINAL_PHASES", frozenset()),
     "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
     "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
     "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self, now: None),
-    "do not remove sandboxes": _replace(sync_terminated, "remove_sandbox", _removed_nothing),
+    "do not remove sandboxes": _replace(sync_terminating, "remove_sandbox", _removed_nothing),
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
     "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),
     "fail a probe at its first failure": _replace(manager, "answer", _any_failure),
     "count containers as started that run": _replace(ProbeResults, "has_started", _never_gated),
-    "hand a pod's probes over at once": _replace(probe_manager, "_leave", _has_stopped),
+    "hand a pod's probes over at once": _replace(probe_manager._Prober, "leave", _has_stopped),
     "let containers inherit a verdict": _replace(probe_state, "_take_up", _inherits),
-    "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, pod_table: None),
+    "sync nobody when a ConfigMap changes": _replace(ObjectUpdates, "_sync", lambda self, states, now: None),
     "take a late ConfigMap for an absent one": _replace(ObjectStore, "of_pod", _nothing_is_late),
     "let one pod's status end the agent": _replace(Announcer, "report", _unfenced_status),
     "let one pod's view fail the relist": _replace(Observer, "_status_of", _fails_all),
-    "never try a status again": _replace(Announcer, "untold", lambda self, now: []),
+    "never try a status again": _replace(Announcer, "due_again", lambda self, now: []),
     "convict nobody": _replace(PoisonPods, "_convict", lambda self, uid, shard, now: None),
-    "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, lifecycle: False),
+    "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, state: False),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),
 }

@@ -285,13 +285,15 @@ class SimRuntime(FakeRuntime):
         super().__init__(podman, INSTANCE)
         self._caller = caller
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
+    async def pull_image(
+        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
+    ) -> str:
         fate = self.podman.pull_fate(reference)
         if fate is not None:
-            hear(f"Trying to pull {reference}...")
+            on_progress(f"Trying to pull {reference}...")
             await asyncio.sleep(self.podman.rng.uniform(0.1, 10.0))
             raise RuntimeCallError(fate, "pull_image", "an injected failure of the registry")
-        return await super().pull_image(reference, hear, login)
+        return await super().pull_image(reference, on_progress, login)
 
     async def _call(self, verb: str, effect: Callable[[], T], cut_short: Callable[[], object] | None = None) -> T:
         podman = self.podman

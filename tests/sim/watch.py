@@ -17,6 +17,7 @@ from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
 from ipc.kubecontainer.restart_policy import is_restartable_init
 from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import SyncDone, SyncPod, WorkType
+from ipc.messages.sync_error import SyncError
 from ipc.shm.board import Board
 from tests.fakes.podman import FakeContainer
 from tests.sim.children import Child
@@ -118,7 +119,7 @@ class Watch:
 
     def answered(self, done: SyncDone) -> None:
         self.note(f"done {done.uid[:8]} #{done.generation}: {done.summary} {done.error}")
-        if done.error == "Internal":
+        if done.error is SyncError.INTERNAL:
             self._broke(f"an error of the worker's own: {done.message}")
 
     def forgotten(self, uid: str, seen_at: float) -> None:

@@ -1,7 +1,8 @@
 """Reads the source and keeps the import directions, and four facts, true.
 
-Directions: supervisor → ipc ← workers; only ``supervisor/__main__.py`` names workers. Facts: podman is imported in one
-file, fork is called in one, setns in one, and one reads a clock.
+Directions: supervisor → ipc ← workers; only ``supervisor/__main__.py`` names workers; within each of the three, a room
+imports only rooms that stand below it in `ORDER`. Facts: podman is imported in one file, fork is called in one, setns
+in one, and one reads a clock.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Final
 
 import pytest
 
+from tests import house
+
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("ipc", "supervisor", "workers")
 
 PODMAN_FILE: Final = "workers/podman.py"
 FORK_FILE: Final = "supervisor/processes/zygote.py"
 CLOCK_FILE: Final = "ipc/host/clock.py"
-NAMESPACES_FILE: Final = "workers/dialer/setns.py"
+NAMESPACES_FILE: Final = "workers/dialer/namespaces.py"
 ENTRY_POINT: Final = "supervisor/__main__.py"
 
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -36,6 +39,83 @@ CLOCKS: Final = frozenset(
         "datetime.date.today",
     }
 )
+
+ORDER: Final[Mapping[str, tuple[str, ...]]] = {
+    "ipc": (
+        "ipc.text",
+        "ipc.host",
+        "ipc.api.v1",
+        "ipc.api",
+        "ipc.podresources",
+        "ipc.api.validation",
+        "ipc.api.support",
+        "ipc.kubecontainer",
+        "ipc.shm",
+        "ipc.wire",
+        "ipc.messages",
+    ),
+    "supervisor": (
+        "supervisor.state",
+        "supervisor.client",
+        "supervisor.status",
+        "supervisor.sources.documents",
+        "supervisor.config",
+        "supervisor.protocol",
+        "supervisor.sources",
+        "supervisor.admission",
+        "supervisor.processes",
+        "supervisor.podworkers",
+        "supervisor.managers",
+        "supervisor.record",
+        "supervisor.syncloop",
+        "supervisor.doctor",
+        "supervisor.cli",
+        "supervisor.cli.printers",
+        "supervisor.cli.streams",
+        "supervisor.load_test",
+        "supervisor",
+        "supervisor.cli.commands",
+    ),
+    "workers": (
+        "workers.fs",
+        "workers.userns.steps",
+        "workers.userns",
+        "workers.podhttp",
+        "workers.kubecontainer",
+        "workers.proc",
+        "workers.libpod",
+        "workers.env",
+        "workers.logs",
+        "workers.network",
+        "workers.exec",
+        "workers.compute",
+        "workers.images",
+        "workers.dialer",
+        "workers.prober",
+        "workers.specgen",
+        "workers.sync",
+        "workers.lifecycle",
+        "workers.volumemanager.plugins",
+        "workers.volumemanager",
+        "workers.eviction",
+        "workers.kuberuntime",
+        "workers.pleg",
+        "workers.api_server.core",
+        "workers.api_server.store",
+        "workers.api_server.streams",
+        "workers.api_server.handlers",
+        "workers.api_server",
+        "workers",
+    ),
+}
+"""The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
+OTHER_SIZES: Final[Mapping[str, str]] = {
+    "workers.api_server.streams": "exec, attach and port-forward, and what they share",
+    "workers.lifecycle": "the hooks, and one way to carry out each kind",
+    "workers.volumemanager": "before and after the plugins, which are a room of their own",
+    "workers.eviction": "limits of local storage; the room for pressure on the node",
+}
+"""Why a room has fewer than 4 or more than 14 modules."""
 
 Sources = Mapping[str, ast.Module]
 
@@ -89,7 +169,8 @@ def files_that_use(sources: Sources, names: Iterable[str]) -> set[str]:
 
 
 def files_that_import(sources: Sources, package: str) -> set[str]:
-    return {file for file, tree in sources.items() if any(name.split(".")[0] == package for name in imported(tree))}
+    within = f"{package}."
+    return {file for file, tree in sources.items() if any(f"{name}.".startswith(within) for name in imported(tree))}
 
 
 def files_that_name(sources: Sources, name: str) -> set[str]:
@@ -119,6 +200,14 @@ def test_nothing_imports_the_tests(sources: Sources) -> None:
     assert files_that_import(sources, "tests") == set()
 
 
+@pytest.mark.parametrize("suite", ["unit", "contract"])
+def test_what_is_measured_is_no_part_of_what_is_tested(suite: str) -> None:
+    files = sorted((ROOT / "tests" / suite).rglob("*.py"))
+    assert files
+    trees = {str(file.relative_to(ROOT)): ast.parse(file.read_text()) for file in files}
+    assert files_that_import(trees, "tests.bench") == set()
+
+
 def test_podman_is_imported_in_one_file(sources: Sources) -> None:
     assert files_that_import(sources, "podman") == {PODMAN_FILE}
 
@@ -130,10 +219,61 @@ def test_fork_is_called_in_one_file(sources: Sources) -> None:
 
 def test_the_clock_is_read_in_one_file(sources: Sources) -> None:
     assert files_that_use(sources, CLOCKS) == {CLOCK_FILE}
+    assert {file for file, tree in sources.items() if reads_a_clock_s_time(tree)} == {CLOCK_FILE}
+
+
+def reads_a_clock_s_time(tree: ast.Module) -> bool:
+    """That of whatever has a method of that name, such as an event loop."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return any(isinstance(called, ast.Attribute) and called.attr == "time" for called in calls)
 
 
 def test_setns_is_called_in_one_file(sources: Sources) -> None:
     assert files_that_name(sources, "setns") == {NAMESPACES_FILE}
+
+
+# --- rooms --------------------------------------------------------------------------------------------------------
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    assert set(house.rooms()) == {name for names in ORDER.values() for name in names}
+
+
+def test_rooms_import_only_what_stands_below_them() -> None:
+    assert house.wrong_arrows(house.rooms(), ORDER) == []
+    assert house.circles(house.rooms()) == []
+
+
+def test_rooms_have_4_to_14_modules_or_a_reason() -> None:
+    sizes = {name: len(room.modules) for name, room in house.rooms().items()}
+    assert {name for name, size in sizes.items() if not 4 <= size <= 14} == set(OTHER_SIZES)
+
+
+def test_every_room_says_in_a_sentence_what_it_owns() -> None:
+    assert {name: room.owns for name, room in house.rooms().items() if not room.owns.endswith(".")} == {}
+
+
+def test_the_page_of_the_architecture_has_the_table_of_rooms() -> None:
+    page = house.PAGE.read_text()
+    assert house.with_table(page, house.table(house.rooms(), ORDER)) == page, "python -m tests.house --write"
+
+
+@pytest.mark.parametrize(
+    ("arrows", "found"),
+    [
+        ({"a": "b", "b": "c", "c": ""}, []),
+        ({"a": "b", "b": "c", "c": "a"}, [("a", "b", "c")]),
+        ({"a": "b", "b": "a", "c": "a"}, [("a", "b")]),
+    ],
+)
+def test_circles_are_found(arrows: dict[str, str], found: list[tuple[str, ...]]) -> None:
+    made = {name: house.Room(name, ("m",), "", frozenset(others)) for name, others in arrows.items()}
+    assert house.circles(made) == found
+
+
+def test_arrows_against_the_direction_are_found() -> None:
+    made = {name: house.Room(name, ("m",), "", frozenset({"b", "a"} - {name})) for name in "ab"}
+    assert house.wrong_arrows(made, {"p": ("a", "b")}) == [("a", "b")]
 
 
 # --- what the rules see -----------------------------------------------------------------------------------------

@@ -34,10 +34,13 @@ from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
-from ipc.host import clock
+from ipc.host import clock, network_addresses
+from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
+from ipc.text.ip_address import without_leading_zeros
+from ipc.text.safe_text import safe_text
 from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
 from supervisor.sources.documents.reader import read_documents
 from tests.harness.pods import container, pod
@@ -59,7 +62,6 @@ from workers.podhttp.request import redirected, request_of
 from workers.prober.exec import expanded_command
 from workers.prober.grpc import decode_status
 from workers.prober.grpc_call import _Answer
-from workers.proc import network_addresses
 from workers.specgen.container_user import parse_image_user
 from workers.volumemanager.plugins.payload import path_problem
 
@@ -114,7 +116,10 @@ def test_steps_tell_linear_work_from_quadratic() -> None:
     once = re.compile(r"\$(?:\$|\(([^)]*)\))")
     assert growth(lambda text: text.count("x"), lambda n: "ab" * n) < MAX_GROWTH
     assert growth(lambda text: [char for char in text if char == "x"], lambda n: "ab" * n) < MAX_GROWTH
-    assert growth(lambda text: [text[at:] for at in range(len(text))], lambda n: "ab" * n) > MAX_GROWTH
+    assert (
+        growth(lambda text: [at for at in range(len(text)) for _ in text[at:]], lambda n: "ab" * n, few=100)
+        > MAX_GROWTH
+    )
     assert growth(lambda text: once.sub("", text), lambda n: "$(" * n, few=250) > MAX_GROWTH
 
 
@@ -319,7 +324,21 @@ def exit_code(text: str) -> object:
     return msgspec.convert(found, StreamStatus).exit_code()
 
 
+SECRETS: Final = (blocks_of(Secret(data={"key": b"hunter2", "other": b"a" * 40})),)
 PARSERS: Final[Mapping[str, Parser]] = {
+    "texts for people": Parser(
+        "ipc/text/safe_text.py", safe_text, NAMES | DIGITS | repeated("\x1b", "\u202e", "\udcff")
+    ),
+    "texts without Secrets": Parser(
+        "ipc/kubecontainer/redaction.py",
+        lambda text: redacted(text, SECRETS),
+        NAMES | repeated("hunter2", "hunter", "\\x68", "\\u0068", "%68", "\n", "aHVudGVy"),
+    ),
+    "Secrets to be known by": Parser(
+        "ipc/kubecontainer/redaction.py",
+        lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
+        NAMES | repeated("hunter2"),
+    ),
     "references": Parser("workers/env/expansion.py", lambda text: expand(text, VALUES), REFERENCES),
     "subPathExpr": Parser("workers/env/expansion.py", lambda text: expand_sub_path_expr(text, VALUES), REFERENCES),
     "words": Parser("workers/env/expansion.py", lambda text: expand_all([text] * 9, VALUES), REFERENCES),
@@ -346,6 +365,11 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "workers/api_server/core/query.py", lambda text: query.integer({"a": text}, "a"), DIGITS
     ),
     "pod addresses": Parser("ipc/podresources/pod_ips.py", lambda text: sort_pod_ips([text]), ADDRESSES),
+    "leading zeros": Parser(
+        "ipc/text/ip_address.py",
+        without_leading_zeros,
+        repeated("0", "1.", ":0", "0.0.0.", before="") | repeated("0", "9", before="1.2.3."),
+    ),
     "addresses": Parser("ipc/api/validation/names.py", names.ip_problem, ADDRESSES),
     "names": Parser("ipc/api/validation/names.py", lambda text: [rule.problem(text) for rule in RULES], NAMES),
     "qualified names": Parser("ipc/api/validation/names.py", names.qualified_name_problem, NAMES),
@@ -383,8 +407,8 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "labels": Parser(
         "workers/kubecontainer/labels.py", lambda text: labels.read_container({labels.ATTEMPT: text}), DIGITS
     ),
-    "IPv4 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
-    "IPv6 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
+    "IPv4 of the kernel": Parser("ipc/host/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
+    "IPv6 of the kernel": Parser("ipc/host/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
     "YAML": Parser(
         "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
     ),
@@ -446,7 +470,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
-    "heads of at most 16 KiB, numbers of at most 18 digits": ("workers/libpod/streams.py",),
 }
 
 

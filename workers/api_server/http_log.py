@@ -1,4 +1,4 @@
-"""What the HTTP server says of requests that are no HTTP: one line, where it would log a traceback for each."""
+"""The HTTP server's log of requests that are no HTTP: one line each instead of a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request passes: who asks, how many ask at once, and errors in the shape that kubectl reads."""
+"""Checks of every request: the peer, the number of requests at once, and errors in the shape that kubectl reads."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.handlers.changes import Changes
+from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
 from workers.api_server.store.site import AppState
@@ -49,11 +50,12 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
 
 def route_table(site: AppState) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
-    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
+    health, reads, changes, pod_log = Health(site), Reads(site), Changes(site), PodLog(site)
     return [
         *_stream_routes(site),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
-        _get("/healthz", reads.healthz),
+        _get("/healthz", health.all),
+        _get("/healthz/{check}", health.one),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),
         _get("/api/v1/namespaces/{namespace}/pods", reads.pods),

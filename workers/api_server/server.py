@@ -105,13 +105,14 @@ async def _take_feed(
     """Until the link's end."""
     taken = 0
     async for message in channel:
-        if isinstance(message, Shutdown):
-            break
-        if isinstance(message, Reply):
-            master.answered(message)
-        else:
-            store.take(message)
-            changed.notify()
+        match message:
+            case Shutdown():
+                break
+            case Reply():
+                master.answered(message)
+            case _:
+                store.take(message)
+                changed.notify()
         taken += 1
         if taken % MAX_FEED_BATCH == 0:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What becomes of one container: the words that the decisions on containers of all kinds share. Pure."""
+"""Actions on one container, shared by the decisions on containers of all kinds. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ContainerAction(msgspec.Struct, frozen=True, kw_only=True):
     kill: ContainerKill | None = None
 
     def lives_on(self) -> bool:
-        """It runs or will run."""
+        """Whether the container runs or will run."""
         return self.keep or self.start is not None or self.wait is not None
 
 

@@ -36,7 +36,7 @@ class BackoffLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackoffEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What is remembered: the delay in seconds, and the wall time at which it was written."""
+    """Back-off entry: the delay in seconds, and the wall time of its update."""
 
     backoff_s: float
     updated_at: float

@@ -8,9 +8,10 @@ from typing import Final
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
+from ipc.messages import event_reasons
 
 MINIMUM_GRACE_PERIOD_S: Final = 2
-"""Every container gets that long, even when somebody asked for none (minimumGracePeriodInSeconds)."""
+"""Shortest grace period of a container, in seconds, also when zero is requested (minimumGracePeriodInSeconds)."""
 
 
 class KillReason(enum.StrEnum):
@@ -20,7 +21,7 @@ class KillReason(enum.StrEnum):
     UNKNOWN = "Unknown"
     STARTUP_PROBE = "StartupProbe"
     LIVENESS_PROBE = "LivenessProbe"
-    FAILED_POST_START_HOOK = "FailedPostStartHook"
+    FAILED_POST_START_HOOK = event_reasons.FAILED_POST_START_HOOK.reason
 
 
 def termination_grace_s(pod: Pod, container: Container | None, reason: KillReason) -> int:

@@ -1,4 +1,4 @@
-"""What becomes of the init containers while the sandbox serves: run in order, and sidecars kept running. Pure.
+"""Actions on init containers while the sandbox is ready: run in order, and sidecars kept running. Pure.
 
 Mirrors computeInitContainerActions (pkg/kubelet/kuberuntime/kuberuntime_container.go) and isInitContainerFailed
 (helpers.go). The last init container that has a status says how far initialization came: those before it may have been
@@ -40,7 +40,7 @@ OOM_EXIT_CODE: Final = 137
 
 
 class InitActions(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the init containers."""
+    """Actions on the init containers."""
 
     reason: str = ""
     """How far initialization came, for people; empty when it is over."""
@@ -104,12 +104,12 @@ def _go_on(given: Given, position: int) -> InitActions:
 
 
 def _sidecars(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
-    """Those that have begun, or had: each is kept running by itself."""
+    """Actions on sidecars that have been started: each is kept running by itself."""
     return tuple(_judge(given, container).action for container in containers if is_restartable_init(container))
 
 
 def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAction, ...]:
-    """What runs on from before the manifest made an init container of it: it is stopped, and has no place any more."""
+    """Kills of containers that run from before the manifest made init containers of them."""
     running = ((c, given.inside(c.name)) for c in containers if not is_restartable_init(c))
     return tuple(
         ContainerAction(kill=kill_of(given.pod, old, c, KillReason.NONE, f"Init container {c.name} definition changed"))

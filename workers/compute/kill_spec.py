@@ -1,8 +1,8 @@
-"""Which containers are to be stopped, how politely and why. Pure.
+"""Containers to stop, with signal, grace period, hook and reason. Pure.
 
 Mirrors the first half of killContainer and restoreSpecsFromContainerLabels
-(pkg/kubelet/kuberuntime/kuberuntime_container.go): the manifest says how a container is stopped, and its labels do
-when nobody has its manifest any more.
+(pkg/kubelet/kuberuntime/kuberuntime_container.go): the manifest says how a container is stopped, and its labels do when
+there is no manifest any more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     pid: int
     stop_signal: str = ""
-    """What asks it to end, as it was made; empty when that is not known."""
+    """Stop signal with which the container was made; empty when that is not known."""
     pre_stop: LifecycleHandler | None = None
     """To be run before its stop signal, within the grace period."""
     reason: KillReason

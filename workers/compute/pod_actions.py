@@ -1,4 +1,4 @@
-"""What has to be done to a pod's sandbox and containers, decided from what is wanted and what was observed.
+"""Decision of a sync: actions on a pod's sandbox and containers, from its manifest and its observed status.
 
 Mirrors computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go). Different on purpose:
 
@@ -30,7 +30,6 @@ from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.kubecontainer.restart_policy import should_all_containers_restart
 from workers.compute.container_actions import ContainerAction, kills_of, start_or_wait, starts_of, waits_of
 from workers.compute.crash_loop_backoff import BackoffLimits
-from workers.compute.ephemeral_containers import judge_ephemeral
 from workers.compute.init_containers import InitActions, compute_init_container_actions
 from workers.compute.kill_spec import ALIVE
 from workers.compute.pruning import (
@@ -40,13 +39,13 @@ from workers.compute.pruning import (
     purge_init_containers,
     strays,
 )
-from workers.compute.regular_containers import judge_regular
+from workers.compute.regular_containers import judge_ephemeral, judge_regular
 from workers.compute.restart_all import containers_to_reset, waiting_triggers
 from workers.compute.sandbox_change import pod_sandbox_changed
 from workers.compute.types import Given, PodActions
 
 ONE_DEAD: Final = GcPolicy()
-"""Of each container the newest one that is dead."""
+"""The newest dead container of each name."""
 
 
 def compute_pod_actions(

@@ -1,4 +1,4 @@
-"""What nobody needs any more: strays that run, dead containers, empty sandboxes. Pure.
+"""Containers and sandboxes that are prunable: superseded ones that run, dead containers, empty sandboxes. Pure.
 
 Upstream leaves the dead to container garbage collection, once a minute, but for init containers
 (pruneInitContainersBeforeStart and purgeInitContainers, pkg/kubelet/kuberuntime/kuberuntime_container.go).
@@ -21,7 +21,7 @@ from workers.kubecontainer.overrides import is_unnoticed_end
 
 
 def strays(given: Given) -> tuple[ContainerKill, ...]:
-    """What runs and is not the newest of its name in the sandbox. It is removed: nobody may find it again."""
+    """Kills of containers that run and are not the newest of their name in the sandbox. They are also removed."""
     return tuple(
         msgspec.structs.replace(
             kill_of(given.pod, c, None, KillReason.NONE, f"Container {c.name} {why}"),
@@ -51,7 +51,7 @@ def _is_last_trace(given: Given, container: RuntimeContainerStatus) -> bool:
 
 
 def dead_containers(given: Given, keep_ids: Container[str]) -> tuple[RuntimeContainerStatus, ...]:
-    """Those to be removed (CGC-07). ``keep_ids``: what this decision goes on with."""
+    """Dead containers to remove (CGC-07). ``keep_ids``: containers that this decision goes on with."""
     too_many = given.garbage.union(dead_to_remove(given.status.containers, given.gc, given.now_wall))
     names = [found.container.name for found in every_container(given.pod.spec)]
     kept = {kept.id for name in names for kept in _kept_dead(given, name, too_many)}

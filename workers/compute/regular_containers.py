@@ -1,6 +1,8 @@
-"""What becomes of the regular containers of a pod that is initialized and whose sandbox serves. Pure.
+"""Actions on the regular and ephemeral containers of a pod that is initialized and whose sandbox serves. Pure.
 
-Mirrors the second half of computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go).
+Mirrors the second half of computePodActions (pkg/kubelet/kuberuntime/kuberuntime_manager.go), and its part on ephemeral
+containers: each is started once. An edited one stays as it is; one that is no longer in the manifest is stopped as
+everything is that the pod has not.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ipc.api.v1.container import Container
+from ipc.api.v1.container import Container, EphemeralContainer
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from ipc.kubecontainer.probe_results import ProbeResult
 from ipc.kubecontainer.restart_policy import should_container_be_restarted
@@ -78,3 +80,13 @@ _JUDGES: Final[Mapping[ContainerState, Callable[[Given, Container, RuntimeContai
     ContainerState.CREATED: start_created,
     ContainerState.EXITED: _judge_exited,
 }
+
+
+def judge_ephemeral(given: Given, container: EphemeralContainer) -> ContainerAction:
+    """An ephemeral container starts when there is no trace of it, in an earlier sandbox either."""
+    newest = given.status.newest(container.name)
+    if newest is None:
+        return start_or_wait(given, container)
+    if newest.state is ContainerState.CREATED:
+        return start_created(given, container, newest)
+    return ContainerAction()

@@ -26,15 +26,24 @@ GRACE_PERIOD_S = 0
 
 
 def containers_to_reset(given: Given) -> tuple[ContainerReset, ...]:
-    """Those whose exit was the reason come last, and of each name the newest: after an interruption in between the
-    reason is still seen."""
-    containers = (*given.pod.spec.init_containers, *given.pod.spec.containers)
-    in_order = sorted(containers, key=lambda container: triggers_restart_of_all(container, given.status))
+    """Regular containers of the spec, then init containers, and last those whose exit was the reason."""
+    triggers, others = list[Container](), list[Container]()
+    for container in (*given.pod.spec.containers, *given.pod.spec.init_containers):
+        (triggers if triggers_restart_of_all(container, given.status) else others).append(container)
     return tuple(
         ContainerReset(container=ran, kill=_kill(given, container, ran))
-        for container in in_order
-        for ran in reversed([c for c in given.status.containers if c.name == container.name])
+        for container in (*others, *triggers)
+        for ran in _in_order([c for c in given.status.containers if c.name == container.name])
     )
+
+
+def _in_order(of_one_name: list[RuntimeContainerStatus]) -> list[RuntimeContainerStatus]:
+    """The live one, then past ones. Of these the newest goes last: it may be the reason, which is still seen then after
+    an interruption in between."""
+    live, past = list[RuntimeContainerStatus](), list[RuntimeContainerStatus]()
+    for ran in of_one_name:
+        (live if ran.state in ALIVE else past).append(ran)
+    return [*live, *reversed(past)]
 
 
 def waiting_triggers(given: Given) -> tuple[ContainerWait, ...]:

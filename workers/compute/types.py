@@ -1,4 +1,4 @@
-"""What one sync is decided from, and what is decided: values only (``workers.compute.pod_actions`` decides)."""
+"""Input and result of the decision of one sync: values only (``workers.compute.pod_actions`` decides)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         return newest if newest is not None and self.is_inside(newest) else None
 
     def probe_results_of(self, container: RuntimeContainerStatus) -> ProbeResults:
-        """What its probes say so far."""
+        """Probe results of the container so far."""
         return self.probe_results.get(container.id, NO_PROBE_RESULTS)
 
 
@@ -83,7 +83,7 @@ class PodActions(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that one sync does, in the order of the fields (kuberuntime_manager.go, podActions)."""
 
     reason: str
-    """What was found, for people."""
+    """Summary of what was observed, for people."""
     kill_pod: bool = False
     """Stop every container and every sandbox first."""
     containers_to_kill: tuple[ContainerKill, ...] = ()

@@ -27,12 +27,13 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.messages.base import Ready, Shutdown
+from ipc.messages.catalogue import DIALER, DIALING
 from ipc.messages.dialer import DialerAnswer, DialerCommand, MakeSocket, SocketMade, SocketRefused
 from ipc.shm.board import WorkerRowWriter
 from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, ChildContext
 from ipc.wire.framing import FrameDecoder, ProtocolError, encode_frame
 from ipc.wire.packets import PacketLink
-from workers.dialer import setns
+from workers.dialer import namespaces
 from workers.dialer.netns_holders import AnotherProcess, InfraProcesses
 from workers.proc import procfs
 from workers.proc.peers import peer_uid
@@ -44,7 +45,7 @@ SEND_BUFFER_BYTES: Final = 64 * 1024
 MIN_STAY_S: Final = 0.5
 """How long an incarnation serves one user namespace at least, in seconds, while a pod in another one waits."""
 PAUSE_S: Final = 0.2
-"""Before new connections are looked at again when there was no file descriptor for one, in seconds."""
+"""Pause before new connections are accepted again when there was no file descriptor for one, in seconds."""
 GATHER_S: Final = 0.05
 """How long an incarnation waits at its first request for others, in seconds: more than
 `workers.dialer.client.RETRY_S`."""
@@ -85,7 +86,7 @@ class _MasterLink:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._frames = FrameDecoder()
-        self._decoder: msgspec.msgpack.Decoder[DialerCommand] = msgspec.msgpack.Decoder(DialerCommand)
+        self._decoder: msgspec.msgpack.Decoder[DialerCommand] = msgspec.msgpack.Decoder(DIALER.commands)
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -116,7 +117,7 @@ class Workshop:
 
     def __init__(self) -> None:
         self.joined = False
-        self._home: int | None = setns.open_network(os.getpid())
+        self._home: int | None = namespaces.open_network(os.getpid())
         """A network namespace that is no pod's, and that there is a way back to. None when there is none."""
         self._away = False
         self._infras = InfraProcesses()
@@ -139,19 +140,19 @@ class Workshop:
         """Raises OSError, AnotherProcess, Refused, Elsewhere."""
         infra = self._infras.pidfd(request.pid, request.start_ticks)
         try:
-            setns.enter_network(infra)
+            namespaces.enter_network(infra)
         except PermissionError as error:
             if self.joined:
                 raise Elsewhere from error
             self._join(request)
-            setns.enter_network(infra)
+            namespaces.enter_network(infra)
         self._away = True
         return socket.socket(request.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
 
     def go_home(self) -> None:
         """A pod's network goes with its last process: this one must not be that."""
         if self._away and self._home is not None:
-            setns.enter_network(self._home)
+            namespaces.enter_network(self._home)
             self._away = False
 
     def _join(self, request: MakeSocket) -> None:
@@ -160,7 +161,7 @@ class Workshop:
         if user is None:
             raise Refused("the pod's network is the host's, or another user's")
         try:
-            setns.enter_user(user)
+            namespaces.enter_user(user)
             self.joined = True
             log.info("joined the user namespace %d", os.fstat(user).st_ino)
         finally:
@@ -170,25 +171,25 @@ class Workshop:
             os.close(self._home)
             self._home = None
         try:
-            setns.leave_network()
-            self._home = setns.open_network(os.getpid())
+            namespaces.leave_network()
+            self._home = namespaces.open_network(os.getpid())
         except OSError as error:
             log.warning("the last pod's network is kept until the next one is entered: %s", error.strerror)
 
     def _user_namespace(self, request: MakeSocket) -> int | None:
         """The one to join for that pod. Raises OSError, AnotherProcess."""
-        network = setns.open_network(request.pid)
+        network = namespaces.open_network(request.pid)
         try:
             # Looked at when the namespace is open: had another process got the pid in between, this would say so.
             if procfs.start_ticks(request.pid) != request.start_ticks:
                 raise AnotherProcess
-            return setns.user_namespace_above(network)
+            return namespaces.user_namespace_above(network)
         finally:
             os.close(network)
 
 
 class DialerServer:
-    """Clients and their requests. A turn answers at most one request of each, and waits for nobody."""
+    """Clients and their requests. One round answers at most one request of each, without waiting."""
 
     def __init__(self, listen: socket.socket, workshop: Workshop, began_at: float, idle_timeout_s: float) -> None:
         """``began_at``: the incarnation, monotonic seconds."""
@@ -198,7 +199,7 @@ class DialerServer:
         self._clients: dict[int, Client] = {}
         """By file descriptor."""
         self._leave_at = math.inf
-        """Monotonic seconds; somebody wants another user namespace."""
+        """Monotonic seconds; when a client needs another user namespace."""
         self._began_at = began_at
         self._idle_timeout_s = idle_timeout_s
         self._asked_at = began_at
@@ -207,16 +208,16 @@ class DialerServer:
         self._accepts = True
         """New connections; for a moment not when there is no file descriptor for one."""
         self._told = ""
-        """The trouble that was told last."""
+        """The error that was logged last."""
         self._poll = select.poll()
         self.watch(listen.fileno())
 
     def watch(self, fd: int) -> None:
-        """A turn ends when there is something to read there."""
+        """The wait of a round ends when this is readable."""
         self._poll.register(fd, select.POLLIN)
 
     def leave(self, now: float) -> int | None:
-        """The exit code when only a new process can go on, or nobody has asked anything for long. Whoever asks in that
+        """Exit code when only a new process can go on, or the dialer was idle for long. A client that asks in that
         moment finds the connection ended, and asks the next incarnation."""
         if now >= self._leave_at:
             return EXIT_BEGIN_ANEW
@@ -251,7 +252,7 @@ class DialerServer:
         return [fd for fd, _ in self._poll.poll(0)]
 
     def _accept(self) -> bool:
-        """False when nobody waits."""
+        """False when no client waits."""
         try:
             sock, _ = self._listen.accept()
         except (BlockingIOError, ConnectionError):
@@ -267,7 +268,7 @@ class DialerServer:
             return True
         sock.setblocking(False)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        client: Client = PacketLink(sock, MakeSocket)
+        client: Client = PacketLink(sock, DIALING.commands)
         self._clients[client.fileno()] = client
         self.watch(client.fileno())
         return True

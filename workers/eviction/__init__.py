@@ -1,1 +1,1 @@
-"""Local storage of pods held against its limits."""
+"""Measures the local storage of pods and evicts those beyond their limits."""

@@ -1,4 +1,4 @@
-"""How much of the disk a pod may take, and what is said of one that takes more. Pure.
+"""Limits of a pod's local storage, and the message of a pod that exceeds them. Pure.
 
 Mirrors localStorageEviction (pkg/kubelet/eviction/eviction_manager.go) and its texts (helpers.go). A limit of zero is
 none for a volume, as upstream. Different on purpose: a container that has ended counts with what it has left, as long
@@ -22,16 +22,16 @@ from ipc.text.gofmt import quoted
 from workers.fs.disk_usage import MAX_FILES
 
 MAX_S: Final = 45.0
-"""For counting one large tree, in seconds: within what any work in files has."""
+"""Deadline for counting one large tree, in seconds: less than that of any work in files."""
 UNCOUNTED: Final = (
     f"It has more files than are counted ({MAX_FILES}, or as many as take {MAX_S:g} s): that counts as exceeded. "
 )
-"""Said of a pod that was not measured to the end."""
+"""Part of the message of a pod whose usage was not counted to the end."""
 
 
 class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """In bytes, by name; None for what has more files than are counted (`workers.fs.disk_usage`). What is not measured
-    is not in it."""
+    """Usage in bytes by name; None where there are more files than are counted (`workers.fs.disk_usage`). Volumes and
+    containers that need not be measured are absent."""
 
     volumes: Mapping[str, int | None]
     containers: Mapping[str, int | None]
@@ -39,42 +39,42 @@ class StorageUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def disk_volumes(pod: Pod) -> tuple[Volume, ...]:
-    """Its emptyDirs on the disk."""
+    """The pod's emptyDirs on the disk."""
     return tuple(v for v in pod.spec.volumes if v.empty_dir is not None and v.empty_dir.medium != MEMORY_MEDIUM)
 
 
 def volumes_to_measure(pod: Pod) -> tuple[str, ...]:
-    """All of them count for the pod's own limit."""
+    """Names of emptyDirs to measure: those with a limit, and all when the pod has one."""
     is_all = _pod_limit(pod) is not None
     return tuple(volume.name for volume in disk_volumes(pod) if is_all or _size_limit(volume) is not None)
 
 
 def containers_to_measure(pod: Pod) -> tuple[str, ...]:
-    """All or none."""
+    """Names of containers to measure: all when the pod has a limit, else none."""
     return tuple(c.name for c in _containers(pod)) if _pod_limit(pod) is not None else ()
 
 
 def exceeded_limit(pod: Pod, usage: StorageUsage) -> str:
-    """The message of its eviction; empty while it is within all its limits."""
+    """Message of the pod's eviction; empty while it is within all its limits."""
     return next(_exceeded(pod, usage), "")
 
 
 def total(used: Iterable[int | None]) -> int | None:
-    """In bytes; None when any of them is."""
+    """Sum in bytes; None when any of them is."""
     known = tuple(used)
     return None if None in known else sum(one for one in known if one is not None)
 
 
 def _exceeded(pod: Pod, usage: StorageUsage) -> Iterator[str]:
-    for used, limit, words in _judged(pod, usage):
+    for used, limit, words in _checks(pod, usage):
         if used is None:
             yield words + UNCOUNTED
         elif used > limit.value:
             yield words
 
 
-def _judged(pod: Pod, usage: StorageUsage) -> Iterator[tuple[int | None, Amount, str]]:
-    """Usage, limit, and what is said when that is exceeded."""
+def _checks(pod: Pod, usage: StorageUsage) -> Iterator[tuple[int | None, Amount, str]]:
+    """Usage, limit, and the message when that is exceeded."""
     for volume in disk_volumes(pod):
         if (limit := _size_limit(volume)) is not None:
             words = f"Usage of EmptyDir volume {quoted(volume.name)} exceeds the limit {quoted(str(limit))}. "

@@ -1,6 +1,6 @@
-"""Measure what a pod takes of the disk, and mark one that takes more than it may for its end.
+"""Measures a pod's local storage, and evicts a pod that takes more than it may.
 
-Upstream measures volumes every minute and judges every ten seconds (pkg/kubelet/eviction/eviction_manager.go,
+Upstream measures volumes every minute and compares every ten seconds (pkg/kubelet/eviction/eviction_manager.go,
 synchronize). Here a pod with such limits is measured by each of its syncs that has nothing else to do, so at least as
 often as they come round. A pod without costs nothing.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.eviction_marks import mark_evicted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages import event_reasons
 from workers.eviction.limits import (
     MAX_S,
     StorageUsage,
@@ -28,47 +30,58 @@ from workers.fs.directories import made_below, private_root
 from workers.fs.disk_usage import MAX_FILES, used_bytes
 from workers.kubecontainer.mounted_volume import why
 from workers.logs.pod_dirs import pod_directory
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.run import SyncRun
 from workers.userns.unshare import Unshare, UnshareError, UnshareTimeout
 from workers.volumemanager.plugins.empty_dir import empty_dir_place
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 SMALL_TREE_FILES: Final = 20_000
-"""Counted in a thread of the worker, which takes a tenth of a second. Of larger trees a process of its own counts all,
-and the time counts that it takes; that of a small one is the disk's or Podman's fault."""
-FAILED_STORAGE_MEASURE: Final = "FailedStorageMeasure"
-"""Event reason. Upstream only logs it."""
+"""Most files counted in a thread of the worker, which takes a tenth of a second. Larger trees are counted by a process
+of its own, whose timeout counts as exceeding the limit; a timeout of a small tree is the disk's or Podman's fault."""
 
 log = logging.getLogger(__name__)
 
 
-async def evict_if_beyond_limits(run: SyncRun, pod: Pod, status: RuntimePodStatus) -> None:
-    """Leaves its mark and a message in the sync's answer. What has too many files to be measured is beyond its limits.
-    What cannot be measured by no fault of its own (the disk, Podman) is told, and ends nothing. Raises SyncEnded."""
+async def evict_if_beyond_limits(
+    run: SyncRun, host: VolumeHost, logs: Path, pod: Pod, status: RuntimePodStatus
+) -> None:
+    """Mark a pod that takes more of the disk than it may, and say so in the sync's record. ``logs``: its log directory.
+
+    A pod with too many files to be measured is beyond its limits. One that cannot be measured by no fault of its own
+    (the disk, Podman) goes on, with an event. Raises SyncEnded."""
     volumes, containers = volumes_to_measure(pod), containers_to_measure(pod)
     if not volumes and not containers:
         return
-    run.step("measuring what it takes of the disk")
+    unshare = host.unshare
+    run.step("measuring local storage")
     try:
         usage = StorageUsage(
-            volumes={name: await _disk_usage(run, [str(empty_dir_place(run, name).path)]) for name in volumes},
-            containers={name: await _disk_usage(run, await _of_container(run, status, name)) for name in containers},
+            volumes={
+                name: await _disk_usage(run, unshare, [str(empty_dir_place(host.pods_dir, run.pod.uid, name).path)])
+                for name in volumes
+            },
+            containers={
+                name: await _disk_usage(run, unshare, await _of_container(run, logs, status, name))
+                for name in containers
+            },
         )
     except (OSError, UnshareError) as error:
         words = why(error) if isinstance(error, OSError) else str(error)
-        await run.event(WARNING, FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
+        await run.event(event_reasons.FAILED_STORAGE_MEASURE, f"limits of local storage are not enforced: {words}")
         return
     message = exceeded_limit(pod, usage)
     if message:
-        await keep_evicted(run, message)
-        run.evicted(message)
+        await keep_evicted(run, host.pods_dir, message)
+        run.record.evicted(message)
 
 
-async def keep_evicted(run: SyncRun, message: str) -> None:
-    """The mark. A disk that is full may not take it before the pod's volumes have gone."""
+async def keep_evicted(run: SyncRun, pods_dir: str, message: str) -> None:
+    """Write the eviction's message to disk, for later agents. A full disk may not take it before the volumes are
+    gone."""
     try:
-        await run.in_files("mark", _mark, run.context.pods_dir, run.pod.uid, message)
+        await run.in_files("mark", _mark, pods_dir, run.pod.uid, message)
     except OSError as error:
-        log.warning("pod %s: that it was evicted is not kept on disk: %s", run.pod.uid, why(error))
+        log.warning("pod %s: its eviction cannot be kept on disk: %s", run.pod.uid, why(error))
 
 
 def _mark(pods_dir: str, uid: str, message: str) -> None:
@@ -76,21 +89,21 @@ def _mark(pods_dir: str, uid: str, message: str) -> None:
         mark_evicted(pod_directory(pods_dir, uid), message)
 
 
-async def _of_container(run: SyncRun, status: RuntimePodStatus, name: str) -> list[str]:
-    """Its logs, and the layer of its newest attempt, if Podman's storage has one for itself alone (vfs has not)."""
+async def _of_container(run: SyncRun, logs: Path, status: RuntimePodStatus, name: str) -> list[str]:
+    """Paths of a container's logs and of the layer of its newest attempt, if the storage driver has one (vfs has
+    not)."""
     newest = status.newest(name)
     found = await run.find(run.runtime.inspect_container, newest.id) if newest is not None else None
-    return [str(run.logs / name), *([found.layer] if found is not None and found.layer else [])]
+    return [str(logs / name), *([found.layer] if found is not None and found.layer else [])]
 
 
-async def _disk_usage(run: SyncRun, paths: Iterable[str]) -> int | None:
+async def _disk_usage(run: SyncRun, unshare: Unshare, paths: Iterable[str]) -> int | None:
     """Raises OSError, UnshareError, SyncEnded."""
-    unshare = run.context.unshare
     return total([await run.unless_cancelled(run.in_files, path, _measure, path, unshare) for path in paths])
 
 
 def _measure(path: str, unshare: Unshare) -> int | None:
-    """None when there are more files than are counted, or when so many as are no small number take too long."""
+    """Bytes in use; None when there are more files than are counted, or counting a large tree takes too long."""
     if (used := _of_a_small_tree(path, unshare)) is not None:
         return used
     patient = msgspec.structs.replace(unshare, deadline_s=MAX_S)
@@ -101,7 +114,7 @@ def _measure(path: str, unshare: Unshare) -> int | None:
 
 
 def _of_a_small_tree(path: str, unshare: Unshare) -> int | None:
-    """From inside where users of the container have closed a directory to all others, which takes 0.1 s."""
+    """Bytes in use; counted inside Podman's namespaces, which takes 0.1 s, where a directory is closed to the agent."""
     try:
         return used_bytes(path, SMALL_TREE_FILES)
     except PermissionError:

@@ -20,7 +20,7 @@ _SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTO
 
 
 class NotStarted(Exception):
-    """The command has not run. The message has the words of whoever could not start it."""
+    """The command has not run. The message is that of the program that could not start it."""
 
 
 class ExecChild:
@@ -51,7 +51,7 @@ class ExecChild:
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def result(self) -> ExecResult:
-        """What the command has left behind. Raises NotStarted; INTERNAL when somebody has killed the OCI runtime."""
+        """Output and exit code of the command. Raises NotStarted; INTERNAL when the OCI runtime was killed."""
         assert self._exit is not None, "it has ended"
         exit_code = self._exit.si_status
         if self._exit.si_code != os.CLD_EXITED:
@@ -88,7 +88,7 @@ class ExecChild:
         return bool(part)
 
     def _refusal(self, exit_code: int) -> str:
-        """Why it was not started, in the words of the OCI runtime's log or of nsenter; empty when it was."""
+        """Why the command was not started, as the OCI runtime's log or nsenter says; empty when it was."""
         if not exit_code:
             return ""
         if self._head.startswith(ENTERING.encode()):

@@ -21,10 +21,10 @@ import orjson
 from workers.exec.tags import RUNTIMES, ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.proc.procfs import PROC, has_our_root, monitor_option, monitor_words
-from workers.proc.rlimit_tag import MARKED
+from workers.proc.rlimit_tag import TAG_LIMIT
 
 ENTERING: Final = "rootlet-nsenter"
-"""What nsenter is called: how its words begin, which nothing else's do."""
+"""argv[0] of nsenter, with which its error messages begin, and no others."""
 
 _UNLIMITED: Final = 2**64 - 1
 _LIMITS: Final = {
@@ -44,12 +44,12 @@ _LIMITS: Final = {
     "Max realtime priority": "RTPRIO",
     "Max realtime timeout": "RTTIME",
 }
-"""Rows of /proc/PID/limits, but for the one that carries a mark."""
+"""Rows of /proc/PID/limits, but for the one that carries a tag."""
 _VARIABLES: Final = ("PATH", "XDG_RUNTIME_DIR")
-"""What the OCI runtime needs of its environment: where it keeps its containers when no --root says so."""
+"""Variables that the OCI runtime needs: they locate its state directory when there is no --root."""
 _ROW: Final = re.compile(r"(?P<name>Max [a-z ]+?) +(?P<soft>\d+|unlimited) +(?P<hard>\d+|unlimited)")
 _COMMAND: Final = re.compile(r"executable|exec container process|exec format error|^exec: |: exec: |: exec /", re.I)
-"""In the words of crun and runc when they could do everything but run the command itself."""
+"""Matches messages of crun and runc when only the command itself could not be run."""
 
 
 class NotDirect(Exception):
@@ -75,7 +75,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Of the OCI runtime, before its subcommand."""
     env: dict[str, str]
     process: bytes
-    """JSON of a process like the container's own (`describe`), still without a command and a mark."""
+    """JSON of a process like the container's own (`describe`), still without a command and a tag."""
 
     def is_there(self) -> bool:
         """Whether its monitor still is: a pid may have passed to another process."""
@@ -98,7 +98,7 @@ def describe(own: Mapping[str, Any], limits: Mapping[str, Rlimit]) -> bytes:
     exec (libpod/oci_conmon_exec_linux.go, setProcessCapabilitiesExec), and with ``limits`` by OCI name where the
     description says nothing."""
     rlimits = {name: limit.json(name) for name, limit in limits.items()}
-    rlimits |= {limit["type"]: limit for limit in own.get("rlimits") or () if limit["type"] != MARKED}
+    rlimits |= {limit["type"]: limit for limit in own.get("rlimits") or () if limit["type"] != TAG_LIMIT}
     process = {**own, "args": [], "terminal": False, "rlimits": list(rlimits.values())}
     if own.get("capabilities") is not None:
         process["capabilities"] = _capabilities(own)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from ipc.host.clock import wall
+from ipc.host.clock import loop_time, wall
 from ipc.host.tasks import BackgroundTasks
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
@@ -29,9 +29,9 @@ EXECS_OF_A_CONTAINER: Final = 4
 MAX_MORE_EXECS: Final = 256
 """Commands under way of one process beyond those."""
 MAX_TARGETS: Final = 2048
-"""Containers of which it is remembered how they are reached. The oldest is forgotten first, and looked at again."""
+"""Most containers whose target is cached. The oldest is dropped first, and found again."""
 MAX_KILL_ROUNDS: Final = 20
-"""How often it is looked for processes that a command has started and that must end."""
+"""Most scans for processes of a command that must end."""
 PATIENT_ROUNDS: Final = 10
 """After so many the OCI runtime, which waits for the command, is killed too."""
 KILL_ROUND_S: Final = 0.1
@@ -49,20 +49,19 @@ class Execs:
         self._sessions = sessions
         self._inspect = inspect
         self._targets: dict[str, Target | None] = {}
-        self._turns = Turns(own=EXECS_OF_A_CONTAINER, common=MAX_MORE_EXECS)
+        self._capacity = Turns(own=EXECS_OF_A_CONTAINER, common=MAX_MORE_EXECS)
         self._numbers = itertools.count()
         self._running = BackgroundTasks()
         self._killer = _Killer()
-        self._has_told = False
+        self._has_warned = False
 
     async def run(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         """See `workers.kubecontainer.runtime.Runtime.exec_container`."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
+        deadline = loop_time() + timeout_s
         try:
             async with asyncio.timeout_at(deadline):
                 target = await self._target(id)
-                give_back = await self._turns.take(id) if target is not None else None
+                give_back = await self._capacity.take(id) if target is not None else None
         except TimeoutError:
             raise too_late(timeout_s) from None
         refusal = ""
@@ -72,9 +71,9 @@ class Execs:
             except NotStarted as error:
                 refusal = str(error)
                 await self._explain(id, refusal)
-        result = await self._sessions.run(id, command, max(deadline - loop.time(), 0.0))
+        result = await self._sessions.run(id, command, max(deadline - loop_time(), 0.0))
         if target is not None and target.is_there():
-            self._tell(refusal)
+            self._warn_once(refusal)
             self._remember(id, None)
         return result
 
@@ -91,7 +90,7 @@ class Execs:
         try:
             return self._remember(id, find_target(container))
         except NotDirect as error:
-            self._tell(str(error))
+            self._warn_once(str(error))
             return self._remember(id, None)
 
     async def _running_container(self, id: str) -> InspectedContainer:
@@ -110,7 +109,7 @@ class Execs:
     def _begin(
         self, target: Target, command: Sequence[str], timeout_s: float, deadline: float, give_back: GiveBack
     ) -> asyncio.Task[ExecResult]:
-        """A task of its own: whoever is cancelled leaves the command running, and its deadline stays."""
+        """The command's task: a caller that is cancelled leaves the command running until its deadline."""
         tag = ProcessTag(os.getpid(), next(self._numbers), int(wall() + timeout_s) + 1)
         try:
             child = spawn(target, target.process_json(command, tag))
@@ -118,12 +117,12 @@ class Execs:
             give_back()
             raise NotStarted(f"{target.program}: {error}") from error
         task = self._running.spawn(
-            self._see_through(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
+            self._await_end(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
         )
         task.add_done_callback(lambda _: give_back())
         return task
 
-    async def _see_through(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:
+    async def _await_end(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:
         try:
             async with asyncio.timeout_at(deadline):
                 await child.ended()
@@ -143,14 +142,14 @@ class Execs:
             raise RuntimeCallError(ErrorKind.COMMAND, EXEC, refusal)
         await self._running_container(id)
 
-    def _tell(self, why: str) -> None:
-        if not self._has_told:
-            self._has_told = True
+    def _warn_once(self, why: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
             log.warning("a command in a container has to go through Podman's service, which costs more: %s", why)
 
 
 class _Killer:
-    """Ends commands whose time is over. Looking for processes costs the same for one command and for all of them."""
+    """Ends commands whose time is over. A scan for processes costs the same for one command and for all."""
 
     def __init__(self) -> None:
         self._due: dict[ProcessTag, int] = {}
@@ -192,14 +191,14 @@ class _Killer:
             return  # another round
 
     def _scanned(self) -> Awaitable[frozenset[ProcessTag]]:
-        """The outcome of a look that begins after this call, shared with all who ask before it does."""
+        """Result of a scan that begins after this call, shared with all callers before it begins."""
         if self._next is None:
             self._next = self._tasks.spawn(
-                self._look(self._scan), name="look for processes of commands", expected=(OSError,)
+                self._scan_after(self._scan), name="scan for processes of commands", expected=(OSError,)
             )
         return asyncio.shield(self._next)
 
-    async def _look(self, before: asyncio.Task[frozenset[ProcessTag]] | None) -> frozenset[ProcessTag]:
+    async def _scan_after(self, before: asyncio.Task[frozenset[ProcessTag]] | None) -> frozenset[ProcessTag]:
         if before is not None:
             await asyncio.wait((before,))
         self._scan, self._next = self._next, None

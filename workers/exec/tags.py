@@ -1,6 +1,6 @@
-"""Which processes a command in a container has started: by a mark (`workers.proc.rlimit_tag`) that all of them inherit.
+"""Tags of commands' processes in containers (`workers.proc.rlimit_tag`), which all that a command starts inherit.
 
-Its two numbers say here whose command a process belongs to and until when that may run.
+Their two numbers identify the command and its deadline.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import msgspec
 
 from workers.proc import procfs
 from workers.proc.pidfd import kill_if
-from workers.proc.rlimit_tag import MARKED, locks_limit
+from workers.proc.rlimit_tag import TAG_LIMIT, locks_limit
 
 OVERDUE_S: Final = 60
-"""So long after its deadline nobody is left who would end a command, in seconds."""
+"""Time after a command's deadline, in seconds, after which its owner cannot be there to end it."""
 RUNTIMES: Final = frozenset({"crun", "runc"})
 """OCI runtimes that are known to take ``exec --process``, by the name of their program."""
 
@@ -38,11 +38,11 @@ class ProcessTag(msgspec.Struct, frozen=True):
     def rlimit(self) -> dict[str, Any]:
         """As the OCI runtime specification has it (POSIXRlimit)."""
         hard = _MAGIC << 32 | self.deadline & _LOW
-        return {"type": MARKED, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
+        return {"type": TAG_LIMIT, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
 
 
 def parse_tag(limit: tuple[int, int] | None) -> ProcessTag | None:
-    """The mark that a limit is; None for that of a process that no command has started."""
+    """The tag in a limit; None for a process that no command has started."""
     if limit is None:
         return None
     soft, hard = limit
@@ -50,7 +50,7 @@ def parse_tag(limit: tuple[int, int] | None) -> ProcessTag | None:
 
 
 def kill(tags: Collection[ProcessTag], spared: Collection[int], now: float) -> frozenset[ProcessTag]:
-    """SIGKILL to every process with one of these marks but the spared ones; of which marks there were any.
+    """Send SIGKILL to every process with one of these tags but the spared ones; the tags that were found.
 
     Also to commands that are long overdue, whose owner has died over them. ``now`` is in epoch seconds. Reads all of
     /proc: for a thread.
@@ -78,5 +78,5 @@ def _name(pid: int) -> str:
 
 
 def _is_alive(pid: int, tag: ProcessTag) -> bool:
-    """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
+    """Whether the process has that tag and has not ended: a zombie keeps its limits."""
     return _tag(pid) == tag and procfs.is_alive(pid)

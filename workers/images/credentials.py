@@ -1,4 +1,4 @@
-"""Which logins a pod's imagePullSecrets have for an image. Pure.
+"""Registry credentials of a pod's imagePullSecrets for an image. Pure.
 
 Mirrors pkg/credentialprovider (keyring.go: BasicDockerKeyring; config.go) and its secrets.MakeDockerKeyring: a key of
 the file is a registry with an optional path, its host may hold wildcards, and the longest key that matches comes first.
@@ -29,7 +29,7 @@ _API_VERSIONS: Final = ("/v1/", "/v2/")
 
 
 class PullSecretError(Exception):
-    """A Secret that is no file of logins. The text holds nothing of what is in it."""
+    """A Secret that holds no file of logins. The text has nothing of its content."""
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class _ConfigJson(msgspec.Struct, frozen=True):
 
 
 class KeyedLogin(msgspec.Struct, frozen=True):
-    """A login, and what for."""
+    """A login, and the registries that it is for."""
 
     key: str
     """A registry's host, with its port and a path if it has them; the host may hold wildcards. Empty for none."""
@@ -52,7 +52,7 @@ class KeyedLogin(msgspec.Struct, frozen=True):
 
 
 def logins_for(image: ImageReference, logins: Iterable[KeyedLogin]) -> tuple[RegistryLogin, ...]:
-    """In the order in which they are to be tried."""
+    """The logins for that image, in the order in which they are tried."""
     known = list(logins)
     matching = [keyed for keyed in known if _matches(keyed.key, image)]
     if not matching and image.domain == _HUB:
@@ -62,7 +62,7 @@ def logins_for(image: ImageReference, logins: Iterable[KeyedLogin]) -> tuple[Reg
 
 
 def read_pull_secret(secret: Secret) -> tuple[KeyedLogin, ...]:
-    """Its logins. A Secret of another type has none; one for what is no registry is left out, as upstream.
+    """Logins of a Secret: none of one of another type; those for no valid registry are left out, as upstream.
 
     Raises PullSecretError.
     """

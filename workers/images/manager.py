@@ -1,4 +1,5 @@
-"""Makes sure that a container's image is there: pull policy, presence, back-off. The pull itself is the master's.
+"""Image manager: ensures that a container's image is present, by pull policy and back-off. Pulls run in the node
+worker.
 
 Mirrors EnsureImageExists (pkg/kubelet/images/image_manager.go). Different on purpose: a ``localhost/`` image that is
 there is used even when the policy is Always. It was built or imported on this host, no registry has it, and Always is
@@ -7,7 +8,6 @@ what an image named ``:latest`` gets by default; ``podman kube play`` does not p
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,10 @@ from ipc.api.v1.container import PullPolicy
 from ipc.host.clock import Clock
 from ipc.host.tasks import with_progress
 from ipc.kubecontainer.registry_login import Pull, RegistryLogin
+from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.sync_error import SyncError
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
@@ -27,35 +30,25 @@ from workers.kubecontainer.image_reference import ImageReference, parse_image_re
 from workers.kubecontainer.runtime import ErrorKind, ImageInfo, Runtime, RuntimeCallError
 
 SEEN_FOR_S: Final = 2.0
-"""How long an image that was seen counts as there, in seconds: pods that start together share one look. One that is
-removed in between is missed by the create, which asks again."""
+"""How long an inspected image counts as present, in seconds: pods that start together share one inspect. An image that
+is removed in between fails the create, after which it is inspected again."""
 
 PROGRESS_EVENT_S: Final = 30.0
-"""A pull that takes longer than this many seconds is told about again, and then after twice the time, and so on: seven
-events in an hour."""
+"""Time until the first progress event of a pull, in seconds; each next one comes after twice the time: seven in an
+hour."""
 
 StartPull = Callable[[str, Pull, Callable[[str], None]], Awaitable[PullEnded]]
-"""Takes a pod's uid, what to pull, and what hears of the progress (`workers.images.pull_requests`)."""
+"""Takes a pod's uid, what to pull, and a callback for its progress (`workers.images.pull_requests`)."""
 FindLogins = Callable[[ImageReference], tuple[RegistryLogin, ...]]
 """The pod's own logins for an image (`workers.images.credentials`)."""
-Tell = Callable[[str, str, str], Awaitable[None]]
-"""Takes an event's type, reason and message."""
-
-
-class ImageReason(enum.StrEnum):
-    """Why a container waits for its image (pkg/kubelet/images/types.go)."""
-
-    PULL_BACK_OFF = "ImagePullBackOff"
-    INSPECT_ERROR = "ImageInspectError"
-    PULL_ERROR = "ErrImagePull"
-    NEVER_PULL = "ErrImageNeverPull"
-    INVALID_NAME = "InvalidImageName"
+SendEvent = Callable[[EventReason, str], Awaitable[None]]
+"""Takes an event's reason and message."""
 
 
 class ImageError(Exception):
     """The image is not there."""
 
-    def __init__(self, reason: ImageReason, message: str, retry_at: float = 0.0) -> None:
+    def __init__(self, reason: SyncError, message: str, retry_at: float = 0.0) -> None:
         """``retry_at``: wall time before which trying again is useless; 0.0 when unknown."""
         super().__init__(f"{reason}: {message}")
         self.reason = reason
@@ -70,12 +63,12 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class ImageManager:
-    """The images of one worker's pods. What it remembers is only what it saw a moment ago."""
+    """Ensures the images of one worker's pods. Caches only inspects of the last SEEN_FOR_S seconds."""
 
-    def __init__(self, runtime: Runtime, clock: Clock, rights: PullRecords, pull: StartPull) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, records: PullRecords, pull: StartPull) -> None:
         self._runtime = runtime
         self._clock = clock
-        self._rights = rights
+        self._records = records
         self._pull_image = pull
         self._seen: dict[str, _Seen] = {}
 
@@ -84,54 +77,54 @@ class ImageManager:
         backoff: PullBackoff,
         reference: str,
         policy: PullPolicy,
-        tell: Tell,
+        send_event: SendEvent,
         find_logins: FindLogins = lambda image: (),
     ) -> ImageInfo:
-        """The image of a container of the pod that the back-off is of, pulled if need be, with the pod's own logins if
-        it has some for it.
+        """The container's image, pulled if need be with the pod's own logins for it (EnsureImageExists). ``backoff`` is
+        the pod's.
 
         Raises ImageError, and RuntimeCallError with TIMEOUT (of an inspect) or UNAVAILABLE.
         """
-        image = await self._parse(reference, tell)
-        present = await self._inspect(reference, image, tell)
+        image = await self._parse(reference, send_event)
+        present = await self._inspect(reference, image, send_event)
         logins = find_logins(image)
-        is_free = present is None or self._rights.allows(str(image), present.id, logins)
+        is_free = present is None or self._records.allows(str(image), present.id, logins)
         if present is not None and is_free and not should_pull(image, policy):
-            await _tell_present(reference, tell)
+            await _report_present(reference, send_event)
             return present
         if policy == "Never":
             message = f'Container image "{reference}" {_NOT_PRESENT if is_free else _NOT_FREE}'
-            await tell("Warning", ImageReason.NEVER_PULL, message)
-            raise ImageError(ImageReason.NEVER_PULL, message)
-        await self._refuse_in_backoff(backoff, reference, tell)
-        return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), tell)
+            await send_event(event_reasons.ERR_IMAGE_NEVER_PULL_POLICY, message)
+            raise ImageError(SyncError.IMAGE_NEVER_PULL, message)
+        await self._refuse_in_backoff(backoff, reference, send_event)
+        return await self._pull(backoff, reference, Pull(reference=str(image), logins=logins), send_event)
 
-    async def reuse_image(self, reference: str, policy: PullPolicy, held: str, tell: Tell) -> bool:
-        """Whether nobody has to look for an image because a container of it is there, ``held`` being what that was made
-        of: Podman removes no image without its containers. A name that was taken from it is missed by the create, as
-        one that was removed."""
+    async def reuse_image(self, reference: str, policy: PullPolicy, held: str, send_event: SendEvent) -> bool:
+        """Whether the image needs no inspect because a container of it exists; ``held`` is that container's image.
+        Podman removes no image without its containers. An image that has lost its name fails the create, as a removed
+        one."""
         try:
             image = parse_image_reference(reference)
         except ValueError:
-            return False  # `ensure_image` tells of that
+            return False  # `ensure_image` reports that
         if str(image) != held or should_pull(image, policy):
             return False
-        await _tell_present(reference, tell)
+        await _report_present(reference, send_event)
         return True
 
-    async def _parse(self, reference: str, tell: Tell) -> ImageReference:
+    async def _parse(self, reference: str, send_event: SendEvent) -> ImageReference:
         try:
             return parse_image_reference(reference)
         except ValueError as error:
             message = f'Failed to apply default image tag "{reference}": couldn\'t parse image name: {error}'
-            await tell("Warning", "InspectFailed", message)
-            raise ImageError(ImageReason.INVALID_NAME, message) from error
+            await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
+            raise ImageError(SyncError.INVALID_IMAGE_NAME, message) from error
 
     def forget(self, reference: str) -> None:
-        """It turned out to be gone: the next `ensure_image` looks for itself."""
+        """Drop the cached inspect of an image that turned out to be gone."""
         self._seen.pop(str(parse_image_reference(reference)), None)
 
-    async def _inspect(self, reference: str, image: ImageReference, tell: Tell) -> ImageInfo | None:
+    async def _inspect(self, reference: str, image: ImageReference, send_event: SendEvent) -> ImageInfo | None:
         now = self._clock.now().mono
         seen = self._seen.get(str(image))
         if seen is not None and now - seen.at < SEEN_FOR_S:
@@ -145,78 +138,78 @@ class ImageManager:
             if error.kind in (ErrorKind.TIMEOUT, ErrorKind.UNAVAILABLE):
                 raise
             message = f'Failed to inspect image "{reference}": {error.message}'
-            await tell("Warning", "InspectFailed", message)
-            raise ImageError(ImageReason.INSPECT_ERROR, message) from error
+            await send_event(event_reasons.FAILED_TO_INSPECT_IMAGE, message)
+            raise ImageError(SyncError.IMAGE_INSPECT, message) from error
 
     def _saw(self, reference: str, info: ImageInfo, now: float) -> None:
-        """Remember it, and forget what no longer counts."""
+        """Cache an inspect, and drop those that have expired."""
         alive = {name: seen for name, seen in self._seen.items() if now - seen.at < SEEN_FOR_S}
         self._seen = {**alive, reference: _Seen(info, now)}
 
-    async def _refuse_in_backoff(self, backoff: PullBackoff, reference: str, tell: Tell) -> None:
+    async def _refuse_in_backoff(self, backoff: PullBackoff, reference: str, send_event: SendEvent) -> None:
         waits = backoff.waits_for(reference, self._clock.now().wall)
         if waits is None:
             return
         failure, retry_at = waits
         message = f'Back-off pulling image "{reference}"'
-        await tell("Normal", "BackOff", message)
-        why = f"{message}: {ImageReason.PULL_ERROR}: {failure.message}"
-        raise ImageError(ImageReason.PULL_BACK_OFF, why, retry_at)
+        await send_event(event_reasons.BACK_OFF_PULL_IMAGE, message)
+        why = f"{message}: {SyncError.IMAGE_PULL}: {failure.message}"
+        raise ImageError(SyncError.IMAGE_PULL_BACK_OFF, why, retry_at)
 
-    async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, tell: Tell) -> ImageInfo:
-        await tell("Normal", "Pulling", f'Pulling image "{reference}"')
+    async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, send_event: SendEvent) -> ImageInfo:
+        await send_event(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}"')
         asked_at = self._clock.now().mono
-        ended = await self._watch_pull(backoff.uid, reference, pull, tell)
+        ended = await self._watch_pull(backoff.uid, reference, pull, send_event)
         if ended.error == ErrorKind.UNAVAILABLE:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, "pull image", ended.message)
         if ended.error:
-            raise await self._failed(backoff, reference, ended.message, tell)
-        pulled = await self._inspect_pulled(backoff, reference, ended.image_id, tell)
+            raise await self._failed(backoff, reference, ended.message, send_event)
+        pulled = await self._inspect_pulled(backoff, reference, ended.image_id, send_event)
         backoff.succeeded(reference)
         now = self._clock.now().mono
         self._saw(pull.reference, pulled, now)
         took, waited = duration_to_the_ms(ended.took_s), duration_to_the_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
-        await tell("Normal", "Pulled", done)
+        await send_event(event_reasons.PULLED_IMAGE, done)
         return pulled
 
-    async def _watch_pull(self, uid: str, reference: str, what: Pull, tell: Tell) -> PullEnded:
-        """Wait for the pull's end, and say now and then how far it has got."""
-        words: deque[str] = deque(maxlen=1)  # Told again when there is no news: Podman copies one blob for long.
+    async def _watch_pull(self, uid: str, reference: str, what: Pull, send_event: SendEvent) -> PullEnded:
+        """Wait for the end of a pull, with an event of its progress now and then."""
+        progress: deque[str] = deque(maxlen=1)  # kept: Podman copies one blob for long
 
-        async def news() -> None:
-            if words:
-                await tell("Normal", "Pulling", f'Pulling image "{reference}": {words[0]}')
+        async def report_progress() -> None:
+            if progress:
+                await send_event(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}": {progress[0]}')
 
         pauses_s = (PROGRESS_EVENT_S * 2.0**number for number in itertools.count())
-        return await with_progress(self._pull_image(uid, what, words.append), news, pauses_s)
+        return await with_progress(self._pull_image(uid, what, progress.append), report_progress, pauses_s)
 
-    async def _inspect_pulled(self, backoff: PullBackoff, reference: str, id: str, tell: Tell) -> ImageInfo:
+    async def _inspect_pulled(self, backoff: PullBackoff, reference: str, id: str, send_event: SendEvent) -> ImageInfo:
         try:
             pulled = await self._runtime.inspect_image(id)
         except RuntimeCallError as error:
             if error.kind is ErrorKind.UNAVAILABLE:
                 raise
-            raise await self._failed(backoff, reference, error.message, tell) from error
+            raise await self._failed(backoff, reference, error.message, send_event) from error
         if pulled is None:
-            raise await self._failed(backoff, reference, "it was removed right after it was pulled", tell)
+            raise await self._failed(backoff, reference, "it was removed right after it was pulled", send_event)
         return pulled
 
-    async def _failed(self, backoff: PullBackoff, reference: str, words: str, tell: Tell) -> ImageError:
-        """Note the failure for the back-off and say so."""
-        retry_at = backoff.failed(reference, words, self._clock.now().wall)
-        await tell("Warning", "Failed", f'Failed to pull image "{reference}": {words}')
-        return ImageError(ImageReason.PULL_ERROR, words, retry_at)
+    async def _failed(self, backoff: PullBackoff, reference: str, message: str, send_event: SendEvent) -> ImageError:
+        """Note a failed pull for the back-off, and send its event."""
+        retry_at = backoff.failed(reference, message, self._clock.now().wall)
+        await send_event(event_reasons.FAILED_TO_PULL_IMAGE, f'Failed to pull image "{reference}": {message}')
+        return ImageError(SyncError.IMAGE_PULL, message, retry_at)
 
 
 _NOT_PRESENT: Final = "is not present with pull policy of Never"
 _NOT_FREE: Final = "is present with pull policy of Never but does not have the proper credentials to access the image"
 
 
-async def _tell_present(reference: str, tell: Tell) -> None:
+async def _report_present(reference: str, send_event: SendEvent) -> None:
     there = f'Container image "{reference}" already present on machine and can be accessed by the pod'
-    await tell("Normal", "Pulled", there)
+    await send_event(event_reasons.PULLED_IMAGE, there)
 
 
 def should_pull(image: ImageReference, policy: PullPolicy) -> bool:

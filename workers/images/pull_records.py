@@ -1,10 +1,10 @@
-"""Who may use an image that is on the node because a pod's Secret has pulled it: pods that have such a login, too.
+"""Pull records: by which logins an image was pulled, so that only pods with such a login use it without a pull.
 
 Mirrors the image pull manager (pkg/kubelet/images/pullmanager) with its default policy, NeverVerifyPreloadedImages: an
-image without a record, pulled by somebody else or with the logins of the agent's user, is everybody's. One file per
+image without a record, pulled by another client or with the logins of the agent's user, is for all pods. One file per
 image below ``<stateDir>/pulled-images``, with fingerprints of logins, never with logins. A pod without one that is
 good has to pull, which asks the registry. A pull that has begun and not ended leaves its intent in ``pulling``, as
-upstream's does: what it has brought is nobody else's. Records of images that are gone go, some with each pull
+upstream's does: the image is for pods with that login alone. Records of removed images are removed, some with each pull
 (upstream: PruneUnknownRecords, with each round of image garbage collection).
 """
 
@@ -19,11 +19,12 @@ from typing import Final
 
 import msgspec
 
+from ipc.host.atomic_file import write_atomically
 from ipc.host.private_directories import make_private
 from ipc.kubecontainer.registry_login import RegistryLogin
 
 MAX_FINGERPRINTS: Final = 1_000
-"""Logins that are remembered of one image; of more, the newest."""
+"""Most logins recorded of one image: the newest."""
 INTENTS: Final = "pulling"
 _IMAGE_ID: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
@@ -33,10 +34,10 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class PullRecords:
-    """The records. A record that cannot be read gives no right to anybody: pulling makes it anew."""
+    """Reads and writes the records. One that cannot be read allows no pod: the next pull writes it anew."""
 
     def __init__(self, directory: str) -> None:
-        """An empty ``directory``: nothing is recorded, and everybody may use everything."""
+        """With an empty ``directory`` nothing is recorded, and every pod may use every image."""
         self._directory = directory
 
     def allows(self, reference: str, image_id: str, logins: Iterable[RegistryLogin]) -> bool:
@@ -49,19 +50,20 @@ class PullRecords:
         return not intents or not mine.isdisjoint(intents)
 
     def intend(self, reference: str, login: RegistryLogin | None) -> None:
-        """A pull with that login begins: whoever does it may die between its end and `grant`. Raises OSError."""
+        """Record that a pull with that login begins: the process may die between its end and `grant`. Raises
+        OSError."""
         if login is not None and self._directory:
             intent = self._intent(reference, login)
             make_private(intent.parent)
             intent.touch()
 
     def withdraw(self, reference: str, login: RegistryLogin | None) -> None:
-        """That pull has brought nothing. Raises OSError."""
+        """Remove the intent of a pull that has failed. Raises OSError."""
         if login is not None and self._directory:
             self._intent(reference, login).unlink(missing_ok=True)
 
     def grant(self, reference: str, image_id: str, login: RegistryLogin | None) -> None:
-        """The image was pulled with that login just now; without one it is everybody's. Raises OSError."""
+        """Record that the image was pulled with that login; without one it is for all pods. Raises OSError."""
         file = self._file(image_id)
         if file is None:
             return
@@ -74,25 +76,23 @@ class PullRecords:
         mine = login.fingerprint()
         kept = (*(other for other in known.fingerprints if other != mine), mine)[-MAX_FINGERPRINTS:]
         make_private(file.parent)
-        new = file.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(_Record(kept)))
-        new.replace(file)
+        write_atomically(file, msgspec.json.encode(_Record(kept)), durable=False)
         self.withdraw(reference, login)
 
     def oldest(self, number: int) -> dict[str, int]:
-        """Images whose records were written, or `seen`, longest ago, and when, in the file system's nanoseconds."""
+        """Images whose records were written or `seen` longest ago, with that time in the file system's nanoseconds."""
         records = [(file.stat().st_mtime_ns, file.name) for file in self._records()]
         return {image_id: at for at, image_id in sorted(records)[:number]}
 
     def seen(self, image_id: str) -> None:
-        """That image is there. Raises OSError."""
+        """Renew the record's time: the image is there. Raises OSError."""
         file = self._file(image_id)
         if file is not None:
             os.utime(file)
 
     def forget(self, image_id: str, at: int) -> None:
-        """That image is gone, and its record with it, unless that was written after `oldest` has told of it. Raises
-        OSError."""
+        """Remove the record of an image that is gone, unless it was written after ``at``, as `oldest` has given it.
+        Raises OSError."""
         file = self._file(image_id)
         if file is not None and file.stat().st_mtime_ns == at:
             file.unlink()
@@ -105,7 +105,7 @@ class PullRecords:
         return [file for file in found if _IMAGE_ID.fullmatch(file.name)]
 
     def _intents(self, reference: str) -> dict[str, Path]:
-        """Pulls of that name that have begun, by the fingerprints of their logins."""
+        """Files of pulls of that name that have begun, by the fingerprints of their logins."""
         directory = self._intended(reference)
         try:
             return {entry.name: entry for entry in directory.iterdir()} if self._directory else {}

@@ -1,4 +1,4 @@
-"""The pulls that pods of this worker wait for. They are the master's: it has one per image for the whole node."""
+"""Pulls that pods of this worker wait for. The master runs one per image for the whole node."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from ipc.messages.base import PullEnded, PullProgress
 from ipc.messages.pod_worker import AbandonPull, PullImage
 
 Send = Callable[[PullImage | AbandonPull], Awaitable[None]]
-Hear = Callable[[str], None]
-"""Takes words about how far a pull has got."""
+OnProgress = Callable[[str], None]
+"""Takes texts about the progress of a pull."""
 
 
-class _Wish(msgspec.Struct, frozen=True, eq=False):
-    """Somebody who waits; two of them are never equal."""
+class _Waiter(msgspec.Struct, frozen=True, eq=False):
+    """One pod that waits for a pull; two of them are never equal."""
 
     uid: str
     pull: Pull
-    hear: Hear
+    on_progress: OnProgress
     answer: asyncio.Future[PullEnded]
 
 
 class PullRequests:
-    """Asks, waits, and takes the wish back, whatever ends the waiting."""
+    """Requests pulls of the master, waits for them, and abandons each request when the waiting ends."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._wishes: list[_Wish] = []
+        self._waiters: list[_Waiter] = []
 
-    async def pull(self, uid: str, what: Pull, hear: Hear) -> PullEnded:
-        """The end of that pull. To cancel it is to give it up."""
-        request = _Wish(uid, what, hear, asyncio.get_running_loop().create_future())
-        self._wishes.append(request)
+    async def pull(self, uid: str, what: Pull, on_progress: OnProgress) -> PullEnded:
+        """The end of that pull. Cancelling it abandons the request."""
+        waiter = _Waiter(uid, what, on_progress, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
         try:
             await self._send(PullImage(uid=uid, reference=what.reference, logins=what.logins))
-            return await request.answer
+            return await waiter.answer
         finally:
-            self._wishes.remove(request)
-            if not any((other.uid, other.pull) == (uid, what) for other in self._wishes):
-                # Also after an answer: it may be one that had been on its way when the wish was sent.
+            self._waiters.remove(waiter)
+            if not any((other.uid, other.pull) == (uid, what) for other in self._waiters):
+                # Also after an answer: it may be one that had been on its way when the request was sent.
                 await self._send(AbandonPull(uid=uid, reference=what.reference, logins=what.logins))
 
     def progressed(self, progress: PullProgress) -> None:
-        for request in self._of(progress.pull):
-            request.hear(progress.words)
+        for waiter in self._of(progress.pull):
+            waiter.on_progress(progress.words)
 
     def ended(self, ended: PullEnded) -> None:
-        for request in self._of(ended.pull):
-            request.answer.set_result(ended)
+        for waiter in self._of(ended.pull):
+            waiter.answer.set_result(ended)
 
-    def _of(self, what: Pull) -> list[_Wish]:
-        return [request for request in self._wishes if request.pull == what and not request.answer.done()]
+    def _of(self, what: Pull) -> list[_Waiter]:
+        return [waiter for waiter in self._waiters if waiter.pull == what and not waiter.answer.done()]

@@ -1,4 +1,4 @@
-"""What the kubelet's events and results say, word for word where tools or people may know the words. Pure."""
+"""Messages of events and results, word for word as the kubelet's. Pure."""
 
 from __future__ import annotations
 

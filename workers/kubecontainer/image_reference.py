@@ -1,7 +1,7 @@
 """Image references as Kubernetes reads them. Pure.
 
 The grammar is that of the distribution project (reference/regexp.go). Short names become Docker Hub's, as the kubelet's
-container runtimes read them: Podman's own short-name resolution asks a terminal that nobody sits at.
+container runtimes read them: Podman's own short-name resolution needs a terminal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whose labels are believed: a keyed digest binds them to this agent and to the one container that bears them.
+"""Signatures of labels: a keyed digest binds them to this agent and to the one container that carries them.
 
 Everybody with access to the user's Podman can put our labels on a container of theirs, an image can bring them, and
 `podman inspect` shows them to be copied. So all labels that are acted on are signed together with the name of what
@@ -24,8 +24,8 @@ from workers.kubecontainer.naming import container_name_of, infra_name_of, sandb
 from workers.kubecontainer.runtime import InspectedContainer, InspectedPod, ListedContainer, ListedPod
 
 VERSION: Final = "1"
-"""Of what is signed, written before the digest. Whoever signs more labels adds a version and goes on reading this one:
-what was signed with it must not become a stranger, and has none of the new labels."""
+"""Version of the set of signed labels, written before the digest. A larger set gets a new version, and this one is
+still read: containers that were signed with it must stay known, and have none of the new labels."""
 
 
 class _Kind(msgspec.Struct, frozen=True):

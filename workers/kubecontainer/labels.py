@@ -60,7 +60,7 @@ class Form(msgspec.Struct, frozen=True):
     """How a value is written on a label."""
 
     max_chars: int
-    """Longer text is not looked at."""
+    """Longer text is ignored."""
     read: Callable[[str], Any]
     """Raises ValueError, MsgspecError or RecursionError for text that is none."""
     write: Callable[[Any], str] = str
@@ -184,17 +184,17 @@ CONTAINER: Final[Table] = {
 
 
 def read_sandbox(found: Mapping[str, str]) -> SandboxLabels:
-    """What the labels of a Podman pod, or of its infra container, say."""
+    """Labels of a Podman pod, or of its infra container."""
     return SandboxLabels(**dict(_values(SANDBOX, found)))
 
 
 def read_container(found: Mapping[str, str]) -> ContainerLabels:
-    """What the labels of a container say."""
+    """Labels of a container."""
     return ContainerLabels(**dict(_values(CONTAINER, found)))
 
 
 def read_uid(found: Mapping[str, str]) -> str:
-    """Of which pod it says that it is; empty when it says nothing that could be a UID."""
+    """Pod UID in labels; empty when there is none that could be one."""
     text = found.get(POD_UID, "")
     return text if len(text) <= _UID.max_chars and _is_read(_UID, text) else ""
 

@@ -1,15 +1,13 @@
-"""What became of a volume that was set up, and why one could not be."""
+"""A volume that was set up, and the error of one that was not."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
-FAILED_MOUNT: Final = "FailedMount"
-"""Event reason (pkg/kubelet/events/event.go)."""
+from workers.kubecontainer.runtime import VolumeInfo
 
 
 class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +20,8 @@ class MountedVolume(msgspec.Struct, frozen=True, kw_only=True):
     """Complete reference of the image that is mounted."""
     claim: str = ""
     """Name of the Podman volume."""
+    claim_info: VolumeInfo | None = None
+    """Inspect of that volume; None when setting it up needed none."""
     read_only: bool = False
     """By what it is, whatever a mount says."""
     is_foreign: bool = False

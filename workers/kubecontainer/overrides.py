@@ -1,4 +1,4 @@
-"""Where something else than Podman knows better: what is told of a pod, corrected. Pure."""
+"""Corrections of a pod's status where Podman's state is stale: ends by pidfd, recorded ends, stuck stops. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from workers.kubecontainer.runtime import RecordedEnd
 
 LOST_END: Final = "The container's process has ended, and nobody was there to see how"
 STUCK_SLACK_S: Final = 30.0
-"""How long a stop that somebody else has begun may take beyond the container's grace period, in seconds."""
+"""How long a stop that another client has begun may take beyond the container's grace period, in seconds."""
 SAID_TO_RUN: Final = frozenset({"running", "paused", "stopping"})
 """Podman's states of a container whose process lives."""
 IN_MOTION: Final = frozenset({"stopping", "removing"})
-"""Podman's states of what somebody is doing to a container: when that is given up, nothing tells."""
+"""Podman's states of containers with an operation under way: nothing shows when it is given up."""
 
 
 def is_in_motion(status: RuntimePodStatus) -> bool:
@@ -33,7 +33,7 @@ def is_in_motion(status: RuntimePodStatus) -> bool:
 
 
 def is_unnoticed_end(container: RuntimeContainerStatus) -> bool:
-    """It has ended, and runs for Podman."""
+    """Whether the container has ended while Podman shows it as running."""
     return container.state is ContainerState.EXITED and container.podman_state in SAID_TO_RUN
 
 
@@ -52,8 +52,8 @@ def with_unseen_ends(status: RuntimePodStatus, ends: Mapping[str, float]) -> Run
 
 
 def with_recorded_ends(status: RuntimePodStatus, ends: Mapping[str, RecordedEnd]) -> RuntimePodStatus:
-    """``ends``: what monitors have noted of containers that ran when Podman was last asked, by container id. They are
-    told as Podman will show them next."""
+    """``ends``: recorded ends of containers that ran when Podman was last asked, by container id. The status is as
+    Podman will show it next."""
     if not ends:
         return status
     containers = tuple(_noted(c, ends[c.id]) if c.id in ends else c for c in status.containers)
@@ -61,8 +61,8 @@ def with_recorded_ends(status: RuntimePodStatus, ends: Mapping[str, RecordedEnd]
 
 
 def with_stuck(status: RuntimePodStatus, stuck: Collection[str]) -> RuntimePodStatus:
-    """``stuck``: ids of containers whose stop nobody brings to its end. Nothing can be done with one of them but to
-    replace it: its state is as good as unknown."""
+    """``stuck``: ids of containers whose stop was begun and will not end. Such a container can only be replaced: its
+    state counts as unknown."""
     if not stuck:
         return status
     containers = tuple(
@@ -75,7 +75,8 @@ def with_stuck(status: RuntimePodStatus, stuck: Collection[str]) -> RuntimePodSt
 
 
 def lost_end(container: RuntimeContainerStatus, finished_at: float) -> RuntimeContainerStatus:
-    """It has ended, then or a little earlier, and its exit code is lost (ContainerStatusUnknown, as upstream)."""
+    """The container has ended, then or a little earlier, and its exit code is lost (ContainerStatusUnknown, as
+    upstream)."""
     return msgspec.structs.replace(
         container,
         state=ContainerState.EXITED,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.pod_worker import SyncPod
-from ipc.shm.board import Board, PodRow
+from ipc.shm.board import Board
+from ipc.shm.observation_rows import read_status
 
 
 def read_view(request: SyncPod, board: Board) -> RuntimePodStatus | None:
@@ -18,13 +17,4 @@ def read_view(request: SyncPod, board: Board) -> RuntimePodStatus | None:
 
 
 def _read_row(request: SyncPod, board: Board) -> RuntimePodStatus | None:
-    row = board.read_pod(request.row) if request.row >= 0 else None
-    if row is None or row.uid != request.uid:
-        return None
-    return decode_row(row)
-
-
-def decode_row(row: PodRow) -> RuntimePodStatus:
-    """What it says, and since when: seen again unchanged, a row only gets a new date."""
-    status = msgspec.msgpack.decode(row.payload, type=RuntimePodStatus)
-    return msgspec.structs.replace(status, observed_at=row.observed_at)
+    return read_status(board, request.row, request.uid) if request.row >= 0 else None

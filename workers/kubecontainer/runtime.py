@@ -1,7 +1,7 @@
-"""The verbs that Rootlet needs of a container runtime, and the kinds of error that they have.
+"""The Runtime protocol: calls that Rootlet makes of a container runtime, their values and kinds of error.
 
-`workers.podman.PodmanRuntime` speaks them to Podman, `tests.fakes.runtime.FakeRuntime` to nobody; one contract suite
-holds both to the same behaviour. Every verb has a deadline of its own; after a timeout the effect is *unknown*.
+`workers.podman.PodmanRuntime` calls Podman, `tests.fakes.runtime.FakeRuntime` is in memory; one contract suite holds
+both to the same behaviour. Every verb has a deadline of its own; after a timeout the effect is *unknown*.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 """Most of a command's output that is kept, in bytes: as much as of a probe's (pkg/probe/exec, maxReadLength)."""
 
 EXEC: Final = "exec"
-"""What a `RuntimeCallError` of `Runtime.exec_container` calls it."""
+"""Name of `Runtime.exec_container` in a `RuntimeCallError`."""
 
 SpecDict = Mapping[str, Any]
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
 
 
 class ErrorKind(enum.StrEnum):
-    """What a caller may decide on; the text is for people."""
+    """Kinds of error that callers distinguish; the message is for people."""
 
     NOT_FOUND = "NotFound"
     """No such pod, container or image."""
@@ -61,7 +61,7 @@ class RuntimeCallError(Exception):
 
 
 def unexpected(error: Exception, call: str) -> RuntimeCallError:
-    """An exception that nobody expected of a call, as its failure. Its own words may be of what nobody vouches for."""
+    """An unexpected exception of a call, as its failure, without the exception's message, which is not trusted."""
     return RuntimeCallError(ErrorKind.INTERNAL, call, f"unexpected {type(error).__name__}")
 
 
@@ -116,18 +116,18 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     image_id: str
     labels: dict[str, str]
     ips: tuple[str, ...]
-    """Of an infra container the addresses of its network, but for the host's; as Podman tells them, else the kernel."""
+    """Of an infra container the addresses of its network, but for the host's; as Podman shows them, else the kernel."""
     log_path: str
     stop_signal: str = ""
-    """What asks it to end, its own or its image's, by name: SIGTERM. Empty when Podman has not said."""
+    """Stop signal by name, its own or its image's, such as SIGTERM. Empty when Podman shows none."""
     image_digest: str = ""
     """Of the image's manifest, ``sha256:...``."""
     resolv_conf: str = ""
     """Path on the host of the resolv.conf that Podman has written for its network."""
     start_ticks: int = 0
-    """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the look."""
+    """When its process was started, in clock ticks since boot; 0 when it had ended by the time of the inspect."""
     config_path: str = ""
-    """The file in which the OCI runtime was told of it; empty before its first start."""
+    """The container's config.json for the OCI runtime; empty before its first start."""
     user: LinuxContainerUser | None = None
     """As whom its first process was begun, when that can be read."""
     layer: str = ""
@@ -179,14 +179,14 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     output: bytes = b""
     """The head of what it wrote to both of its streams, in the order in which that came."""
     limited: bool = False
-    """It wrote more than that."""
+    """The command wrote more than that."""
 
 
 class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
-    """What `end_leftovers` came upon."""
+    """Result of `end_leftovers`."""
 
     ended: tuple[str, ...] = ()
-    """Names of containers that nobody knew any more."""
+    """Names of containers that Podman did not know any more."""
     unsettled: bool = False
     """A container is being made or started, or that was interrupted: what becomes of it shows later."""
 
@@ -202,13 +202,13 @@ class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one runtime client has done since it was made."""
+    """Counts of calls of one runtime client."""
 
     calls: int = 0
     errors: int = 0
     """Calls that failed otherwise than with NOT_FOUND, which is an answer."""
     events_dropped: int = 0
-    """Hints that nobody fetched in time."""
+    """Events that were dropped because they were not read in time."""
 
 
 class Runtime(Protocol):
@@ -270,18 +270,18 @@ class Runtime(Protocol):
     def open_process(self, container: InspectedContainer) -> int | None:
         """A file descriptor, the caller's, that becomes readable when that container's process ends.
 
-        None when it has ended, even if a stranger has its pid by now. Raises OSError, e.g. EMFILE.
+        None when it has ended, even if its pid was reused. Raises OSError, e.g. EMFILE.
         """
 
     def has_monitor(self, container: InspectedContainer) -> bool:
-        """Whether anybody waits for that container's end: without its monitor Podman never notices it."""
+        """Whether the container's monitor lives: without it Podman never notices the container's end."""
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         """Whether that container's process is being taken down by the kernel, or has been. Reads one file."""
 
     def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
-        """How the process of that run has ended, without asking Podman; None while nobody has noted it, and after
-        Podman's clean-up."""
+        """How the process of that run has ended, without asking Podman; None while its monitor has not recorded it, and
+        after Podman's clean-up."""
 
     async def remove_container(self, id: str) -> None:
         """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.
@@ -308,13 +308,15 @@ class Runtime(Protocol):
     async def create_volume(self, name: str, labels: Mapping[str, str], options: Mapping[str, str]) -> VolumeInfo:
         """POST volumes/create, with the local driver. Raises NAME_IN_USE."""
 
-    async def pull_image(self, reference: str, hear: Callable[[str], None], login: RegistryLogin | None = None) -> str:
-        """POST images/pull: the image id. Cancelling it breaks the pull off. ``hear`` takes words about the progress.
+    async def pull_image(
+        self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
+    ) -> str:
+        """POST images/pull: the image id. Cancelling it breaks the pull off. ``on_progress`` takes texts about it.
         Without a ``login`` those of the agent's user count.
 
-        Raises PULL with the registry's own words, without anybody's password; TIMEOUT after imagePullTimeout;
-        UNAVAILABLE also when the service goes away meanwhile: the registry is not to blame, and a second pull does
-        what the first one did not.
+        Raises PULL with the registry's message, without passwords; TIMEOUT after imagePullTimeout; UNAVAILABLE also
+        when the service goes away meanwhile: the registry is not to blame, and a second pull does what the first one
+        did not.
         """
 
     def events(self) -> AsyncIterator[RuntimeEvent]:

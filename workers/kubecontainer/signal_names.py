@@ -10,7 +10,7 @@ REAL_TIME_MIN: Final = 34
 """glibc's, which Podman takes for everybody's."""
 REAL_TIME_MAX: Final = 64
 MAX_NUMBER_CHARS: Final = 10
-"""Longest text that is looked at as a number: images write it."""
+"""Longest text that is parsed as a number: images write it."""
 
 _OTHER_NAMES: Final[Mapping[str, int]] = {
     "SIGCLD": signal.SIGCHLD,

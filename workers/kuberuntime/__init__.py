@@ -1,2 +1,2 @@
-"""Carries a decision out on the runtime, in kuberuntime's steps: sync, terminating, terminated. The top room of a pod
-worker."""
+"""Carries out a sync on the runtime in kuberuntime's steps: sync, terminating, terminated. Imports all other rooms of a
+pod worker but `prober`."""

@@ -1,7 +1,7 @@
 """The images that a container needs before it can be made: its own, and those that it sees as volumes.
 
 Mirrors the beginning of startContainer (pkg/kubelet/kuberuntime/kuberuntime_container.go). Whether one has to be
-pulled is `workers.images.manager`' to say.
+pulled is decided by `workers.images.manager`.
 """
 
 from __future__ import annotations
@@ -9,76 +9,87 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.api.v1.container import Container, PullPolicy
-from ipc.api.v1.pod import Pod
+from ipc.messages import event_reasons
+from ipc.messages.event_reasons import EventReason
 from workers.images.credentials import KeyedLogin, PullSecretError, logins_for, read_pull_secret
-from workers.images.manager import FindLogins, ImageError
-from workers.kubecontainer.image_reference import parse_image_reference
-from workers.sync.context import WARNING, SyncRun
+from workers.images.manager import FindLogins, ImageError, ImageManager
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.kubecontainer.runtime import ImageInfo
+from workers.sync.run import SyncRun
 
 MAY_NOT_SUCCEED: Final = "attempting to pull the image may not succeed."
 
 
-async def ensure_images(run: SyncRun, pod: Pod, container: Container) -> None:
-    """All of them; of its volumes' those that the container sees (getImageVolumes). Raises ImageError, which has been
-    told, and SyncEnded."""
-    await ensure_image(run, pod, container, held=_image_of_predecessor(run, container))
-    seen = {mount.name for mount in container.volume_mounts}
-    for image in (volume.image for volume in pod.spec.volumes if volume.name in seen):
-        if image is not None:
-            await _ensure(run, pod, container, image.reference, image.pull_policy or "IfNotPresent")
+class PodImages:
+    """Makes sure of the images of one pod's containers, in one sync."""
 
+    def __init__(self, run: SyncRun, manager: ImageManager, of: PodSnapshot) -> None:
+        self._run = run
+        self._manager = manager
+        self._of = of
+        self._logins: tuple[KeyedLogin, ...] | None = None
+        """Of the pod's imagePullSecrets; None until an image is looked for."""
 
-async def ensure_image(run: SyncRun, pod: Pod, container: Container, held: str = "") -> None:
-    """The container's own. ``held``: the image of a container that is there. Raises as `ensure_images`."""
-    await _ensure(run, pod, container, container.image, container.image_pull_policy or "IfNotPresent", held)
+    async def ensure_all(self, container: Container) -> ImageInfo | None:
+        """The container's own image, and those of the volumes that it sees (getImageVolumes).
 
+        Returns the inspect of its own; None when a container of that image exists and none was needed. Raises
+        ImageError, after its events, and SyncEnded.
+        """
+        own = await self.ensure_own(container, self._image_of_predecessor(container))
+        seen = {mount.name for mount in container.volume_mounts}
+        for image in (volume.image for volume in self._of.pod.spec.volumes if volume.name in seen):
+            if image is not None:
+                await self._ensure(container, image.reference, image.pull_policy or "IfNotPresent")
+        return own
 
-def _image_of_predecessor(run: SyncRun, container: Container) -> str:
-    """Empty when there is no predecessor."""
-    newest = run.view.newest(container.name)
-    return newest.image if newest is not None else ""
+    async def ensure_own(self, container: Container, held: str = "") -> ImageInfo | None:
+        """The container's own image alone. ``held``: the image of a container that is there. Result and errors as of
+        `ensure_all`."""
+        return await self._ensure(container, container.image, container.image_pull_policy or "IfNotPresent", held)
 
+    def _image_of_predecessor(self, container: Container) -> str:
+        """Empty when there is no predecessor."""
+        newest = self._of.status.newest(container.name)
+        return newest.image if newest is not None else ""
 
-async def _ensure(run: SyncRun, pod: Pod, container: Container, image: str, policy: PullPolicy, held: str = "") -> None:
-    """Raises as `ensure_images`."""
+    async def _ensure(self, container: Container, image: str, policy: PullPolicy, held: str = "") -> ImageInfo | None:
+        run = self._run
 
-    async def tell(type: str, reason: str, message: str) -> None:
-        await run.event(type, reason, message, container.name)
+        async def send_event(reason: EventReason, message: str) -> None:
+            await run.event(reason, message, container.name)
 
-    run.step(f"image of {container.name}")
-    if await run.context.images.reuse_image(image, policy, held, tell):
-        return
-    ensure = run.context.images.ensure_image
-    find_logins = await _login_finder(run, pod)
-    try:
-        found = await run.unless_cancelled(ensure, run.pull_backoff, image, policy, tell, find_logins)
-    except ImageError as error:
-        await run.event(WARNING, "Failed", f"Error: {error.reason}", container.name)
-        raise
-    run.images[str(parse_image_reference(image))] = found
-
-
-async def _login_finder(run: SyncRun, pod: Pod) -> FindLogins:
-    """Of the pod's imagePullSecrets; read once in a sync."""
-    if run.pull_logins is None:
-        run.pull_logins = await _read_pull_secrets(run, pod)
-    logins = run.pull_logins
-    return lambda image: logins_for(image, logins)
-
-
-async def _read_pull_secrets(run: SyncRun, pod: Pod) -> tuple[KeyedLogin, ...]:
-    """One that is missing or no good is told of, and the pull goes on without it (getPullSecretsForPod,
-    pkg/kubelet/kubelet_pods.go)."""
-    names = [secret.name for secret in pod.spec.image_pull_secrets if secret.name]
-    secrets = [run.request.objects.secrets[name] for name in names if name in run.request.objects.secrets]
-    unusable = [name for name in names if name not in run.request.objects.secrets]
-    logins: list[KeyedLogin] = []
-    for secret in secrets:
+        run.step(f"image of {container.name}")
+        if await self._manager.reuse_image(image, policy, held, send_event):
+            return None
+        ensure, backoff = self._manager.ensure_image, run.record.pull_backoff
+        find_logins = await self._login_finder()
         try:
-            logins += read_pull_secret(secret)
-        except PullSecretError:
-            unusable.append(secret.metadata.name)
-    if unusable:
-        message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
-        await run.event(WARNING, "FailedToRetrieveImagePullSecret", message)
-    return tuple(logins)
+            return await run.unless_cancelled(ensure, backoff, image, policy, send_event, find_logins)
+        except ImageError as error:
+            await run.event(event_reasons.FAILED_CONTAINER, f"Error: {error.reason}", container.name)
+            raise
+
+    async def _login_finder(self) -> FindLogins:
+        """Finds logins of the pod's imagePullSecrets, which are read once in a sync."""
+        if self._logins is None:
+            self._logins = await self._read_pull_secrets()
+        logins = self._logins
+        return lambda image: logins_for(image, logins)
+
+    async def _read_pull_secrets(self) -> tuple[KeyedLogin, ...]:
+        """Logins of the pod's imagePullSecrets. A missing or invalid one gets an event, and the pull goes on without it
+        (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go)."""
+        known = self._of.objects.secrets
+        names = [secret.name for secret in self._of.pod.spec.image_pull_secrets if secret.name]
+        unusable = [name for name in names if name not in known]
+        logins: list[KeyedLogin] = []
+        for secret in (known[name] for name in names if name in known):
+            try:
+                logins += read_pull_secret(secret)
+            except PullSecretError:
+                unusable.append(secret.metadata.name)
+        if unusable:
+            message = f"Unable to retrieve some image pull secrets ({', '.join(unusable)}); {MAY_NOT_SUCCEED}"
+            await self._run.event(event_reasons.FAILED_TO_RETRIEVE_IMAGE_PULL_SECRET, message)
+        return tuple(logins)

@@ -1,94 +1,94 @@
-"""What a sync does about its pod's names: looks at a new sandbox's network, writes hosts and resolv.conf, tells of it.
+"""A pod's hosts file and resolv.conf, written for its containers, and events about their problems.
 
 Mirrors what getPodDNSConfig, ensureHostsFile and their callers do (pkg/kubelet/network/dns/dns.go,
-pkg/kubelet/kubelet_pods.go). Different on purpose: MissingClusterDNS is told of the pod only, for it says so to the
-node with every pod.
+pkg/kubelet/kubelet_pods.go). Different on purpose: the MissingClusterDNS event is the pod's only; upstream also sends
+one of the node, with every pod.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
-import msgspec
-
 from ipc.api.v1.pod import Pod
+from ipc.messages import event_reasons
+from ipc.podresources.network_settings import NetworkSettings
 from workers.kubecontainer.runtime import RuntimeCallError
 from workers.network import dns, etc_mounts
 from workers.network.etc_mounts import PodFile
 from workers.network.hostnames import HostnameError
-from workers.network.sandbox_network import made_network
-from workers.sync.context import WARNING, SyncRun
-
-MISSING_CLUSTER_DNS: Final = "MissingClusterDNS"
-DNS_CONFIG_FORMING: Final = "DNSConfigForming"
+from workers.network.sandbox_network import SandboxNetwork
+from workers.sync.run import SyncRun
 
 
 class EtcFileError(Exception):
     """One of the files cannot be made; the text is for people."""
 
 
-async def made_sandbox(run: SyncRun, pod: Pod, infra: str) -> None:
-    """Look at the network of a sandbox that was just made, and say what is wrong with how its pod resolves names.
+class EtcFiles:
+    """The files of one pod that its containers see in /etc, by the network of the sandbox that they are started in.
 
-    Raises RuntimeCallError, SyncEnded, OSError.
+    They are written when the first container of a sync needs them, and then the same for all others of that sync.
     """
-    found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
-    run.network = made_network(pod, infra, found, run.context.host_ip)
-    if dns.misses_cluster_dns(pod, run.context.network):
-        await run.event(WARNING, MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(pod))
-    if not dns.is_podmans(pod, run.context.network):
-        for problem in (await _formed(run, pod)).problems:
-            await run.event(WARNING, DNS_CONFIG_FORMING, problem)
 
+    def __init__(
+        self, run: SyncRun, pods_dir: str, settings: NetworkSettings, pod: Pod, network: SandboxNetwork
+    ) -> None:
+        self._run = run
+        self._pods_dir = pods_dir
+        self._settings = settings
+        self._pod = pod
+        self._network = network
+        self._resolv_conf = network.resolv_conf
+        self._written: tuple[PodFile, ...] | None = None
 
-async def make_etc_files(run: SyncRun, pod: Pod) -> tuple[PodFile, ...]:
-    """Those that every container of the pod sees, as they are to be now; made once in a sync.
+    async def report_problems(self) -> None:
+        """Send an event for each thing that is wrong with how the pod resolves names.
 
-    Raises EtcFileError, SyncEnded.
-    """
-    if run.etc_files is None:
+        Raises RuntimeCallError, SyncEnded, OSError.
+        """
+        if dns.misses_cluster_dns(self._pod, self._settings):
+            await self._run.event(event_reasons.MISSING_CLUSTER_DNS, dns.missing_cluster_dns_message(self._pod))
+        if not dns.is_podmans(self._pod, self._settings):
+            for problem in (await self._formed()).problems:
+                await self._run.event(event_reasons.DNS_CONFIG_FORMING, problem)
+
+    async def written(self) -> tuple[PodFile, ...]:
+        """The files as they are to be now, written once in a sync. Raises EtcFileError, SyncEnded."""
+        if self._written is None:
+            try:
+                self._written = await self._write()
+            except (OSError, RuntimeCallError, HostnameError) as error:
+                raise EtcFileError(f"files in /etc: {error}") from error
+        return self._written
+
+    def refresh(self) -> None:
+        """Tell containers that run of changed host aliases. Raises EtcFileError."""
+        if not (self._pods_dir and self._network.ips):
+            return
         try:
-            run.etc_files = await _make(run, pod)
-        except (OSError, RuntimeCallError, HostnameError) as error:
+            if etc_mounts.refresh_hosts(self._pods_dir, self._run.pod.uid, self._hosts_text()):
+                self._run.record.did("wrote the hosts file")
+        except (OSError, HostnameError) as error:
             raise EtcFileError(f"files in /etc: {error}") from error
-    return run.etc_files
 
+    async def _write(self) -> tuple[PodFile, ...]:
+        pods_dir, uid = self._pods_dir, self._run.pod.uid
+        if not pods_dir:
+            return ()
+        hosts = etc_mounts.write_hosts(pods_dir, uid, self._hosts_text())
+        if dns.is_podmans(self._pod, self._settings):
+            return (hosts,)
+        return hosts, etc_mounts.write_resolv_conf(pods_dir, uid, (await self._formed()).resolver)
 
-def refresh_etc_files(run: SyncRun, pod: Pod) -> None:
-    """Tell containers that run of changed host aliases. Raises EtcFileError."""
-    if not (run.context.pods_dir and run.network.ips):
-        return
-    try:
-        if etc_mounts.refresh_hosts(run.context.pods_dir, run.pod.uid, _hosts_text(run, pod)):
-            run.did("wrote the hosts file")
-    except (OSError, HostnameError) as error:
-        raise EtcFileError(f"files in /etc: {error}") from error
+    def _hosts_text(self) -> str:
+        return etc_mounts.hosts_text(self._pod, self._network.ips, self._settings)
 
+    async def _formed(self) -> dns.FormedResolver:
+        needs_podmans = dns.needs_podmans(self._pod, self._settings)
+        path = await self._podmans_resolv_conf() if needs_podmans else self._settings.resolv_conf
+        return dns.pod_dns(self._pod, self._settings, etc_mounts.resolver_of(path))
 
-async def _make(run: SyncRun, pod: Pod) -> tuple[PodFile, ...]:
-    pods_dir, uid = run.context.pods_dir, run.pod.uid
-    if not pods_dir:
-        return ()
-    hosts = etc_mounts.write_hosts(pods_dir, uid, _hosts_text(run, pod))
-    if dns.is_podmans(pod, run.context.network):
-        return (hosts,)
-    return hosts, etc_mounts.write_resolv_conf(pods_dir, uid, (await _formed(run, pod)).resolver)
-
-
-def _hosts_text(run: SyncRun, pod: Pod) -> str:
-    return etc_mounts.hosts_text(pod, run.network.ips, run.context.network)
-
-
-async def _formed(run: SyncRun, pod: Pod) -> dns.FormedResolver:
-    settings = run.context.network
-    path = await _podmans_resolv_conf(run) if dns.needs_podmans(pod, settings) else settings.resolv_conf
-    return dns.pod_dns(pod, settings, etc_mounts.resolver_of(path))
-
-
-async def _podmans_resolv_conf(run: SyncRun) -> str:
-    """Raises RuntimeCallError, SyncEnded."""
-    path = run.network.resolv_conf
-    if path is None:
-        path = (await run.read(run.runtime.inspect_container, run.network.infra)).resolv_conf
-        run.network = msgspec.structs.replace(run.network, resolv_conf=path)
-    return path
+    async def _podmans_resolv_conf(self) -> str:
+        """Path of the sandbox's resolv.conf, asked for once. Raises RuntimeCallError, SyncEnded."""
+        if self._resolv_conf is None:
+            infra = await self._run.read(self._run.runtime.inspect_container, self._network.infra)
+            self._resolv_conf = infra.resolv_conf
+        return self._resolv_conf

@@ -1,9 +1,9 @@
-"""Stopping containers and sandboxes: preStop, turn, stop signal, grace period, SIGKILL, and knowing that it is over.
+"""Stops containers and sandboxes: preStop hook, termination order, stop signal, grace period, SIGKILL, confirmed end.
 
 Mirrors killContainer, killContainersWithSyncResult (pkg/kubelet/kuberuntime/kuberuntime_container.go) and
 killPodWithSyncResult (kuberuntime_manager.go). The grace period is spent waiting for the container's process, not in
 a Podman call, so that no thread is held and a shorter grace period can cut it. Different on purpose: a container that
-ends by itself during its preStop hook or the wait for its turn is not waited for any longer, and a stop that is begun
+ends by itself during its preStop hook or the wait for others is not waited for any longer, and a stop that is begun
 anew with a shorter grace period does not run the hook a second time (see `workers.lifecycle.pre_stops`).
 """
 
@@ -18,55 +18,57 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import LifecycleHandler
 from ipc.host.tasks import first_of
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from workers.compute.grace_period import signal_window_s
 from workers.compute.kill_spec import ContainerKill
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.kuberuntime.remove import remove_id
 from workers.kuberuntime.termination_order import TerminationOrder, termination_order
-from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
-from workers.sync.context import NORMAL, WARNING, SyncEnded, SyncRun
+from workers.lifecycle.handlers import HandlerRunner, HookFailed, HookTarget
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 
 DEFAULT_STOP_SIGNAL: Final = "SIGTERM"
 KILL_WAIT_S: Final = 10.0
-"""How long a process may take to vanish after SIGKILL before it counts as unkillable, in seconds."""
+"""How long a process may take to end after SIGKILL, in seconds, before the stop has failed."""
 NOTICE_WAIT_S: Final = 5.0
 """How long Podman may take to notice that a process has ended, in seconds."""
 NOTICE_POLL_S: Final = 0.02
-"""Between the first two looks, in seconds; each next one comes after twice the time."""
+"""Pause between the first two inspects, in seconds; each next pause is twice as long."""
 
 _ENDED: Final = frozenset({"stopped", "exited"})
-"""Podman's words for a container whose end it has noticed."""
+"""Podman's states of a container whose end it has noticed."""
 _FREED: Final = frozenset({"exited"})
-"""And for one whose network and ports can be had again."""
-
-KILL_CONTAINER_ERROR: Final = "KillContainerError"
-FAILED_KILL_CONTAINER: Final = "FailedKillContainer"
-"""Event reason: a container that has to go does not. Upstream only says so of whole pods (FailedKillPod)."""
-KILL_SANDBOX_ERROR: Final = "KillPodSandboxError"
+"""And of one whose network and ports are free again."""
 
 
-async def kill_container(run: SyncRun, target: ContainerKill) -> None:
-    """Stop one container of a pod that stays, and record it. Raises SyncEnded when that fails: one that survives its
-    SIGKILL ends the sync, and the next one tries again."""
+async def kill_container(run: SyncRun, handlers: HandlerRunner, target: ContainerKill) -> None:
+    """Stop one container of a pod that stays, and record it (killContainer). Raises SyncEnded when that fails: a
+    container that survives its SIGKILL ends the sync, and the next one tries again."""
     try:
-        await _kill_in_turn(run, target, termination_order(None, ()))
+        await _kill_in_turn(run, handlers, target, termination_order(None, ()))
     except SyncEnded as ended:
-        if ended.error == KILL_CONTAINER_ERROR:
-            await run.event(WARNING, FAILED_KILL_CONTAINER, f"error killing {ended.message}", target.name)
+        if ended.error is SyncError.KILL_CONTAINER:
+            await run.event(event_reasons.FAILED_KILL_CONTAINER, f"error killing {ended.message}", target.name)
         raise
 
 
 async def kill_pod(
-    run: SyncRun, pod: Pod | None, targets: Sequence[ContainerKill], sandboxes: Sequence[SandboxStatus]
+    run: SyncRun,
+    handlers: HandlerRunner,
+    pod: Pod | None,
+    targets: Sequence[ContainerKill],
+    sandboxes: Sequence[SandboxStatus],
 ) -> None:
-    """Stop these containers, all at once but for sidecars, which go last; then the sandboxes.
+    """Stop these containers, all at once but for sidecars, which stop last; then the sandboxes (killPodWithSyncResult).
 
     Raises SyncEnded when one of them fails.
     """
     order = termination_order(pod, [target.name for target in targets])
     try:
-        stops = (_kill_in_turn(run, target, order) for target in targets)
+        stops = (_kill_in_turn(run, handlers, target, order) for target in targets)
         outcomes = await asyncio.gather(*stops, return_exceptions=True)
         for failure in (outcome for outcome in outcomes if isinstance(outcome, BaseException)):
             raise failure
@@ -75,63 +77,64 @@ async def kill_pod(
                 await _kill_sandbox(run, sandbox)
     except SyncEnded as ended:
         if not ended.cancelled:
-            await run.event(WARNING, "FailedKillPod", f"error killing pod: {ended.message}")
+            await run.event(event_reasons.FAILED_TO_KILL_POD, f"error killing pod: {ended.message}")
         raise
 
 
-async def _kill_in_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
+async def _kill_in_turn(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> None:
     """killContainer. Raises SyncEnded."""
-    await run.event(NORMAL, "Killing", target.message, target.name)
+    await run.event(event_reasons.KILLING_CONTAINER, target.message, target.name)
     try:
-        await _stop(run, target, order)
+        await _stop(run, handlers, target, order)
         if not await _noticed(run, target.id, _ENDED) or target.remove:
             # A container whose end Podman missed (its monitor is gone) would show as running for ever.
             await remove_id(run, run.runtime.remove_container, target.id)
     except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_CONTAINER, target.name, KILL_CONTAINER_ERROR, error.message)
-        raise SyncEnded(KILL_CONTAINER_ERROR, f"container {target.name}: {error.message}") from error
-    run.context.pre_stops.forget(target.id)
+        run.record.failed(SyncAction.KILL_CONTAINER, target.name, SyncError.KILL_CONTAINER, error.message)
+        raise SyncEnded(SyncError.KILL_CONTAINER, f"container {target.name}: {error.message}") from error
+    handlers.pre_stops.forget(target.id)
     order.terminated(target.name)
-    run.succeeded(SyncAction.KILL_CONTAINER, target.name)
-    run.did(f"stopped {target.name}")
+    run.record.succeeded(SyncAction.KILL_CONTAINER, target.name)
+    run.record.did(f"stopped {target.name}")
 
 
 async def _kill_sandbox(run: SyncRun, sandbox: SandboxStatus) -> None:
-    """Its infra container only holds namespaces: there is nothing that it could do in a grace period."""
+    """Kill the sandbox's infra container, without a grace period: it only holds namespaces."""
     try:
         await _kill(run, sandbox.infra_id, 0)
         if not await _noticed(run, sandbox.infra_id, _ENDED):
-            # It would show as ready for ever; its containers are dead, and their logs are ours.
+            # It would show as ready for ever; its containers are dead, and their logs are kept by the agent.
             await remove_id(run, run.runtime.remove_pod, sandbox.id)
     except RuntimeCallError as error:
-        run.failed(SyncAction.KILL_SANDBOX, run.pod.name, KILL_SANDBOX_ERROR, error.message)
-        raise SyncEnded(KILL_SANDBOX_ERROR, f"sandbox {sandbox.attempt}: {error.message}") from error
-    run.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
-    run.did(f"stopped sandbox {sandbox.attempt}")
+        run.record.failed(SyncAction.KILL_SANDBOX, run.pod.name, SyncError.KILL_POD_SANDBOX, error.message)
+        raise SyncEnded(SyncError.KILL_POD_SANDBOX, f"sandbox {sandbox.attempt}: {error.message}") from error
+    run.record.succeeded(SyncAction.KILL_SANDBOX, run.pod.name)
+    run.record.did(f"stopped sandbox {sandbox.attempt}")
 
 
 async def wait_freed(run: SyncRun, sandboxes: Sequence[SandboxStatus]) -> None:
-    """Give Podman the time to hand back what these killed sandboxes held, host ports above all, but not for ever."""
+    """Wait, within NOTICE_WAIT_S, until Podman has freed the resources of killed sandboxes, host ports above all."""
     for sandbox in sandboxes:
         if sandbox.state is SandboxState.READY:
-            with contextlib.suppress(RuntimeCallError):  # not to know is to go on
+            with contextlib.suppress(RuntimeCallError):  # the create fails if they are not free
                 await _noticed(run, sandbox.infra_id, _FREED)
 
 
-async def _stop(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> None:
-    """preStop hook, its turn, stop signal, SIGKILL. Raises RuntimeCallError when it still runs in the end."""
-    began = run.context.clock.now().mono
-    waits = target.pre_stop is not None or order.must_wait(target.name)
-    if waits and target.grace_period_s > 0 and await run.unless_cancelled(_before_signal, run, target, order):
+async def _stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> None:
+    """Run the preStop hook, wait for the container's turn, send the stop signal, then SIGKILL. Raises RuntimeCallError
+    when it still runs."""
+    began = run.clock.now().mono
+    waits = target.grace_period_s > 0 and (target.pre_stop is not None or order.must_wait(target.name))
+    if waits and await run.unless_cancelled(_before_signal, run, handlers, target, order):
         return
-    left_s = signal_window_s(target.grace_period_s, run.context.clock.now().mono - began)
+    left_s = signal_window_s(target.grace_period_s, run.clock.now().mono - began)
     await run.act(run.runtime.kill_container, target.id, target.stop_signal or DEFAULT_STOP_SIGNAL)
     if not await run.unless_cancelled(run.runtime.wait_exit, target.id, target.pid, left_s):
         await _kill(run, target.id, target.pid)
 
 
-async def _before_signal(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
-    """The hook and the turn, given up when the grace period ends. True when the container ended meanwhile, or had.
+async def _before_signal(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> bool:
+    """Run the hook and wait for the turn until the grace period ends. True when the container has ended by then.
 
     Raises RuntimeCallError, SyncEnded.
     """
@@ -139,25 +142,26 @@ async def _before_signal(run: SyncRun, target: ContainerKill, order: Termination
         return True
     return await first_of(
         run.read(run.runtime.wait_exit, target.id, target.pid, target.grace_period_s),
-        _hook_and_turn(run, target, order),
+        _hook_and_turn(run, handlers, target, order),
     )
 
 
-async def _hook_and_turn(run: SyncRun, target: ContainerKill, order: TerminationOrder) -> bool:
-    """False: the container has not ended by it."""
+async def _hook_and_turn(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, order: TerminationOrder) -> bool:
+    """False: the container has not ended by its hook or turn."""
     if target.pre_stop is not None:
-        await _pre_stop(run, target, target.pre_stop)
+        await _pre_stop(run, handlers, target, target.pre_stop)
     await order.wait_turn(target.name, target.grace_period_s)
     return False
 
 
-async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler) -> None:
-    """executePreStopHook: its failure is told, and the stop goes on. One that an earlier stop has begun is waited for.
+async def _pre_stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, hook: LifecycleHandler) -> None:
+    """Run the preStop hook (executePreStopHook), or wait for the one that an earlier stop has begun. When it fails, an
+    event is sent and the stop goes on.
 
-    Raises SyncEnded when nobody answers.
+    Raises SyncEnded when the runtime does not answer.
     """
-    pre_stops, on = run.context.pre_stops, HookTarget(target.id, target.name)
-    task = pre_stops.begin(target.id, lambda: run_hook(run, hook, on), (HookFailed, SyncEnded))
+    pre_stops, on = handlers.pre_stops, HookTarget(target.id, target.name)
+    task = pre_stops.begin(target.id, lambda: handlers.run(run, hook, on), (HookFailed, SyncEnded))
     if task.done():
         return
     run.step(f"preStop of {target.name}")
@@ -165,7 +169,7 @@ async def _pre_stop(run: SyncRun, target: ContainerKill, hook: LifecycleHandler)
         await asyncio.shield(task)
     except HookFailed:
         if not await _has_ended(run, target):
-            await run.event(WARNING, "FailedPreStopHook", "PreStopHook failed", target.name)
+            await run.event(event_reasons.FAILED_PRE_STOP_HOOK, "PreStopHook failed", target.name)
     except SyncEnded:
         pre_stops.forget(target.id)
         raise
@@ -182,7 +186,7 @@ async def _kill(run: SyncRun, id: str, pid: int) -> None:
 
 
 async def _noticed(run: SyncRun, id: str, states: Container[str]) -> bool:
-    """Wait until Podman shows one of the states, or nothing; False when it does not within NOTICE_WAIT_S."""
+    """Wait until Podman shows one of the states, or no container; False when it does not within NOTICE_WAIT_S."""
     pause_s = NOTICE_POLL_S
     try:
         async with asyncio.timeout(NOTICE_WAIT_S):

@@ -1,4 +1,4 @@
-"""Making a sandbox: a Podman pod whose infra container runs.
+"""The sandbox of a pod: a Podman pod whose infra container runs.
 
 Mirrors createPodSandbox (pkg/kubelet/kuberuntime/kuberuntime_sandbox.go). Upstream's runtime makes a sandbox in one
 call; here it takes two, so a half-made one is taken away again, or found not ready by the next sync.
@@ -6,58 +6,90 @@ call; here it takes two, so a half-made one is taken away again, or found not re
 
 from __future__ import annotations
 
-from typing import Final
+import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.hashing import sandbox_hash
+from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
+from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.naming import infra_name, sandbox_name
+from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import ErrorKind, InspectedPod, RuntimeCallError
-from workers.kuberuntime.etc_files import made_sandbox
+from workers.kuberuntime.context import NodeConfig
+from workers.kuberuntime.etc_files import EtcFileError, EtcFiles
 from workers.kuberuntime.remove import remove_half_made, remove_id
 from workers.logs import layout
 from workers.network.hostnames import HostnameError
+from workers.network.sandbox_network import SandboxNetwork, made_network, seen_network
 from workers.specgen.spec import pod_spec
-from workers.sync.context import WARNING, SyncEnded, SyncRun
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 
-CREATE_SANDBOX_ERROR: Final = "CreatePodSandboxError"
+
+class Sandbox(msgspec.Struct, frozen=True):
+    """The sandbox in which a sync starts containers."""
+
+    id: str
+    network: SandboxNetwork
+    etc_files: EtcFiles
 
 
-async def create_sandbox(run: SyncRun, pod: Pod, attempt: int) -> str:
-    """The id of a sandbox that is ready. Raises SyncEnded."""
+async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod, attempt: int) -> Sandbox:
+    """A new sandbox that is ready. Raises SyncEnded."""
     run.step(f"creating sandbox {attempt}")
     try:
-        id = await _create_or_adopt(run, pod, attempt)
+        id = await _create_or_adopt(run, node, pod, attempt)
         await _start(run, id, infra_name(pod, attempt))
-        await made_sandbox(run, pod, infra_name(pod, attempt))
+        network = await _network(run, pod, infra_name(pod, attempt), node.host_ips())
+        etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
+        await etc_files.report_problems()
     except (RuntimeCallError, HostnameError, OSError) as error:
+        run.checkpoint()
         message = error.message if isinstance(error, RuntimeCallError) else str(error)
-        run.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, CREATE_SANDBOX_ERROR, message)
-        await run.event(WARNING, "FailedCreatePodSandBox", f"Failed to create pod sandbox: {message}")
-        raise SyncEnded(CREATE_SANDBOX_ERROR, message) from error
-    run.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
-    run.did(f"created sandbox {attempt}")
-    return id
+        run.record.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
+        await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")
+        raise SyncEnded(SyncError.CREATE_POD_SANDBOX, message) from error
+    run.record.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
+    run.record.did(f"created sandbox {attempt}")
+    return Sandbox(id, network, etc_files)
 
 
-async def _create_or_adopt(run: SyncRun, pod: Pod, attempt: int) -> str:
+def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, id: str) -> Sandbox:
+    """The sandbox that is there; its hosts file is refreshed. Raises SyncEnded."""
+    network = seen_network(of.pod, of.status, id, node.host_ips())
+    etc_files = EtcFiles(run, pods_dir, node.network, of.pod, network)
+    try:
+        etc_files.refresh()
+    except EtcFileError as error:
+        raise SyncEnded(SyncError.ETC_FILE, str(error)) from error
+    return Sandbox(id, network, etc_files)
+
+
+async def _network(run: SyncRun, pod: Pod, infra: str, host_ips: tuple[str, ...]) -> SandboxNetwork:
+    """Network of a sandbox that was just made. Raises RuntimeCallError, SyncEnded."""
+    found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
+    return made_network(pod, infra, found, host_ips)
+
+
+async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: int) -> str:
     """A name in use is met when an earlier create, given up as lost, happened after all, or half of it.
 
     The pod's log directory is made here, as upstream has it: a name that is too long for it ends here.
     Raises RuntimeCallError, HostnameError, OSError.
     """
-    name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(run.logs, attempt)
+    name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(node.logs(run.pod), attempt)
     layout.ensure_directory(pid_file)
-    spec = pod_spec(pod, run.context.ownership, attempt, pid_file, run.context.network, run.context.node)
+    spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources)
     try:
         return await run.act(run.runtime.create_pod, spec)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
         found = await run.find(run.runtime.inspect_pod, name)
-        if found is not None and not _is_the_same(found, pod, run.context.ownership):
+        if found is not None and not _is_the_same(found, pod, node.ownership):
             raise
     if found is not None and found.infra_id:
         return found.id

@@ -1,22 +1,81 @@
-"""A pod goes down: every container stopped within its grace period, the sandbox last.
+"""Bring a pod down, and clean up after one that is down.
 
-Mirrors SyncTerminatingPod and SyncTerminatingRuntimePod (pkg/kubelet/kubelet.go). Different on purpose: an orphan gets
-the grace period that its labels carry, not one second.
+Mirrors SyncTerminatingPod, SyncTerminatingRuntimePod and SyncTerminatedPod (pkg/kubelet/kubelet.go) and, for a pod that
+is no longer wanted, what the kubelet's garbage collection does to it (pkg/kubelet/kuberuntime/kuberuntime_gc.go).
+Different on purpose: an orphan gets the grace period that its labels carry, not one second.
 """
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.messages.pod_worker import SyncPod
+from ipc.messages.sync_error import SyncError
 from workers.compute.kill_spec import kill_all
+from workers.eviction.manager import keep_evicted
+from workers.kuberuntime.context import SyncContext
 from workers.kuberuntime.kill_container import kill_pod
 from workers.kuberuntime.leftover_processes import end_leftover_processes
-from workers.sync.context import SyncRun
+from workers.kuberuntime.remove import remove_container, remove_dead_containers, remove_sandbox
+from workers.logs import layout
+from workers.logs.pod_dirs import remove_pod_directory
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
+from workers.volumemanager.plugins.volume_host import VolumeHost
+from workers.volumemanager.tear_down import tear_down_volumes
 
 
-async def sync_terminating(run: SyncRun, status: RuntimePodStatus) -> None:
-    """Raises SyncEnded. A shorter grace period cancels it and arrives as the next request."""
-    targets = kill_all(run.request.pod, status, run.request.grace_period_s)
-    run.found(f"{len(targets)} containers running")
+async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
+    """Stop every container within its grace period, the sandbox last. Raises SyncEnded. A shorter grace period cancels
+    it and arrives as the next request."""
+    targets = kill_all(request.pod, status, request.grace_period_s)
+    run.record.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
-    await kill_pod(run, run.request.pod, targets, status.sandboxes)
-    await end_leftover_processes(run, status.containers)
+    await kill_pod(run, context.handlers, request.pod, targets, status.sandboxes)
+    await end_leftover_processes(run, context.settled_ends, status.containers)
+
+
+async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
+    """Remove the volumes of a pod that is down, and all that is left of it when it is no longer wanted.
+
+    A pod that is still wanted keeps its containers for their logs, an evicted one its logs alone. Raises SyncEnded when
+    something could not be removed; what could be is.
+    """
+    run.record.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
+    stuck = await tear_down_volumes(run, context.volumes)
+    if request.remove:
+        await _remove_containers(run, status)
+    elif request.evicted:
+        await keep_evicted(run, context.volumes.pods_dir, request.evicted)
+        await _remove_containers(run, status)
+    else:
+        await remove_dead_containers(run, status, request.garbage)
+    if stuck:
+        raise SyncEnded(SyncError.FAILED_UNMOUNT, "; ".join(map(str, stuck)))
+    if request.remove:
+        await _remove_directories(run, context.volumes, context.node.logs(run.pod))
+
+
+async def _remove_containers(run: SyncRun, status: RuntimePodStatus) -> None:
+    """Raises SyncEnded."""
+    run.step("removing")
+    sandbox_ids = {sandbox.id for sandbox in status.sandboxes}
+    outside = [container for container in status.containers if container.sandbox_id not in sandbox_ids]
+    removed = [await remove_sandbox(run, sandbox) for sandbox in status.sandboxes]
+    removed += [await remove_container(run, container) for container in outside]
+    if not all(removed):
+        raise SyncEnded(SyncError.REMOVE, f"{removed.count(False)} of {len(removed)} removals failed")
+
+
+async def _remove_directories(run: SyncRun, host: VolumeHost, logs: Path) -> None:
+    """Raises SyncEnded."""
+    if not run.pod.name:
+        return
+    try:
+        await asyncio.to_thread(layout.remove, logs)
+        for root in (host.memory_dir, host.pods_dir):
+            await run.in_files(root, remove_pod_directory, root, run.pod.uid, host.unshare)
+    except OSError as error:
+        raise SyncEnded(SyncError.REMOVE, f"directories: {error}") from error

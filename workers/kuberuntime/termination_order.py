@@ -1,4 +1,4 @@
-"""In which order the containers of a pod get their stop signals.
+"""Order in which the containers of a pod get their stop signals.
 
 Mirrors terminationOrdering (pkg/kubelet/kuberuntime/kuberuntime_termination_order.go): regular containers first, and
 all at once; each sidecar when they and the sidecar that started after it are down. The time that a container waits
@@ -15,26 +15,26 @@ from ipc.kubecontainer.restart_policy import is_restartable_init
 
 
 def prerequisites(spec: PodSpec) -> dict[str, tuple[str, ...]]:
-    """Sidecar -> those that have to be down before it is stopped. Whoever is not named here waits for nobody."""
+    """Sidecar -> containers that have to be down before it is stopped. A container without an entry does not wait."""
     regular = tuple(container.name for container in spec.containers)
     sidecars = [container.name for container in spec.init_containers if is_restartable_init(container)]
     return {name: (*regular, *sidecars[index + 1 : index + 2]) for index, name in enumerate(sidecars)}
 
 
 class TerminationOrder:
-    """Who is down already, for those who wait for it. For one event loop."""
+    """Containers that are down, and waiting for them (terminationOrdering). For one event loop."""
 
     def __init__(self, before: Mapping[str, tuple[str, ...]], running: Iterable[str]) -> None:
-        """``before`` as `prerequisites` tells; nobody waits for a container that is not among the ``running``."""
+        """``before`` as of `prerequisites`; containers that are not among the ``running`` are not waited for."""
         self._down = {name: asyncio.Event() for name in running}
         self._before = before
 
     def must_wait(self, name: str) -> bool:
-        """Whether it is not that container's turn yet."""
+        """Whether that container has to wait for others."""
         return any(not down.is_set() for down in self._prerequisites(name))
 
     async def wait_turn(self, name: str, timeout_s: float) -> bool:
-        """Wait until it is that container's turn; False when the time is over before."""
+        """Wait until all that stop before that container are down (waitForTurn); False when the time is over before."""
         try:
             async with asyncio.timeout(timeout_s):
                 for down in self._prerequisites(name):
@@ -44,7 +44,7 @@ class TerminationOrder:
         return True
 
     def terminated(self, name: str) -> None:
-        """That container is down."""
+        """Note that a container is down (containerTerminated)."""
         if name in self._down:
             self._down[name].set()
 
@@ -53,5 +53,5 @@ class TerminationOrder:
 
 
 def termination_order(pod: Pod | None, running: Iterable[str]) -> TerminationOrder:
-    """Without a manifest nobody knows who is a sidecar: then nobody waits."""
+    """The order of these containers. Without a manifest sidecars are unknown, and no container waits."""
     return TerminationOrder(prerequisites(pod.spec) if pod is not None else {}, running)

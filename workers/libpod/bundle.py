@@ -1,4 +1,4 @@
-"""As whom a container's first process was begun, as the OCI runtime was told (config.json of the runtime spec).
+"""User of a container's first process when it was started, from the OCI runtime's config.json.
 
 Upstream has it from its runtime (CRI, ContainerStatus.user). The process may have become another user since.
 """

@@ -1,7 +1,7 @@
-"""A circuit breaker for the calls of one process: when Podman has stopped answering, nobody waits for it in vain.
+"""Circuit breaker for the calls of one process: when Podman has stopped answering, calls fail at once.
 
 Without it three hundred pods would each wait for a deadline of minutes against a service that hangs, four at a time.
-Holds state, does nothing: what happens and when is told to it.
+A state machine without I/O: its methods are called with what happens.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ PAUSE_MAX_S: Final = 5.0
 
 
 class Breaker:
-    """Any answer counts as one, an error too: a service that says no is there."""
+    """State of the breaker. Any answer counts as one, an error too."""
 
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED
         self.why = ""
-        """The last thing that failed; empty while Podman answers."""
+        """Message of the last failure; empty while Podman answers."""
         self.pings_lost = 0
         """Pings in a row without an answer."""
         self._failures = 0
         """Calls in a row without an answer; no ping makes up for them."""
         self._late = 0
-        """Those of them that Podman took and did not answer in time."""
+        """Calls among them that Podman accepted and did not answer in time."""
         self._trial = False
 
     @property
@@ -39,8 +39,8 @@ class Breaker:
         return float(min(PAUSE_INITIAL_S * 2.0 ** min(max(self.pings_lost - 1, 0), 16), PAUSE_MAX_S))
 
     @property
-    def is_resyncing(self) -> bool:
-        """Whether pings are to go on."""
+    def needs_pings(self) -> bool:
+        """Whether pings are to be sent until one is answered."""
         return self.state is BreakerState.OPEN or self.pings_lost > 0 or self._closes_by_ping
 
     @property
@@ -57,12 +57,13 @@ class Breaker:
         return True
 
     def answered(self) -> None:
-        """A call was."""
+        """A call was answered."""
         self.state, self.why, self.pings_lost = BreakerState.CLOSED, "", 0
         self._failures, self._late, self._trial = 0, 0, False
 
     def failed(self, why: str, *, late: bool) -> None:
-        """A call was not: it was ``late``, or nobody took it. The trial of a half open one opens it again."""
+        """A call was not answered: it was ``late``, or the connection was refused. When half open the breaker opens
+        again."""
         self._failures += 1
         self._late += late
         self.why = why

@@ -29,7 +29,7 @@ CONNECT_TIMEOUT_S: Final = 5.0
 MAX_EXEC_CALLS: Final = 4
 """Calls in flight that make exec sessions."""
 MAX_CAUSES: Final = 16
-"""How many wrapped causes of a transport error are looked at."""
+"""Most wrapped causes of a transport error that are examined."""
 
 _JSON: Final = {"Content-Type": "application/json"}
 """Always: with a form's content type the server would take the body for parameters."""
@@ -92,7 +92,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back."""
+    """Answer of the service."""
 
     status: int
     body: bytes

@@ -1,4 +1,4 @@
-"""The sockets of one client: an exchange ends at its deadline whatever arrives, or when somebody else breaks it off.
+"""Sockets of one client with a deadline for each exchange, which another thread can also end.
 
 A socket's own timeout is for one receive: an answer that comes byte by byte never runs into it. And a thread that
 blocks in a receive can only be ended through its socket.

@@ -1,5 +1,5 @@
-"""What the libpod API answers, as values: JSON bodies to `workers.kubecontainer.runtime` structs, failures to their
-kind. Pure.
+"""Decodes answers of the libpod API: JSON bodies to `workers.kubecontainer.runtime` structs, failures to their kind.
+Pure.
 
 Only the fields that are used are named here; msgspec skips the rest while parsing, so that 200 containers become
 checked structs in 0.3 ms, which is what a parser needs for the bare dictionaries. The shapes are those of API version
@@ -35,7 +35,7 @@ MAX_MESSAGE_CHARS: Final = 4096
 """Longest error text kept of an answer, in characters: a registry or an OCI runtime chose its words."""
 
 MAX_PROGRESS_CHARS: Final = 256
-"""Longest words kept of a pull's progress, in characters."""
+"""Longest text kept of a pull's progress, in characters."""
 _USERINFO: Final = re.compile(r"//[^/@\s]*@")
 _STARTED_TWICE: Final = "container is running"
 """What Podman 5.4 notes for good as a container's error when one that runs is started again."""
@@ -250,7 +250,7 @@ def decode_pods(body: bytes) -> tuple[ListedPod, ...]:
 
 
 def decode_containers(body: bytes) -> tuple[ListedContainer, ...]:
-    """GET containers/json. Of one that is not as it should be, ``state`` is empty: an inspect has to tell."""
+    """GET containers/json. A container with invalid fields has an empty ``state`` and must be inspected."""
     try:
         return tuple(_listed_container(c) for c in _decode_list(_ListContainer, body))
     except (msgspec.ValidationError, ValueError, OverflowError):
@@ -378,7 +378,7 @@ def decode_exec_pid(body: bytes) -> int:
 def decode_exec_result(body: bytes, framed: bytes, max_output_bytes: int) -> ExecResult:
     """GET exec/{id}/json after its end, and what its start answered. Raises COMMAND when there was no start.
 
-    Then the service writes the OCI runtime's words into the output, and an exit code that the command might have had
+    Then the service writes the OCI runtime's message into the output, and an exit code that the command might have had
     itself: 126, 127.
     """
     session = _decode(_ExecSession, body)
@@ -468,7 +468,7 @@ def call_error(call: str, status: int, body: bytes) -> RuntimeCallError:
 
 
 def _kind(status: int, failure: _Failure) -> ErrorKind:
-    """By the cause; where that says nothing by the words, and last by the status."""
+    """Kind of a failure: by the cause, else by the message, and last by the status."""
     kind = _by_cause(failure.cause)
     if kind is None and _LEFTOVER.search(failure.message):
         kind = ErrorKind.LEFTOVER

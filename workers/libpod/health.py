@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Listener:
-    """Who wants to know. Does nothing; to be derived from."""
+    """Callbacks about the service's health. They do nothing; to be derived from."""
 
     def breaker_changed(self, state: BreakerState) -> None:
         """Once per change, and at the beginning."""
@@ -120,7 +120,7 @@ class ServiceWatch:
             else:
                 self._breaker.ping_answered()
                 self._show()
-            if not self._breaker.is_resyncing:
+            if not self._breaker.needs_pings:
                 return
             await asyncio.sleep(self._breaker.pause_s)
 

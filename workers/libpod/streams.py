@@ -11,7 +11,6 @@ is read ahead of a slow other one. A client that goes does not end the process, 
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import struct
 from collections.abc import AsyncIterator, Sequence
@@ -20,11 +19,13 @@ from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+import orjson
 
 from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod import decode
+from workers.libpod.upgrade import Refused, upgrade
 
 API_ROOT: Final = "/v4.0.0/libpod/"
 BASE_URL: Final = f"http://d{API_ROOT}"
@@ -35,15 +36,9 @@ MAX_CALLS: Final = 8
 """Calls of these under way at once, starts of commands among them; more of them wait."""
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 """Largest answer to one of these calls."""
-MAX_HEAD_BYTES: Final = 16 * 1024
-"""Largest head of an answer to a request for streams."""
 
-_STATUS_LINE: Final = re.compile(r"http/1\.[01] ([0-9]{3})(?![0-9])")
-_LENGTH: Final = re.compile(r"[0-9]{1,18}")
 _FRAME: Final = struct.Struct(">BxxxI")
 _STDERR: Final = 2
-_SWITCHED: Final = frozenset((101, 200))
-"""Without an Upgrade header Podman says 200."""
 
 
 class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
@@ -54,7 +49,7 @@ class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
     pid: int = 0
     """In this host's numbers."""
     can_remove: bool = False
-    """It has ended; a command that neither runs nor has ended was not begun, or has begun this moment."""
+    """Whether it has ended; a command that neither runs nor has ended was not begun, or begins at this moment."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -68,16 +63,17 @@ class Piece(msgspec.Struct, frozen=True):
 class ProcessStreams:
     """A connection that carries the streams of one process. Whoever has it must close it."""
 
-    def __init__(self, connection: Duplex, *, tty: bool) -> None:
+    def __init__(self, connection: Duplex, ahead: bytes, *, tty: bool) -> None:
+        """``ahead``: what of its output was read already."""
         self._connection = connection
         self._tty = tty
-        self._ahead = b""
-        """What was read last, with what was left of before."""
+        self._ahead = ahead
+        """The bytes of the last read, after what was left of the reads before."""
         self._at = 0
-        """Up to where it was asked for. Not cut off each time: frames may have a byte each."""
+        """The place up to which they were asked for. They are not cut off each time: frames may have a byte each."""
 
     async def write(self, data: bytes) -> None:
-        """Its input; waits while it is not read. Raises OSError when nobody will read it any more."""
+        """Write to the command's input; waits while it is not read. Raises OSError when its reader is gone."""
         await self._connection.write(data)
 
     def end_input(self) -> None:
@@ -97,26 +93,6 @@ class ProcessStreams:
                     raise ConnectionResetError("the output broke off")
                 left -= len(data)
                 yield Piece(channel, data)
-
-    async def read_head(self) -> str:
-        """The answer that comes before the streams. Raises ConnectionError."""
-        while b"\r\n\r\n" not in self._ahead:
-            data = await self._connection.read()
-            if not data or len(self._ahead) > MAX_HEAD_BYTES:
-                raise ConnectionResetError("no answer to a request for streams")
-            self._ahead += data
-        head, _, self._ahead = self._ahead.partition(b"\r\n\r\n")
-        return head.decode("latin-1").lower()
-
-    async def read_body(self, head: str) -> bytes:
-        """Of an answer that says no."""
-        lengths = (line.partition(":")[2] for line in head.split("\r\n") if line.startswith("content-length:"))
-        length = next(lengths, "0").strip()
-        left = min(int(length), MAX_ANSWER_BYTES) if _LENGTH.fullmatch(length) else MAX_ANSWER_BYTES
-        body = b""
-        while len(body) < left and (data := await self._read(left - len(body))):
-            body += data
-        return body
 
     async def _header(self) -> tuple[Channel, int] | None:
         """Stream and length of what comes next; None after the last. Without frames: what is there."""
@@ -238,20 +214,18 @@ class PodmanStreams:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, str(error)) from None
 
     async def _taken_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
-        content = b"" if body is None else msgspec.json.encode(body)
+        content = b"" if body is None else orjson.dumps(body)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        process = ProcessStreams(Duplex(sock), tty=tty)
+        connection = Duplex(sock)
         try:
             await asyncio.get_running_loop().sock_connect(sock, self._socket_path)
-            await process.write(_request_head(path, len(content)) + content)
-            head = await process.read_head()
-            status = _status(head)
-            if status not in _SWITCHED:
-                raise decode.call_error(call, status, await process.read_body(head))
+            return ProcessStreams(connection, await upgrade(connection, API_ROOT + path, content), tty=tty)
+        except Refused as refusal:
+            connection.close()
+            raise decode.call_error(call, refusal.status, refusal.body) from None
         except BaseException:
-            process.close()
+            connection.close()
             raise
-        return process
 
 
 async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
@@ -261,26 +235,6 @@ async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
         if len(content) > MAX_ANSWER_BYTES:
             raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of more than {MAX_ANSWER_BYTES} bytes")
     return bytes(content)
-
-
-def _status(head: str) -> int:
-    """Raises ConnectionError for what is no head of an answer."""
-    found = _STATUS_LINE.match(head)
-    if found is None:
-        raise ConnectionResetError("no HTTP in answer to a request for streams")
-    return int(found[1])
-
-
-def _request_head(path: str, content_bytes: int) -> bytes:
-    lines = (
-        f"POST {API_ROOT}{path} HTTP/1.1",
-        "Host: d",
-        "Connection: Upgrade",
-        "Upgrade: tcp",
-        "Content-Type: application/json",
-        f"Content-Length: {content_bytes}",
-    )
-    return "\r\n".join((*lines, "", "")).encode()
 
 
 def _size_query(size: TerminalSize) -> str:

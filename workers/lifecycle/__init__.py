@@ -1,1 +1,1 @@
-"""Runs lifecycle handlers: postStart and preStop hooks by exec, HTTP or sleep."""
+"""Runs lifecycle handlers of hooks by exec, HTTP or sleep. The steps that call it lie in `kuberuntime`."""

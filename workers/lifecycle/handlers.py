@@ -1,6 +1,7 @@
-"""Carrying out one lifecycle handler in a container: exec, httpGet or sleep.
+"""Runs one lifecycle handler in a container: exec, httpGet or sleep.
 
-Mirrors handlerRunner.Run (pkg/kubelet/lifecycle/handlers.go). What a hook writes is never told: it may hold secrets.
+Mirrors handlerRunner.Run (pkg/kubelet/lifecycle/handlers.go). Output of a hook is never logged or sent: it may hold
+secrets.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import msgspec
 
 from ipc.api.v1.probe import ExecAction, HTTPGetAction, LifecycleHandler
 from ipc.host.tasks import note_failure
+from ipc.messages.sync_error import SyncError
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
-from workers.lifecycle.http_hook import HttpHookFailed, run_http_hook
-from workers.sync.context import SyncEnded, SyncRun
+from workers.lifecycle.http_hook import HttpHookClient, HttpHookFailed
+from workers.lifecycle.pre_stops import PreStops
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 
 MAX_HOOK_S: Final = 86_400.0
-"""A hook has no timeout of its own, but a call needs a deadline: a day, in seconds."""
+"""Deadline of a hook's call, in seconds: hooks have no timeout of their own."""
 
 _INVALID: Final = "invalid handler"
-"""Upstream's word, for tcpSocket too."""
+"""Upstream's message, for tcpSocket too."""
 
 
 class HookTarget(msgspec.Struct, frozen=True):
@@ -31,37 +35,51 @@ class HookTarget(msgspec.Struct, frozen=True):
 
 
 class HookFailed(Exception):
-    """The hook failed or could not be run. The message never has its output."""
+    """The hook failed or could not be run. The message has no output of it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
 
 
-async def run_hook(run: SyncRun, handler: LifecycleHandler, target: HookTarget) -> None:
-    """Return when the hook has done its work.
+class HandlerRunner(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs the lifecycle handlers of one worker's containers (HandlerRunner, pkg/kubelet/container/runtime.go)."""
 
-    May be cancelled: then a command is left to end with its container. Raises HookFailed, and SyncEnded when nobody
-    answers. What nobody expected is a failure of the hook, too.
-    """
-    try:
-        await _run_hook(run, handler, target)
-    except (HookFailed, SyncEnded):
-        raise
-    except Exception as error:
-        note_failure(f"hook of container {target.id[:12]}", error)
-        raise HookFailed(f"hook of container {target.name}: {type(error).__name__}") from error
+    http: HttpHookClient
+    pre_stops: PreStops = msgspec.field(default_factory=PreStops)
+    """The preStop hooks that have begun."""
 
+    async def run(self, run: SyncRun, handler: LifecycleHandler, target: HookTarget) -> None:
+        """Return when the hook has done its work.
 
-async def _run_hook(run: SyncRun, handler: LifecycleHandler, target: HookTarget) -> None:
-    if handler.exec is not None:
-        await _exec(run, handler.exec, target)
-    elif handler.sleep is not None:
-        await asyncio.sleep(handler.sleep.seconds)
-    elif handler.http_get is not None:
-        await _http_get(run, handler.http_get, target)
-    else:
-        raise HookFailed(f"hook of container {target.name}: {_INVALID}")
+        May be cancelled: then a command is left to end with its container. Raises HookFailed, and SyncEnded when the
+        runtime does not answer. An unexpected error is a failure of the hook, too.
+        """
+        try:
+            await self._run(run, handler, target)
+        except (HookFailed, SyncEnded):
+            raise
+        except Exception as error:
+            note_failure(f"hook of container {target.id[:12]}", error)
+            raise HookFailed(f"hook of container {target.name}: {type(error).__name__}") from error
+
+    async def _run(self, run: SyncRun, handler: LifecycleHandler, target: HookTarget) -> None:
+        if handler.exec is not None:
+            await _exec(run, handler.exec, target)
+        elif handler.sleep is not None:
+            await asyncio.sleep(handler.sleep.seconds)
+        elif handler.http_get is not None:
+            await self._http_get(run, handler.http_get, target)
+        else:
+            raise HookFailed(f"hook of container {target.name}: {_INVALID}")
+
+    async def _http_get(self, run: SyncRun, action: HTTPGetAction, target: HookTarget) -> None:
+        try:
+            await self.http.get(run, action, target.name, MAX_HOOK_S)
+        except HttpHookFailed as error:
+            raise HookFailed(f"httpGet hook of container {target.name}: {error}") from error
+        except RuntimeCallError as error:
+            raise HookFailed(f"httpGet hook of container {target.name} did not run: {error.kind}") from error
 
 
 async def _exec(run: SyncRun, action: ExecAction, target: HookTarget) -> None:
@@ -69,16 +87,7 @@ async def _exec(run: SyncRun, action: ExecAction, target: HookTarget) -> None:
         result = await run.runtime.exec_container(target.id, action.command, MAX_HOOK_S)
     except RuntimeCallError as error:
         if error.kind is ErrorKind.UNAVAILABLE:
-            raise SyncEnded(error.kind, str(error)) from error
+            raise SyncEnded(SyncError.UNAVAILABLE, str(error)) from error
         raise HookFailed(f"exec hook of container {target.name} did not run: {error.kind}") from error
     if result.exit_code:
         raise HookFailed(f"exec hook of container {target.name} ended with exit code {result.exit_code}")
-
-
-async def _http_get(run: SyncRun, action: HTTPGetAction, target: HookTarget) -> None:
-    try:
-        await run_http_hook(run, action, target.name, MAX_HOOK_S)
-    except HttpHookFailed as error:
-        raise HookFailed(f"httpGet hook of container {target.name}: {error}") from error
-    except RuntimeCallError as error:
-        raise HookFailed(f"httpGet hook of container {target.name} did not run: {error.kind}") from error

@@ -1,4 +1,4 @@
-"""The preStop hooks that one worker has begun, by container: each runs once, however often its stop is begun anew."""
+"""preStop hooks that one worker has begun, by container: each runs once, however often its stop is begun anew."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final
 from ipc.host.tasks import BackgroundTasks, Errors
 
 MAX_KEPT: Final = 1024
-"""Hooks remembered at a time. The oldest is forgotten first: at the worst it runs again."""
+"""Most hooks kept. The oldest is dropped first: at the worst it runs again."""
 
 
 class PreStops:
-    """A stop that is cut short for one with a shorter grace period leaves its hook running, and the next one finds it.
+    """Tasks of preStop hooks: a stop that is cancelled for a shorter grace period leaves its hook to the next stop.
 
-    Different from the kubelet on purpose, which runs the hook again. What is kept here dies with the worker: then the
-    hook runs again, as it does there.
+    Different from the kubelet on purpose, which runs the hook again. The tasks end with the worker: then the hook runs
+    again, as upstream.
     """
 
     def __init__(self) -> None:
@@ -26,8 +26,8 @@ class PreStops:
     def begin(
         self, id: str, hook: Callable[[], Coroutine[Any, Any, None]], expected: Errors = ()
     ) -> asyncio.Task[None]:
-        """The hook of that container, begun now or earlier, perhaps at its end. It is not for the caller to cancel.
-        ``expected``: how it may fail; nobody may be left to ask."""
+        """Task of the container's hook, begun now or earlier, perhaps ended. The caller must not cancel it.
+        ``expected``: errors by which it may fail, also when its caller is gone."""
         if id not in self._begun:
             if len(self._begun) >= MAX_KEPT:
                 self.forget(next(iter(self._begun)))
@@ -35,7 +35,8 @@ class PreStops:
         return self._begun[id]
 
     def forget(self, id: str) -> None:
-        """The container is down, or its hook could not be begun. A hook that still runs is given up."""
+        """Drop the hook of a container that is down, or that could not be begun. A hook that still runs is
+        cancelled."""
         task = self._begun.pop(id, None)
         if task is not None:
             task.cancel()

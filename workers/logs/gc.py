@@ -1,8 +1,8 @@
 """Directories of pods that are gone: logs, and what else belongs to a pod (evictPodLogsDirectories,
 pkg/kubelet/kuberuntime/kuberuntime_gc.go).
 
-A pod that goes while we look takes its directories along (`workers.kuberuntime.sync_terminated`). What is found here is
-of pods that went while nobody looked, or whose directories could not be removed then.
+A pod that goes while the agent runs takes its directories along (`workers.kuberuntime.sync_terminating`). What is found
+here is of pods that went while no agent ran, or whose directories could not be removed then.
 
 Only what certainly is a pod's goes: a directory of the right name with nothing in it but what we put there, of a pod
 that is neither wanted nor in the runtime, and untouched since the master made its list. So a pod that is being made at
@@ -23,8 +23,8 @@ from typing import Final
 import msgspec
 
 from ipc.host.tasks import note_failure
-from ipc.kubecontainer.container_gc import CONTAINER_GC_FAILED
-from ipc.messages.base import EventReport
+from ipc.messages import event_reasons
+from ipc.messages.base import EventReport, node_event
 from ipc.messages.node_worker import CollectLogs
 from workers.logs import layout
 from workers.userns.remove import remove_below
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one look."""
+    """Result of one collection."""
 
     removed: tuple[str, ...]
     """Paths."""
@@ -71,7 +71,7 @@ class LogGarbageCollector:
         self._request: CollectLogs | None = None
         self._wake = asyncio.Event()
         self._told: frozenset[str] = frozenset()
-        """Failures of the last look."""
+        """Failures of the last collection."""
 
     def ask(self, request: CollectLogs) -> None:
         self._request = request
@@ -97,7 +97,7 @@ class LogGarbageCollector:
         )
 
     async def _tell(self, found: Collected) -> None:
-        """A failure that stays is told once."""
+        """Log a failure that repeats once."""
         for path in found.removed:
             log.info("removed %s: its pod is gone", path)
         news = [failure for failure in found.failures if failure not in self._told]
@@ -108,9 +108,7 @@ class LogGarbageCollector:
             await self._report(self._event(failure))
 
     def _event(self, message: str) -> EventReport:
-        return EventReport(
-            uid="", namespace="", name=self._node_name, type="Warning", reason=CONTAINER_GC_FAILED, message=message
-        )
+        return node_event(self._node_name, event_reasons.CONTAINER_GC_FAILED, message)
 
 
 def collect(
@@ -161,7 +159,7 @@ def _collect_in(
 
 
 def _uid_of_logs(entry: Path) -> str:
-    """Whose log directory that is; empty for what does not look like one in every part. Raises OSError."""
+    """Pod UID of a log directory; empty for a directory that is not one in every part. Raises OSError."""
     uid = layout.uid_of(entry.name)
     return uid if uid and _is_directory(entry) and all(map(_is_ours, entry.iterdir())) else ""
 

@@ -19,10 +19,13 @@ from ipc.host.private_directories import make_private
 KEPT_ATTEMPTS: Final = 2
 """How many attempts of one container keep their log at least."""
 
-START_ERROR_SUFFIX: Final = ".start-error"
-"""Of the file beside ``<attempt>.log`` that says why that attempt did not start."""
+MAX_INT64: Final = 2**63 - 1
+"""Of the integers that calcRestartCountByLogDir counts in (pkg/kubelet/kuberuntime/kuberuntime_container.go)."""
 
-_ATTEMPT_FILE: Final = re.compile(r"(\d+)\.(log|start-error)(\..*)?")
+START_ERROR_SUFFIX: Final = ".start-error"
+"""Suffix of the file beside ``<attempt>.log`` with the error of a failed start."""
+
+_ATTEMPT_FILE: Final = re.compile(r"([0-9]+)\.(log|start-error)(\..*)?")
 
 
 _POD_DIRECTORY: Final = re.compile(r"[a-z0-9-]+_[a-z0-9.-]+_(?P<uid>[^/]+)")
@@ -33,7 +36,7 @@ def pod_directory(root: str, namespace: str, name: str, uid: str) -> Path:
 
 
 def uid_of(directory_name: str) -> str:
-    """Whose log directory is called so; empty for another name."""
+    """Pod UID in the name of a log directory; empty for another name."""
     match = _POD_DIRECTORY.fullmatch(directory_name)
     return match["uid"] if match is not None else ""
 
@@ -51,15 +54,16 @@ def monitor_pid_file(directory: Path, attempt: int) -> Path:
 
 
 def attempt_of(file_name: str) -> int | None:
-    """Which attempt's file that is, a rotated log included; None for another file."""
+    """Attempt of a log file, also of a rotated one; None for another file."""
     match = _ATTEMPT_FILE.fullmatch(file_name)
     return int(match[1]) if match else None
 
 
 def restart_count_by_log_dir(file_names: Iterable[str]) -> int:
-    """The attempt to go on with when no container tells any more (calcRestartCountByLogDir)."""
-    attempts = [attempt for name in file_names if (attempt := attempt_of(name)) is not None]
-    return max(attempts, default=-1) + 1
+    """Next attempt when no container shows the last one any more (calcRestartCountByLogDir). A number without a next
+    one in 64 bits does not count."""
+    attempts = (attempt_of(name) for name in file_names)
+    return max((a for a in attempts if a is not None and a < MAX_INT64), default=-1) + 1
 
 
 def read_restart_count(directory: Path, container: str) -> int:

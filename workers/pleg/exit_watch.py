@@ -1,4 +1,4 @@
-"""Ends of containers' processes: one file descriptor (a pidfd) for each that runs, infra containers among them.
+"""Watches containers' processes for their ends, by one pidfd for each that runs, infra containers included.
 
 A pidfd becomes readable 1 to 5 ms before conmon has written the exit code, from when on Podman's API shows the end, and
 150 ms before its event arrives (measured on 4.3.1). What conmon has written is read there, without Podman: that would
@@ -25,15 +25,15 @@ SETTLE_S: Final = 0.005
 """From the end of a process until Podman shows it, in seconds: conmon writes the exit code first, within 5 ms of it.
 
 Not longer: some 30 ms after the end comes `podman container cleanup`, which conmon starts, and holds the container's
-lock for 50 to 100 ms. A look that comes in time does not wait for that."""
+lock for 50 to 100 ms. An observation that comes in time does not wait for that."""
 RECORD_PAUSES_S: Final = (0.001, 0.001, 0.002, 0.004, 0.008, 0.016)
-"""From the end of a process until its monitor's note of it is looked for, and then from one such look to the next, in
-seconds. A look costs 0.1 ms. When there is no note after all of them, Podman is asked."""
+"""Pauses before each read of the monitor's record of an end, the first one counted from the end, in seconds. A read
+costs 0.1 ms. When there is no record after all of them, Podman is asked."""
 MAX_PAUSE_S: Final = 2.0
-"""Between two looks at a container that Podman says runs, while its process has ended, in seconds. The first pause is
+"""Between two checks at a container that Podman says runs, while its process has ended, in seconds. The first pause is
 SETTLE_S, each next one twice as long."""
 PATIENCE_S: Final = 10.0
-"""How long a monitor may take to tell Podman of an end, in seconds. Then its exit code counts as lost."""
+"""How long a monitor may take to report an end to Podman, in seconds. Then the exit code counts as lost."""
 RESERVED_FDS: Final = 256
 """File descriptors left for everything else in the process."""
 MAX_FDS: Final = 65_536
@@ -41,7 +41,7 @@ MAX_FDS: Final = 65_536
 
 
 class Processes(Protocol):
-    """What is needed of the runtime."""
+    """Methods of `Runtime` that the watch uses."""
 
     def open_process(self, container: InspectedContainer) -> int | None: ...
 
@@ -60,17 +60,17 @@ class _End(msgspec.Struct, frozen=True):
     pid: int
     seen: Instant
     monitored: bool
-    """Whether somebody was there to tell Podman, when that was last looked at."""
-    looks: int = 0
-    """How often Podman was asked since."""
+    """Whether the container's monitor lived when that was last checked."""
+    checks: int = 0
+    """Inspects since the end."""
     final: bool = False
-    """Podman will not notice any more."""
+    """Podman will not learn of the end any more."""
     record: RecordedEnd | None = None
-    """What the monitor has noted."""
+    """How the process has ended, as its monitor has recorded it."""
 
 
 class ExitWatch:
-    """Watches processes of containers; belongs to the running event loop."""
+    """Pidfds of running containers, and ends that Podman does not show yet. Belongs to the running event loop."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class ExitWatch:
         *,
         on_record: Callable[[str], None] | None = None,
     ) -> None:
-        """``on_exit`` gets, in the loop, the uid of the pod to look at; ``on_record`` of one of which a container has
-        ended, and `record_of` says how. Without it nobody wants to know."""
+        """``on_exit`` gets, in the loop, the uid of a pod to observe; ``on_record`` that of a pod with a container that
+        has ended and has a `record_of`. Without ``on_record`` no records are read."""
         self._processes = processes
         self._clock = clock
         self._on_exit = on_exit
@@ -95,28 +95,28 @@ class ExitWatch:
 
     @property
     def unwatched(self) -> Set[str]:
-        """Ids of containers that run and have no file descriptor: there are not enough. Relists find their ends."""
+        """Ids of containers that run without a pidfd, for lack of file descriptors. Relists find their ends."""
         return self._unwatched
 
     @property
-    def doubted(self) -> Set[str]:
-        """Ids of containers whose processes have ended, while Podman has not said so, or was not asked since."""
+    def unconfirmed(self) -> Set[str]:
+        """Ids of containers whose processes have ended, and whose end Podman has not confirmed."""
         return {id for id, end in self._ends.items() if not end.final}
 
     @property
     def noted(self) -> Set[str]:
-        """Ids of those of which there is a `record_of`."""
+        """Ids of containers that have a `record_of`."""
         return {id for id, end in self._ends.items() if end.record is not None}
 
     def watch(self, container: InspectedContainer, uid: str) -> None:
-        """The container was seen running just now. Again is free of cost."""
+        """Watch a container that was inspected as running just now. A second call costs nothing."""
         id = container.id
         if self.is_running(id, container.pid):
             return
         end = self._ends.pop(id, None)
         self._close(id)
         if end is not None and end.pid == container.pid:
-            self._doubt(container, uid, end)
+            self._recheck(container, uid, end)
             return
         try:
             fd = self._processes.open_process(container)
@@ -133,7 +133,7 @@ class ExitWatch:
             self._unwatched.add(id)
 
     def is_running(self, container_id: str, pid: int) -> bool:
-        """Whether the process that is watched under that pid certainly has not ended."""
+        """Whether that process is watched and has not ended."""
         known = self._watches.get(container_id)
         return known is not None and known.container.pid == pid
 
@@ -147,22 +147,22 @@ class ExitWatch:
         return not poll.poll(0)
 
     def end_of(self, container_id: str, pid: int) -> float | None:
-        """When that process ended, in epoch seconds, if Podman will not notice it any more."""
+        """When that process ended, in epoch seconds, if Podman will not learn of it any more."""
         end = self._ends.get(container_id)
         return end.seen.wall if end is not None and end.final and end.pid == pid else None
 
     def record_of(self, container_id: str, pid: int) -> RecordedEnd | None:
-        """How that process ended, if its monitor has noted it and Podman has not said so yet."""
+        """How that process ended, if its monitor has recorded it and Podman does not show it yet."""
         end = self._ends.get(container_id)
         return end.record if end is not None and end.pid == pid else None
 
     def forget(self, container_id: str) -> None:
-        """The container does not run any more, or is gone."""
+        """Stop watching a container that has ended or is gone."""
         self._close(container_id)
         self._ends.pop(container_id, None)
 
     def retain(self, container_ids: Set[str]) -> None:
-        """Every container that exists: the others are forgotten."""
+        """Forget all containers but these, which exist."""
         for gone in sorted((self._watches.keys() | self._ends.keys() | self._unwatched) - container_ids):
             self.forget(gone)
 
@@ -185,14 +185,14 @@ class ExitWatch:
         monitored = self._processes.has_monitor(container)
         self._ends[container.id] = _End(container.pid, self._clock.now(), monitored)
         if self._on_record is not None and not container.is_infra:
-            self._loop.call_later(RECORD_PAUSES_S[0], self._look_for_record, container, uid, self._on_record, 1)
+            self._loop.call_later(RECORD_PAUSES_S[0], self._read_record, container, uid, self._on_record, 1)
         else:
             self._loop.call_later(SETTLE_S, self._on_exit, uid)
 
-    def _look_for_record(
-        self, container: InspectedContainer, uid: str, on_record: Callable[[str], None], looks: int
+    def _read_record(
+        self, container: InspectedContainer, uid: str, on_record: Callable[[str], None], checks: int
     ) -> None:
-        """For the ``looks``-th time, unless Podman has told of the end meanwhile."""
+        """Read the monitor's record for the ``checks``-th time, unless Podman has confirmed the end meanwhile."""
         end = self._ends.get(container.id)
         if end is None or end.pid != container.pid:
             return
@@ -200,25 +200,25 @@ class ExitWatch:
         if record is not None:
             self._ends[container.id] = msgspec.structs.replace(end, record=record)
             on_record(uid)
-        elif looks < len(RECORD_PAUSES_S):
-            self._loop.call_later(RECORD_PAUSES_S[looks], self._look_for_record, container, uid, on_record, looks + 1)
+        elif checks < len(RECORD_PAUSES_S):
+            self._loop.call_later(RECORD_PAUSES_S[checks], self._read_record, container, uid, on_record, checks + 1)
         else:
             self._on_exit(uid)
 
-    def _doubt(self, container: InspectedContainer, uid: str, end: _End) -> None:
-        """Podman was asked once more and says that it runs. A monitor that was dead before the question has told it
-        nothing and never will."""
+    def _recheck(self, container: InspectedContainer, uid: str, end: _End) -> None:
+        """Podman was asked once more and shows the container as running. A monitor that was dead before the inspect
+        will never report the end."""
         late = self._clock.now().mono - end.seen.mono >= PATIENCE_S
         final = end.final or late or not end.monitored
         monitored = final or self._processes.has_monitor(container)
-        self._ends[container.id] = msgspec.structs.replace(end, looks=end.looks + 1, final=final, monitored=monitored)
+        self._ends[container.id] = msgspec.structs.replace(end, checks=end.checks + 1, final=final, monitored=monitored)
         if not final:
-            pause_s = min(SETTLE_S * 2.0 ** min(end.looks + 1, 16), MAX_PAUSE_S)
+            pause_s = min(SETTLE_S * 2.0 ** min(end.checks + 1, 16), MAX_PAUSE_S)
             self._loop.call_later(pause_s, self._on_exit, uid)
 
 
 def raise_file_limit() -> None:
-    """This process may open as many files as it is allowed to, up to MAX_FDS."""
+    """Raise the soft limit of open files to the hard one, up to MAX_FDS."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = MAX_FDS if hard == resource.RLIM_INFINITY else min(hard, MAX_FDS)
     if soft != resource.RLIM_INFINITY and soft < allowed:

@@ -1,4 +1,4 @@
-"""Restarts that nothing in the runtime tells of any more: somebody has removed the newest container, or all of them.
+"""Restart counts of containers that were removed from the runtime by another client, as their logs show them.
 
 An agent that was there counts on. The next one would begin at what is left, and a restart count would fall; but logs
 outlive their containers (`workers.logs.layout`), so what they tell when the node worker is born is believed where it is
@@ -26,15 +26,15 @@ class Logged(msgspec.Struct, frozen=True):
 
 
 class LostAttempts:
-    """Read once; what it says is read again only where it matters."""
+    """Newest attempts that have left logs, read once and again only for pods that lack them in the runtime."""
 
     def __init__(self, pod_logs_dir: str) -> None:
-        """Reads all of it: two directories for a pod, some 30 µs. Raises OSError."""
+        """Reads the whole directory: two directories for a pod, some 30 µs. Raises OSError."""
         self._logged = {uid: logged for uid, logged in _read(Path(pod_logs_dir)) if logged.attempts}
 
     @property
     def uids(self) -> Set[str]:
-        """Pods that may have some."""
+        """Uids of pods that may have lost attempts."""
         return self._logged.keys()
 
     def of(self, status: RuntimePodStatus) -> dict[str, int]:
@@ -61,7 +61,7 @@ def _read(root: Path) -> list[tuple[str, Logged]]:
 
 
 def _attempts(directory: Path) -> dict[str, int]:
-    """Nothing of a directory that goes meanwhile, or that is none of ours."""
+    """Newest attempt by container; none of a directory that is removed meanwhile, or is not the agent's."""
     try:
         names = [entry.name for entry in directory.iterdir() if entry.is_dir()]
         return {name: newest for name in names if (newest := layout.newest_attempt(directory, name)) >= 0}

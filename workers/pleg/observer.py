@@ -1,4 +1,4 @@
-"""Looks at the runtime: one pod by its uid, or everything at once. Remembers only what saves calls.
+"""Observes pods in the runtime: one by its uid, or all at once. Caches only what saves calls.
 
 One pod costs the service 2.7 ms for its sandboxes and 1.9 ms for each container that has to be inspected; everything
 costs 0.5 ms per container and as many inspects (measured on 4.3.1 with 200 containers; see also `workers.pleg.relist`).
@@ -35,26 +35,27 @@ from workers.logs.termination_message import read_termination_message, with_term
 from workers.pleg.exit_watch import ExitWatch
 from workers.pleg.logged_restarts import LostAttempts
 from workers.pleg.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
-from workers.pleg.strangers import Strangers
+from workers.pleg.unknown_containers import UnknownContainers
 
-PODS_IN_A_TURN: Final = 100
-"""How many pods of a relist are worked on before others in this process get their turn, the heartbeat among them: ten
-thousand in one go were half a second of CPU time, and many of the clock on a host that is busy."""
+PODS_PER_YIELD: Final = 100
+"""Pods of a relist that are evaluated before other tasks of the process run, the heartbeat among them: ten thousand in
+one go were half a second of CPU time, and much more on a host that is busy."""
 
 
 class Relisting(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything of ours, as it was after ``started_at`` (monotonic seconds)."""
+    """All pods of this agent, as they were after ``started_at`` (monotonic seconds)."""
 
     started_at: float
     statuses: Mapping[str, RuntimePodStatus]
-    """By uid; what is neither here nor among the failures does not exist. Nor does what is empty here: there are only
-    logs of it."""
+    """By uid; a pod that is neither here nor among the failures does not exist. Nor does one with an empty status:
+    there are only logs of it."""
     failures: Mapping[str, RuntimeCallError]
-    """By uid: pods that exist and could not be looked at."""
+    """By uid: pods that exist and could not be observed."""
 
 
 class Observer:
-    """The eyes of the node worker. Looks at different pods may overlap; a relist excludes every other look."""
+    """Makes statuses of pods from calls of the runtime. Observations of different pods may overlap; none may overlap a
+    relist."""
 
     def __init__(
         self,
@@ -69,9 +70,9 @@ class Observer:
         on_forgotten: Callable[[str], None] = lambda uid: None,
         stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
-        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` of one of which it was
-        noted how a container has, which `with_records` tells; ``on_forgotten`` of one that has a process which Podman
-        does not know any more."""
+        """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` that of a pod of which the
+        end of a container was recorded, which `with_records` adds; ``on_forgotten`` that of a pod with a process whose
+        container Podman does not know any more."""
         self._runtime = runtime
         self._clock = clock
         self._ownership = ownership
@@ -83,28 +84,28 @@ class Observer:
         self._lost: LostAttempts | None = None
         self._inspected: dict[str, InspectedContainer] = {}
         self._ours: dict[str, frozenset[str]] = {}
-        """Ids of those that we have made, by uid: members of our pods may be strangers."""
-        self.strangers = Strangers(ownership)
+        """Ids of containers that the agent has made, by uid: a pod may have other members."""
+        self.unknown_containers = UnknownContainers(ownership)
         self._messages: dict[str, str] = {}
-        """What those that have ended had to say, by id: read once, after each inspect."""
-        self._strays: dict[str, tuple[str, ...]] = {}
+        """Termination messages of containers that have ended, by id: read once, after each inspect."""
+        self._outside_sandboxes: dict[str, tuple[str, ...]] = {}
         self._unexplained: dict[str, FailureLog] = {}
-        """Unexpected errors in looking at a container or pod, by its id, until it can be looked at."""
+        """Unexpected errors of a container or pod, by its id, until it can be observed."""
         self._stopping: dict[str, float] = {}
-        """Since when each container is being stopped, in monotonic seconds, as far as it was seen."""
+        """Since when each container is being stopped, in monotonic seconds, as observed."""
 
     @property
-    def has_blind_spots(self) -> bool:
-        """Whether a container runs whose end only a relist finds."""
+    def has_unwatched(self) -> bool:
+        """Whether a container runs without a pidfd: only a relist finds its end."""
         return bool(self._exits.unwatched)
 
     @property
     def containers(self) -> int:
-        """How many are known, infra containers included."""
+        """Number of known containers, infra containers included."""
         return len(self._inspected)
 
     def knows_end(self, container_id: str) -> bool:
-        """Whether it was seen that the container has ended."""
+        """Whether that container is known to have ended."""
         known = self._inspected.get(container_id)
         if known is None:
             return False
@@ -112,10 +113,11 @@ class Observer:
         return ended or self._exits.record_of(container_id, known.pid) is not None
 
     def with_records(self, status: RuntimePodStatus) -> RuntimePodStatus:
-        """The newest view of a pod, and what the monitors of its containers have noted since. No newer than it was:
-        nobody has looked whether there is anything else.
+        """A pod's newest status with the ends that monitors have recorded since. Its time is not renewed: the rest of
+        the pod was not observed again.
 
-        Not where the sandbox's end is that of all containers, and shows itself a moment later: there only a look tells.
+        Ends are not added where the sandbox's end is that of all containers, and shows itself a moment later: there
+        only an observation is right.
         """
         noted = self._exits.noted & self._inspected.keys()
         ids = [c.id for c in status.containers if c.id in noted and not c.leaves_processes] if noted else []
@@ -128,18 +130,19 @@ class Observer:
         return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
     async def observe(self, uid: str) -> RuntimePodStatus:
-        """One pod, cheaply. Raises RuntimeCallError. What ended just now is not kept waiting for the list.
+        """Status of one pod, cheaply. Raises RuntimeCallError. Containers that have just ended are inspected while the
+        pod is listed.
 
-        Sees every sandbox that carries the uid, new ones too, with their members. Containers outside of any sandbox
+        Covers every sandbox that carries the uid, new ones too, with their members. Containers outside of any sandbox
         are found by a relist first and followed from then on.
         """
         started_at = self._clock.now().mono
-        ended = self._exits.doubted & self._ours.get(uid, frozenset())
+        ended = self._exits.unconfirmed & self._ours.get(uid, frozenset())
         listed, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(sorted(ended)))
         pods = tuple(filter(self._ownership.owns_pod, listed))
         members = {id: state for pod in pods for id, state in pod.containers}
-        strays = dict.fromkeys(self._strays.get(uid, ()), "")
-        shown = {**strays, **members}
+        outside = dict.fromkeys(self._outside_sandboxes.get(uid, ()), "")
+        shown = {**outside, **members}
         unsettled = [id for id, state in shown.items() if id not in ended and not self._is_settled(id, state)]
         failures |= await self._inspect(unsettled)
         if failures:
@@ -148,14 +151,14 @@ class Observer:
         return self._status(uid, pods, shown, started_at)
 
     async def relist(self) -> Relisting:
-        """Everything. Raises RuntimeCallError when a list itself fails, or is not the whole of it, and when Podman goes
-        away meanwhile. What fails of one pod is that pod's failure alone."""
+        """Status of every pod. Raises RuntimeCallError when a list itself fails or is incomplete, and when Podman goes
+        away meanwhile. An error of one pod is that pod's failure alone."""
         if self._lost is None:
             self._lost = self._read_lost_attempts()
         listing, failures = await self._list()
         ids = {container.id for container in listing.containers}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
-        wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.doubted & ids))
+        wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.unconfirmed & ids))
         failures |= await self._inspect(dict.fromkeys(wanted))
         for failure in failures.values():
             if failure.kind is ErrorKind.UNAVAILABLE:
@@ -169,20 +172,20 @@ class Observer:
         return await self._relisting(listing, failures, self._lost.uids)
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching processes."""
         self._exits.close()
 
     async def _relisting(
         self, listing: Listing, failures: Mapping[str, RuntimeCallError], logged: Set[str]
     ) -> Relisting:
-        """What is known of every pod now. ``failures`` by the ids of containers; ``logged``: uids of which there are
+        """Statuses from a listing and its inspects. ``failures`` by the ids of containers; ``logged``: uids that have
         logs."""
         every = members_by_uid(listing)
-        self._strays = _strays(every, listing)
+        self._outside_sandboxes = _outside_sandboxes(every, listing)
         statuses: dict[str, RuntimePodStatus] = {}
         pod_failures: dict[str, RuntimeCallError] = {}
         for number, (uid, members) in enumerate(every.items()):
-            if number % PODS_IN_A_TURN == 0:
+            if number % PODS_PER_YIELD == 0:
                 await asyncio.sleep(0)
             failed = failures.keys() & set(members.container_ids)
             try:
@@ -202,7 +205,7 @@ class Observer:
         return Relisting(started_at=listing.started_at, statuses=statuses, failures=pod_failures)
 
     def _status_of(self, uid: str, members: Members, listing: Listing) -> RuntimePodStatus:
-        """Raises RuntimeCallError, whatever goes wrong with that pod."""
+        """Raises RuntimeCallError for every error of that pod."""
         try:
             status = self._status(uid, members.pods, members.container_ids, listing.started_at)
         except RuntimeCallError:
@@ -213,9 +216,9 @@ class Observer:
         return status
 
     async def _confirm_gone(self, missing: Set[str]) -> None:
-        """A list does not show them, which is not believed: they are asked for by their ids. Raises RuntimeCallError.
+        """Inspect containers that a list lacks. Raises RuntimeCallError when one of them exists.
 
-        A list that is cut off, or of an empty or another storage, must make no pod look absent.
+        A list that is cut off, or of an empty or another storage, must not make a pod seem absent.
         """
         failures = await self._inspect(sorted(missing))
         for failure in failures.values():
@@ -224,10 +227,10 @@ class Observer:
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
     async def _list(self) -> tuple[Listing, dict[str, RuntimeCallError]]:
-        """And the errors of pods that only an inspect shows, by the ids of their containers."""
+        """The listing, and the errors of pods that only an inspect shows, by the ids of their containers."""
         started_at = self._clock.now().mono
         listed, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
-        containers, pods = self.strangers.sorted_out(listed, empty)
+        containers, pods = self.unknown_containers.without_unknown(listed, empty)
         failures: dict[str, RuntimeCallError] = {}
         for id in sorted(unlisted_pods(containers, pods)):
             try:
@@ -237,7 +240,7 @@ class Observer:
         return Listing(started_at=started_at, containers=containers, pods=pods), failures
 
     async def _pod(self, id: str) -> tuple[ListedPod, ...]:
-        """None when it is gone. Raises RuntimeCallError."""
+        """The pod, empty when it is gone or not the agent's. Raises RuntimeCallError."""
         try:
             found = await self._runtime.inspect_pod(id)
         except RuntimeCallError as error:
@@ -247,7 +250,7 @@ class Observer:
         return (msgspec.convert(found, ListedPod, from_attributes=True),) if self._ownership.owns_pod(found) else ()
 
     def _is_settled(self, id: str, state: str) -> bool:
-        """Whether what is known of a container in that state needs no second inspect."""
+        """Whether the last inspect of a container still holds in that state."""
         known = self._inspected.get(id)
         if known is None or known.state != state:
             return False
@@ -256,7 +259,7 @@ class Observer:
         return state == "exited"
 
     async def _inspect(self, ids: Iterable[str]) -> dict[str, RuntimeCallError]:
-        """Renew what is known of these containers; the errors by id. What is gone is forgotten, which is no error."""
+        """Inspect these containers; the errors by id. A container that is gone is forgotten, which is no error."""
         wanted = list(ids)
         errors = await asyncio.gather(*(self._inspect_one(id) for id in wanted))
         return {id: error for id, error in zip(wanted, errors, strict=True) if error is not None}
@@ -277,11 +280,11 @@ class Observer:
         return None
 
     def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
-        """What else follows from what was seen of it."""
+        """Update what depends on an inspect: owner, pidfd, termination message."""
         uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
-        elif self._is_ours(id):  # somebody has given it another name
+        elif self._is_ours(id):  # it was renamed
             self._disown(uid, id)
         if ours and state is ContainerState.RUNNING:
             self._exits.watch(found, uid)
@@ -298,13 +301,14 @@ class Observer:
             self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
 
     def _unexpected(self, call: str, id: str, error: Exception) -> RuntimeCallError:
-        """``id``: of the container or pod; the same error of it several times in a row is logged once."""
+        """An unexpected error as a failed call. ``id``: of the container or pod; a row of the same errors is logged
+        once."""
         self._unexplained.setdefault(id, FailureLog(call)).note(error)
         return unexpected(error, call)
 
     async def _finish_removal(self, container: ListedContainer, failures: dict[str, RuntimeCallError]) -> None:
-        """Podman died over it, or works on it: it can only be removed any more, and keeps its pod from being seen.
-        An infra container goes with its pod only, also when it was begun."""
+        """Remove a container whose removal Podman has begun and perhaps not ended: nothing else can be done with it,
+        and it keeps its pod from being observed. An infra container is removed with its pod only."""
         try:
             if container.is_infra:
                 await self._runtime.remove_pod(container.pod_id)
@@ -326,7 +330,7 @@ class Observer:
             raise RuntimeCallError(ErrorKind.INTERNAL, "read logged attempts", str(error)) from error
 
     def _watch_again(self) -> None:
-        """Those for which there was no file descriptor: there may be one now, and if not, a glance at /proc."""
+        """Watch containers again for which there was no file descriptor."""
         for id in sorted(self._exits.unwatched & self._inspected.keys()):
             try:
                 self._exits.watch(self._inspected[id], read_uid(self._inspected[id].labels))
@@ -334,7 +338,7 @@ class Observer:
                 self._unexpected(f"watch container {id[:12]}", id, error)
 
     def _is_stuck(self, container: RuntimeContainerStatus) -> bool:
-        """Its stop was begun by somebody who has left it at that."""
+        """Whether the container's stop was begun by another client and not ended."""
         since = self._stopping.get(container.id)
         patience_s = container.grace_period_s + self._stuck_slack_s
         return since is not None and self._clock.now().mono - since >= patience_s
@@ -360,7 +364,8 @@ class Observer:
             self._ours[uid] = left
 
     def _exiting_infra(self, ours: Sequence[InspectedContainer]) -> list[InspectedContainer]:
-        """It is the first process of the pod's PID namespace: when it ends, all others end first, and are seen to."""
+        """Infra containers whose process is ending. As first processes of a PID namespace they end after all others in
+        it."""
         return [
             container
             for container in ours
@@ -370,11 +375,11 @@ class Observer:
         ]
 
     def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
-        """By id: of those whose end Podman has not told yet."""
+        """Recorded ends by id, of containers whose end Podman does not show yet."""
         return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
 
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
-        """What is known of these pods and containers, and what Podman forgets. Raises RuntimeCallError."""
+        """Status from these pods and containers, with what Podman does not know or forgets. Raises RuntimeCallError."""
         members = self._ours.get(uid, frozenset())
         ours = [self._inspected[id] for id in ids if id in members]
         ends = {c.id: end for c in ours if (end := self._exits.end_of(c.id, c.pid)) is not None}
@@ -389,21 +394,21 @@ class Observer:
             lost = self._lost.of(status) if self._lost is not None else {}
             return with_start_errors(msgspec.structs.replace(status, lost_attempts=lost), self._pod_logs_dir)
         except OSError as error:
-            raise RuntimeCallError(ErrorKind.INTERNAL, "read what the logs tell", str(error)) from error
+            raise RuntimeCallError(ErrorKind.INTERNAL, "read the logs", str(error)) from error
 
 
 def _of_container(listing: Listing, id: str, error: RuntimeCallError) -> RuntimeCallError:
-    """The same error, with the name that people know the container by."""
+    """The same error, with the container's name in the manifest."""
     name = next((c.labels.get(labels.CONTAINER_NAME) or c.name for c in listing.containers if c.id == id), id)
     return RuntimeCallError(error.kind, f"container {name}: {error.call}", error.message)
 
 
-def _strays(members: Mapping[str, Members], listing: Listing) -> dict[str, tuple[str, ...]]:
+def _outside_sandboxes(members: Mapping[str, Members], listing: Listing) -> dict[str, tuple[str, ...]]:
     """Ids of containers outside of every pod that carries their uid, by uid."""
     pod_ids = {container.id: container.pod_id for container in listing.containers}
     found: dict[str, tuple[str, ...]] = {}
     for uid, of_pod in members.items():
         inside = {pod.id for pod in of_pod.pods}
-        if astray := tuple(id for id in of_pod.container_ids if pod_ids[id] not in inside):
-            found[uid] = astray
+        if outside := tuple(id for id in of_pod.container_ids if pod_ids[id] not in inside):
+            found[uid] = outside
     return found

@@ -1,7 +1,7 @@
-"""When to look for processes that a dead Podman has left: never for nothing.
+"""Collector of orphans: processes of containers that a Podman that died has left behind.
 
-At the start of the node worker and after every death of Podman, as soon as a relist succeeds; and again after the next
-one as long as something of the interruption is undecided, because those containers are first known and then replaced.
+It searches at the start of the node worker and after every death of Podman, as soon as a relist succeeds; and again
+after the next one as long as a container that was being made is undecided: it is first known and then replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class OrphanCollector:
-    """Of one instance, which is known by its ``pod_logs_dir``."""
+    """Ends orphans of one instance, which is known by its ``pod_logs_dir``."""
 
     def __init__(self, runtime: Runtime, pod_logs_dir: str) -> None:
         self._runtime = runtime
@@ -26,20 +26,20 @@ class OrphanCollector:
 
     @property
     def is_due(self) -> bool:
-        """Whether the next relist is waited for: something of an interruption may be undecided."""
+        """Whether the next relist starts a search: something of an interruption may be undecided."""
         return self._due
 
     def podman_was_lost(self) -> None:
-        """It may have died over its work."""
+        """Podman may have died in the middle of a call."""
         self._due = True
 
     def relisted(self) -> None:
-        """It answers."""
+        """A relist has succeeded: Podman answers."""
         if self._due:
             self._wake.set()
 
     async def collect(self) -> None:
-        """For ever."""
+        """Search whenever that is due. Runs for ever."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -49,7 +49,7 @@ class OrphanCollector:
             except Exception as error:
                 if not isinstance(error, RuntimeCallError | OSError):
                     note_failure("leftover processes", error)
-                log.warning("cannot look for processes that Podman has lost: %s", error)
+                log.warning("cannot search for processes that Podman has lost: %s", error)
                 self._due = True
                 continue
             self._due |= found.unsettled

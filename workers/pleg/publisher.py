@@ -1,4 +1,4 @@
-"""What the master can read of every pod: the newest view of it, on its row of the board or in a message."""
+"""Publishes the newest status of every pod to the master, on the pod's row of the board or in a message."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.node_worker import Observation
 from ipc.shm.board import Board, PodRowWriter
+from ipc.shm.observation_rows import encode_status
 
-MAX_WORDS_BYTES: Final = 4 * 1024 * 1024
-"""Most that the last words of all pods may take in one message, in bytes: half of a frame."""
+MAX_MESSAGES_BYTES: Final = 4 * 1024 * 1024
+"""Most that termination messages may take in one message of the link, in bytes: half of a frame."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -22,7 +23,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 class Publisher:
-    """The rows of tracked pods and the newest view of all. The only writer of pod rows."""
+    """The rows of tracked pods and the newest status of all pods. The only writer of pod rows."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -35,29 +36,29 @@ class Publisher:
         return self._rows.keys()
 
     def track(self, uid: str, row: int) -> None:
-        """From now on that pod's views go to that row, beginning with the newest one there is. Raises IndexError."""
+        """Write that pod's statuses to that row from now on, beginning with the newest one known. Raises IndexError."""
         self.untrack(uid)
         writer = self._board.pod_writer(row)
         self._rows[uid] = _Row(row, writer)
         known = self._known.get(uid)
-        if known is None or not _write(writer, known, _encode(known)):
+        if known is None or not _write(writer, known, encode_status(known)):
             writer.clear()
 
     def untrack(self, uid: str) -> None:
-        """Empty its row, which another pod may get. What is known of the pod stays known as long as it exists."""
+        """Empty the pod's row, which another pod may get. Its newest status is kept as long as it exists."""
         row = self._rows.pop(uid, None)
         if row is not None:
             row.writer.clear()
 
     def record(self, status: RuntimePodStatus) -> Observation:
-        """Publish a look: what to tell the master of it.
+        """Publish a status; the observation to send to the master.
 
         An untracked pod's status travels in the message, and so does one that does not fit its row. Raises
         UnicodeEncodeError and OverflowError for one that has no encoding; then nothing was published.
         """
         known = self._known.get(status.uid)
         changed = known is None or not known.same_as(status)
-        payload = _encode(status) if changed else b""
+        payload = encode_status(status) if changed else b""
         row = self._rows.get(status.uid)
         if row is None and status.is_empty():
             self._known.pop(status.uid, None)
@@ -68,13 +69,13 @@ class Publisher:
         return Observation(uid=status.uid, observed_at=status.observed_at, changed=changed, status=status)
 
     def newest(self, uid: str) -> RuntimePodStatus | None:
-        """The newest view of a tracked pod."""
+        """Newest status of a tracked pod."""
         return self._known.get(uid) if uid in self._rows else None
 
     def is_older(self, uid: str, wall: float, now: Instant) -> bool:
-        """Whether something that happened at that epoch second is in the newest view of the pod already.
+        """Whether an event of that epoch second is in the newest status of the pod already.
 
-        The look's time is put on the wall clock as it goes now: that may have been set since.
+        The time of the observation is put on the wall clock as it goes now: that may have been set since.
         """
         known = self._known.get(uid)
         return known is not None and wall < now.wall - (now.mono - known.observed_at)
@@ -86,25 +87,25 @@ class Publisher:
 
 
 def within_one_message(observations: Iterable[Observation]) -> tuple[Observation, ...]:
-    """As they are, but without last words from where these would be more than MAX_WORDS_BYTES: containers chose them,
-    and nothing that a container writes may make a message larger than its link allows."""
-    left_bytes = MAX_WORDS_BYTES
+    """The observations, without termination messages from where these would be more than MAX_MESSAGES_BYTES: containers
+    write them, and may not make a message larger than its link allows."""
+    left_bytes = MAX_MESSAGES_BYTES
     fitting: list[Observation] = []
     for observation in observations:
-        words_bytes = _words_bytes(observation.status)
-        if words_bytes > left_bytes:
-            observation = msgspec.structs.replace(observation, status=_without_words(observation.status))
+        messages_bytes = _messages_bytes(observation.status)
+        if messages_bytes > left_bytes:
+            observation = msgspec.structs.replace(observation, status=_without_messages(observation.status))
         else:
-            left_bytes -= words_bytes
+            left_bytes -= messages_bytes
         fitting.append(observation)
     return tuple(fitting)
 
 
-def _words_bytes(status: RuntimePodStatus | None) -> int:
+def _messages_bytes(status: RuntimePodStatus | None) -> int:
     return sum(len(container.message.encode()) for container in status.containers) if status is not None else 0
 
 
-def _without_words(status: RuntimePodStatus | None) -> RuntimePodStatus | None:
+def _without_messages(status: RuntimePodStatus | None) -> RuntimePodStatus | None:
     if status is None:
         return None
     silent = tuple(msgspec.structs.replace(container, message="", message_cut=False) for container in status.containers)
@@ -115,12 +116,8 @@ def _renew(writer: PodRowWriter, status: RuntimePodStatus, changed: bytes) -> bo
     """``changed``: its encoding, unless it is as it was. False when the row cannot hold it."""
     if not changed and writer.touch(status.observed_at):
         return True
-    return _write(writer, status, changed or _encode(status))
+    return _write(writer, status, changed or encode_status(status))
 
 
 def _write(writer: PodRowWriter, status: RuntimePodStatus, payload: bytes) -> bool:
     return writer.write(status.uid, status.observed_at, payload)
-
-
-def _encode(status: RuntimePodStatus) -> bytes:
-    return msgspec.msgpack.encode(status)

@@ -1,4 +1,4 @@
-"""What a full list of containers means: what must be inspected, what belongs to which pod, what is cheaper. Pure.
+"""Evaluation of a full list of containers: which to inspect, to which pod each belongs, what is cheaper. Pure.
 
 A list is cheap per container (0.5 ms of the service's time) and tells states and times in whole seconds; an inspect
 (1.9 ms) tells the rest. So a container is inspected when it first shows, and again when the list shows another run.
@@ -24,9 +24,9 @@ with 100 pods of 2 containers, where the list took 105 ms)."""
 
 QUIET_SHARE: Final = 0.05
 """Part of the time that relists may take while nothing happens: a list of 20,000 containers takes Podman 12 s."""
-DOUBT_SHARE: Final = 0.25
-"""The same while there is reason for doubt, as long as nobody asks for one. While a relist is under way no single pod
-is looked at: when they followed one another without a rest, every step of every pod would wait for the end of one."""
+RESYNC_SHARE: Final = 0.25
+"""The same while a resync is due and none is requested. While a relist is under way no single pod is observed: if
+relists followed one another without a rest, every step of every pod would wait for the end of one."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,11 +36,11 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Monotonic seconds, from before the first call."""
     containers: tuple[ListedContainer, ...]
     pods: tuple[ListedPod, ...]
-    """Those that no infra container stands for."""
+    """Pods without an infra container in the list."""
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a listing carries one uid."""
+    """Pods and containers of a listing that carry one uid."""
 
     pods: tuple[ListedPod, ...] = ()
     container_ids: tuple[str, ...] = ()
@@ -62,7 +62,8 @@ def to_inspect(containers: Iterable[ListedContainer], known: Mapping[str, Inspec
 
 
 def halfway_removed(containers: Iterable[ListedContainer]) -> tuple[ListedContainer, ...]:
-    """Those that Podman has begun to remove. It takes the layer first, and one without a layer cannot be inspected."""
+    """Containers that Podman has begun to remove. It removes the layer first, and without one nothing can be
+    inspected."""
     return tuple(container for container in containers if container.state == "removing")
 
 
@@ -74,7 +75,7 @@ def unlisted_pods(containers: Iterable[ListedContainer], empty_pods: Iterable[Li
 
 
 def members_by_uid(listing: Listing) -> dict[str, Members]:
-    """The listing sorted by pod UID; what carries no uid is nobody's."""
+    """The listing by pod UID, without what carries none."""
     pods: dict[str, dict[str, ListedPod]] = {}
     ids: dict[str, list[str]] = {}
     sandboxes = (sandbox_of(c) for c in listing.containers if c.is_infra)
@@ -93,9 +94,9 @@ def relist_period_s(shortest_s: float, longest_s: float, quiet_relists: int, too
     Doubles from the shortest to the longest, and is as long as it has to be lest relists do nothing but list.
     """
     period_s = min(shortest_s * 2.0 ** min(quiet_relists, 16), max(shortest_s, longest_s))
-    return max(period_s, took_s / (QUIET_SHARE if quiet_relists else DOUBT_SHARE))
+    return max(period_s, took_s / (QUIET_SHARE if quiet_relists else RESYNC_SHARE))
 
 
-def is_list_cheaper(pods_asked: int, containers: int) -> bool:
+def is_list_cheaper(pods_requested: int, containers: int) -> bool:
     """Whether one full list costs the service less than asking for each of these pods by its uid."""
-    return pods_asked * CONTAINERS_PER_POD_OBSERVED > containers
+    return pods_requested * CONTAINERS_PER_POD_OBSERVED > containers

@@ -1,7 +1,7 @@
-"""When Podman is asked for everything, and when for a sign of life. No I/O; all times are monotonic seconds.
+"""When the node worker relists, and when it pings Podman. No I/O; all times are monotonic seconds.
 
-Relists are asked for by the master, and come by themselves: rarely while they find nothing new, soon after
-anything that may have happened without a word, and after pauses while Podman does not answer.
+Relists are requested by the master, and come by themselves: rarely while they find nothing new, soon after a change
+that may have come without a hint, and after pauses while Podman does not answer.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 from workers.pleg.relist import relist_period_s
 
 RELIST_JITTER: Final = 0.2
-"""The relist period varies by this part of it, so that several agents of one host do not march in step."""
+"""The relist period varies by this part of it, so that several agents of one host do not relist at the same time."""
 LIVENESS_PERIOD_S: Final = 30.0
 """Longest time without a call of Podman, in seconds, before it is pinged (0.4 ms): one that hangs while nothing happens
-is missed before somebody needs it."""
+is found before it is needed."""
 RETRY_INITIAL_S: Final = 0.25
 """Delay before what failed is tried again, in seconds; it doubles."""
 RETRY_MAX_S: Final = 10.0
@@ -32,7 +32,7 @@ def retry_delay_s(failures: int) -> float:
 
 
 class RelistSchedule:
-    """From one relist to the next. What happens, and when, is told to it."""
+    """Time of the next relist and ping, from events that its methods are called with (no clock of its own)."""
 
     def __init__(self, shortest_s: float, longest_s: float, rng: random.Random) -> None:
         """The first relist is due at once; from one to the next it is ``shortest_s`` to ``longest_s``, give or take
@@ -43,44 +43,44 @@ class RelistSchedule:
         self._relist_at = _AT_ONCE
         self._ping_at = _AT_ONCE
         self._was_due = False
-        """Whether the newest relist came by itself: one that was asked for says nothing of how quiet it is."""
+        """Whether the newest relist came by itself: a requested one does not count for how quiet it is."""
         self._quiet_relists = 0
-        """How many in a row that were due found nothing new, and nobody had a reason to doubt."""
+        """Number of relists in a row that were due and found nothing new, without a `resync` between them."""
         self._failures = 0
-        """How often in a row Podman did not answer a relist, or a ping."""
+        """Number of relists and pings in a row that Podman did not answer."""
 
     @property
     def is_down(self) -> bool:
-        """Whether Podman did not answer when it was last asked: single pods and pings wait for a relist."""
+        """Whether Podman did not answer the last call: single pods and pings wait for a relist."""
         return self._failures > 0
 
     @property
     def next_at(self) -> float:
-        """When there is something to do next; infinite while a relist is under way that nothing follows yet."""
+        """Time of the next relist or ping; infinite while a relist is under way and no other is planned."""
         return self._relist_at if self.is_down else min(self._relist_at, self._ping_at)
 
     def is_relist_due(self, now: float) -> bool:
-        """Whether it is time for everything."""
+        """Whether it is time for a relist."""
         return now >= self._relist_at
 
     def is_ping_due(self, now: float) -> bool:
-        """Whether it is time for a sign of life."""
+        """Whether it is time for a ping."""
         return now >= self._ping_at and not self.is_down
 
-    def ask(self) -> None:
-        """As soon as possible, after one that is under way; while Podman is down, when the next try is due."""
+    def request(self) -> None:
+        """Relist as soon as possible, after one that is under way; while Podman is down, when the next try is due."""
         if self._relist_at == _UNDER_WAY or not self.is_down:
             self._relist_at = _AT_ONCE
 
-    def doubt(self, now: float) -> None:
-        """Something may have happened without a word: soon, and more often. One under way is not the one that is
-        meant, and the next is planned when it ends."""
+    def resync(self, now: float) -> None:
+        """Relist soon and more often: something may have changed without a hint. A relist under way is not enough, and
+        the next one is planned when it ends."""
         self._quiet_relists = 0
         if self._relist_at != _UNDER_WAY:
             self._relist_at = min(self._relist_at, now + self._shortest_s)
 
     def podman_is_back(self) -> None:
-        """It was found to answer again: nobody waits for the next try. Nothing new for who did not miss it."""
+        """Relist at once, if Podman was down until now."""
         if self.is_down:
             self._quiet_relists = 0
             self._relist_at = _AT_ONCE
@@ -90,24 +90,24 @@ class RelistSchedule:
         self._ping_at = now + LIVENESS_PERIOD_S
 
     def begun(self, now: float) -> None:
-        """A relist is under way, also if it was not time for one."""
+        """A relist begins, also when none was due."""
         self._was_due = _AT_ONCE < self._relist_at <= now
         self._relist_at = _UNDER_WAY
 
     def failed(self, now: float) -> None:
-        """A relist, a ping or a look has found that Podman does not answer."""
+        """Podman did not answer a relist, a ping or an observation."""
         self._failures += 1
         self._quiet_relists = 0
         self._relist_at = now + retry_delay_s(self._failures)
 
     def answered(self, now: float) -> None:
-        """The relist has its answer. `plan` follows when it is known what that says."""
+        """Podman has answered the relist. `plan` follows when its outcome is known."""
         self._failures = 0
         self._ping_at = now + LIVENESS_PERIOD_S
 
     def plan(self, now: float, *, started_at: float, is_surprise: bool, again_in_s: float = math.inf) -> None:
-        """The relist after the one that ``started_at`` and ends now. ``is_surprise``: it found what nobody knew, or
-        what may not be the last word; ``again_in_s``: so soon at the latest."""
+        """Plan the relist after the one that ``started_at`` and ends now. ``is_surprise``: it found a change without a
+        hint, or a state that will not last; ``again_in_s``: longest time until the next."""
         if is_surprise:
             self._quiet_relists = 0
         elif self._was_due:

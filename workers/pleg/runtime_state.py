@@ -1,4 +1,4 @@
-"""What the master is told of Podman as a whole: whether it answers, and that it is stuck. No I/O.
+"""Health of Podman as a whole, as reported to the master: whether it answers, and whether it is stuck. No I/O.
 
 Mirrors the part of the kubelet's runtimeState (pkg/kubelet/runtime.go) that the container runtime feeds.
 """
@@ -12,23 +12,23 @@ from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 
 RELIST_SLACK_S: Final = 30.0
 """How much longer than runtimeRequestTimeout no relist may have succeeded before Podman counts as stuck, in seconds:
-whoever works on something large has had the time for it."""
+a call on something large has had the time for it."""
 
 
 class RuntimeState:
-    """What was told last. Each method says what is to be told now: nothing that the master knows already."""
+    """The health that was reported last. Each method returns the reports to send now: none that repeats the last."""
 
     def __init__(self, request_timeout_s: float, now: float) -> None:
         """``now`` is in monotonic seconds, here and below."""
         self._stuck_s = request_timeout_s + RELIST_SLACK_S
-        self._told = RuntimeHealth(healthy=False)
+        self._reported = RuntimeHealth(healthy=False)
         self._relisted_at = now
-        """When a relist has last succeeded, or it was told that none does."""
+        """Time at which a relist has last succeeded, or its failure was reported."""
 
     @property
     def version(self) -> str:
-        """Podman's, as it was told last; empty while it does not answer."""
-        return self._told.version
+        """Version of Podman's API as reported last; empty while Podman does not answer."""
+        return self._reported.version
 
     def relisted(self, now: float, version: str) -> tuple[RuntimeHealth, ...]:
         """A relist has succeeded."""
@@ -36,12 +36,12 @@ class RuntimeState:
         return self.answered(version)
 
     def answered(self, version: str) -> tuple[RuntimeHealth, ...]:
-        """Podman lives."""
+        """Podman has answered a ping."""
         return self._changed(RuntimeHealth(healthy=True, version=version))
 
     def failed(self, now: float, error: RuntimeCallError) -> tuple[RuntimeHealth | ServiceSilent, ...]:
-        """It did not answer. When it takes requests, answers pings too, and lists nothing for longer than any call may
-        take, then a lock of its own never comes free."""
+        """Podman did not answer. It is stuck when it takes requests, answers pings too, and no relist succeeds for
+        longer than any call may take: then a lock of its own never comes free."""
         health = self._changed(RuntimeHealth(healthy=False, message=error.message))
         silence_s = now - self._relisted_at
         if error.kind is not ErrorKind.TIMEOUT or silence_s < self._stuck_s:
@@ -50,7 +50,7 @@ class RuntimeState:
         return (*health, ServiceSilent(message=f"no relist has succeeded for {silence_s:.0f} s: {error.message}"))
 
     def _changed(self, health: RuntimeHealth) -> tuple[RuntimeHealth, ...]:
-        if health == self._told:
+        if health == self._reported:
             return ()
-        self._told = health
+        self._reported = health
         return (health,)

@@ -1,4 +1,4 @@
-"""What people are told of an attempt (pkg/kubelet/prober/prober.go, probe)."""
+"""Events about the outcome of a probe (pkg/kubelet/prober/prober.go, probe)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from typing import Final
 import msgspec
 
 from ipc.kubecontainer.probe_results import ProbeType
+from ipc.messages.event_reasons import CONTAINER_PROBE_WARNING, CONTAINER_UNHEALTHY, EventReason
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome
 
-UNHEALTHY: Final = "Unhealthy"
-PROBE_WARNING: Final = "ProbeWarning"
 MAX_OUTPUT_CHARS: Final = 4096
-"""How much of a probe's output the master gets for an event: more than the event tells, for a Secret's value that is
-cut in two would not be found."""
+"""Longest output of a probe that goes to the master for an event: more than the event shows, because a Secret's value
+that is cut in two would not be redacted."""
+
+
+_EVENTS: Final = {
+    Answer.WARNING: (CONTAINER_PROBE_WARNING, "warning"),
+    Answer.FAILURE: (CONTAINER_UNHEALTHY, "failed"),
+}
+"""Reason of the event and the word in its message, for an answer that is no plain success."""
 
 
 class ProbeEvent(msgspec.Struct, frozen=True):
     """A warning about a container."""
 
-    reason: str
+    reason: EventReason
     message: str
 
 
@@ -27,14 +33,14 @@ def outcome_event(type: ProbeType, outcome: ProbeOutcome | ProbeError) -> ProbeE
     """None for a plain success."""
     probe = f"{type.value.capitalize()} probe"
     if isinstance(outcome, ProbeError):
-        return ProbeEvent(UNHEALTHY, f"{probe} errored and resulted in unknown state: {_head(str(outcome))}")
+        return ProbeEvent(CONTAINER_UNHEALTHY, f"{probe} errored and resulted in unknown state: {_head(str(outcome))}")
     if outcome.answer is Answer.SUCCESS:
         return None
-    reason, word = {Answer.WARNING: (PROBE_WARNING, "warning"), Answer.FAILURE: (UNHEALTHY, "failed")}[outcome.answer]
+    reason, word = _EVENTS[outcome.answer]
     return ProbeEvent(reason, f"{probe} {word}: {_head(outcome.output)}")
 
 
 def _head(text: str) -> str:
-    """Whatever a container has said, it has an encoding."""
+    """The head of a text, with characters that cannot be encoded escaped."""
     text = text.encode(errors="backslashreplace").decode()
     return text if len(text) <= MAX_OUTPUT_CHARS else text[: MAX_OUTPUT_CHARS - 1] + "…"

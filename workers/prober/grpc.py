@@ -9,6 +9,7 @@ from typing import Final
 from h2.exceptions import H2Error
 
 from ipc.api.v1.probe import GRPCAction
+from ipc.host.clock import loop_time
 from ipc.text.durations import format_duration
 from ipc.text.gofmt import quoted
 from workers.podhttp.endpoints import Endpoint, connect, endpoint_of
@@ -38,7 +39,7 @@ async def probe_grpc(action: GRPCAction, target: ProbeTarget, timeout_s: int, di
     The dial blocks there: it is repeated until there is a server that speaks HTTP/2 or the time is over.
     """
     endpoint = endpoint_of(target.network, "", action.port, target.container)
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline = loop_time() + timeout_s
     try:
         connection = await _dial(dialer, endpoint, deadline)
     except TimeoutError:
@@ -86,7 +87,7 @@ async def _dial_once(dialer: Dialer, endpoint: Endpoint, deadline: float) -> Con
 
 
 def _call(endpoint: Endpoint, service: str, deadline: float) -> Call:
-    left_s = deadline - asyncio.get_running_loop().time()
+    left_s = deadline - loop_time()
     return Call(
         authority=endpoint.address,
         path=_CHECK,

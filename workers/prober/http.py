@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from ipc.api.v1.probe import HTTPGetAction
+from ipc.host.clock import loop_time
 from ipc.text.gofmt import head, quoted
 from workers.podhttp import client
 from workers.podhttp.client import MAX_REQUESTS, TOO_MANY_REDIRECTS, BodyBroken, ExchangeFailed, exchange, following
@@ -26,7 +26,7 @@ async def probe_http(action: HTTPGetAction, target: ProbeTarget, timeout_s: int,
     HTTP/2 is not offered over TLS, where Go's client does.
     """
     endpoint = endpoint_of(target.network, action.host, action.port, target.container)
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline = loop_time() + timeout_s
     request = request_of(action, endpoint, PROBE_USER_AGENT)
     for _ in range(MAX_REQUESTS):
         try:

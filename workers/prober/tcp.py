@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ipc.api.v1.probe import TCPSocketAction
+from ipc.host.clock import loop_time
 from workers.podhttp.endpoints import connect, dial_text, endpoint_of
 from workers.podhttp.pod_network import Dialer
 from workers.prober.outcome import Answer, ProbeOutcome, ProbeTarget
@@ -18,7 +17,7 @@ async def probe_tcp(action: TCPSocketAction, target: ProbeTarget, timeout_s: int
     has acknowledged the end: it is left out. An end by SO_LINGER 0 would show as a reset in the server's log.
     """
     endpoint = endpoint_of(target.network, action.host, action.port, target.container)
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    deadline = loop_time() + timeout_s
     try:
         connected = await connect(dialer, endpoint, deadline)
     except OSError as error:

@@ -1,1 +1,1 @@
-"""What the kernel says of processes: /proc, pidfds, tags that processes inherit, sockets' peers."""
+"""Reads and ends processes: /proc, pidfds, tags that processes inherit, peers of sockets."""

@@ -1,8 +1,9 @@
-"""Processes that have outlived the container that started them, where no PID namespace of its own ends with it.
+"""Tags of containers' processes, by which those that outlive their container are found and ended.
 
 With ``shareProcessNamespace`` and ``hostPID`` the end of a container's first process ends no other one. A CRI runtime
-ends them by their cgroup; rootless Podman without systemd gives a container none. So such a container carries a mark,
-as commands in containers do (`workers.exec.tags`): a value of RLIMIT_LOCKS, which all that it starts inherits.
+ends them by their cgroup; rootless Podman without systemd gives a container none. So such a container, which has no PID
+namespace of its own, carries a tag, as commands in containers do (`workers.exec.tags`): a value of RLIMIT_LOCKS, which
+all that it starts inherits.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ import msgspec
 
 from workers.proc import procfs
 from workers.proc.pidfd import kill_if
-from workers.proc.rlimit_tag import MARKED, locks_limit
+from workers.proc.rlimit_tag import TAG_LIMIT, locks_limit
 
 MAX_ROUNDS: Final = 16
-"""Looks at all processes of the host, at the most: one that was forked during a look is found by the next one."""
+"""Most scans of all processes of the host: a process that was forked during one scan is found by the next."""
 ROUND_S: Final = 0.05
-"""Between two looks, in seconds: what was killed takes its time to end."""
+"""Pause between two scans, in seconds, for killed processes to end."""
 _MAGIC: Final = 0x526F6F75
 
 
 class ContainerTag(msgspec.Struct, frozen=True):
-    """Of one attempt of a container: 94 bits of a hash, in a soft limit that is below the hard one."""
+    """Tag of one attempt of a container: 94 bits of a hash, in a soft limit that is below the hard one."""
 
     soft: int
     hard: int
 
     def rlimit(self) -> dict[str, Any]:
         """As Podman wants it in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime specification."""
-        return {"type": MARKED.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
+        return {"type": TAG_LIMIT.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
 
 
 def container_tag(uid: str, name: str, attempt: int) -> ContainerTag:
@@ -45,7 +46,7 @@ def container_tag(uid: str, name: str, attempt: int) -> ContainerTag:
 
 
 def end_tagged(tags: Collection[ContainerTag]) -> int:
-    """SIGKILL to every process with one of these marks, until none is left; how many there were.
+    """Send SIGKILL to every process with one of these tags until none is left; the number of processes.
 
     Reads all of /proc: for a thread. Raises OSError, e.g. EMFILE; EAGAIN when they are started faster than they end.
     """
@@ -65,5 +66,5 @@ def _tag(pid: int) -> ContainerTag | None:
 
 
 def _is_alive(pid: int, tags: Collection[ContainerTag]) -> bool:
-    """False for what has ended, also if nobody has waited for it yet: a zombie keeps its limits."""
+    """Whether the process has one of the tags and has not ended: a zombie keeps its limits."""
     return _tag(pid) in tags and procfs.is_alive(pid)

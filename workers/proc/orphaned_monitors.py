@@ -1,9 +1,9 @@
-"""Processes of containers that Podman does not know any more.
+"""Orphans: processes of containers that Podman does not know any more, and their monitors.
 
 A Podman that is killed while it starts a container leaves conmon, the container's monitor, with a process that the OCI
-runtime has made and nobody has written down. Podman removes such a container without a word and leaves both behind:
-they wait for ever, hold memory and the name's cgroup, and are in nobody's list. So they are looked for in /proc, once
-after every death of Podman, and ended when Podman says that it does not know the container's id.
+runtime has made and Podman has not recorded. Podman removes such a container in silence and leaves both behind: they
+wait for ever, hold memory and the name's cgroup, and show in no list. So they are searched for in /proc, once after
+every death of Podman, and ended when Podman says that it does not know the container's id.
 """
 
 from __future__ import annotations

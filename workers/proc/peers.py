@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket (SO_PEERCRED), and who may speak to the admin socket."""
+"""Peer credentials of a Unix socket (SO_PEERCRED), and the users that may use the admin socket."""
 
 from __future__ import annotations
 

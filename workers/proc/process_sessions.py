@@ -12,7 +12,7 @@ from workers.proc import procfs
 from workers.proc.pidfd import kill_if
 
 MAX_KILL_ROUNDS: Final = 10
-"""How often it is looked for what a command has started meanwhile."""
+"""Most scans for processes that a command has started meanwhile."""
 KILL_ROUND_S: Final = 0.05
 """How long a round waits for what was killed to end, in seconds."""
 

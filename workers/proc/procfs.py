@@ -1,7 +1,7 @@
-"""Is this process that container's, and how has it ended? What /proc and the monitor say, without any privilege.
+"""Identity and end of a container's process, from /proc and its monitor's files, without any privilege.
 
-A pid in Podman's state may have passed to a stranger: when its monitor (conmon) is gone, nobody strikes it out, and
-after a reboot with a runtime directory that outlives it all of them are old.
+A pid in Podman's state may have passed to another process: when the container's monitor (conmon) is gone, Podman does
+not clear it, and after a reboot with a runtime directory that outlives it all pids are stale.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PF_EXITING: Final = 0x4
 
 
 def open_process(container: InspectedContainer) -> int | None:
-    """A pidfd of the container's first process; None when that has ended, whoever has its pid now.
+    """A pidfd of the container's first process; None when that has ended, also if its pid was reused.
 
     Raises OSError, e.g. EMFILE.
     """
@@ -51,19 +51,24 @@ def exists(pid: int) -> bool:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether any process has that pid and has not ended, as a zombie has that nobody has waited for yet."""
+    """Whether a process has that pid and has not ended: a zombie has."""
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def state_of(pid: int) -> str:
+    """The letter of a process's state, as proc(5) has it; empty when there is no such process."""
     fields = _stat(pid)
-    return bool(fields) and fields[_STATE] not in ("Z", "X")
+    return fields[_STATE] if fields else ""
 
 
 def session_of(pid: int) -> int:
-    """Of setsid; 0 when there is no such process."""
+    """Session id of a process (setsid); 0 when there is no such process."""
     fields = _stat(pid)
     return int(fields[_SESSION]) if fields else 0
 
 
 def pids() -> list[int]:
-    """Of all processes of this host."""
+    """Pids of all processes of this host."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]
 
 
@@ -107,7 +112,7 @@ def _words_of_its_monitor(container: InspectedContainer) -> list[str]:
 
 
 def is_exiting(container: InspectedContainer) -> bool:
-    """Whether the kernel takes the container's first process down, which has one thread, or has done so.
+    """Whether the kernel is ending the container's first process, which has one thread, or has done so.
 
     The first process of a PID namespace ends after all others in it, which it takes along: until they are gone neither
     a pidfd nor its state tells of its end (zap_pid_ns_processes in kernel/pid_namespace.c).
@@ -117,7 +122,7 @@ def is_exiting(container: InspectedContainer) -> bool:
 
 
 def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
-    """What the container's monitor, which lives, has noted of its end; None while it has not.
+    """End of the container as its monitor, which lives, has recorded it; None while it has not.
 
     conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
@@ -155,6 +160,27 @@ def is_process_of(container: InspectedContainer) -> bool:
     return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
 
 
+def has_open_input(container: InspectedContainer) -> bool:
+    """Whether conmon still holds the other end of the pipe that is the standard input of the container's first process.
+
+    It lets go with the first client that attaches and goes (conmon's src/conn_sock.c, terminate_remote_sock: Podman has
+    no word for --leave-stdin-open). True when that is no pipe, or not ours to see: nothing is known then.
+    """
+    input_of = _links(container.pid, "0")
+    return not input_of or not input_of[0].startswith("pipe:") or input_of[0] in _links(container.conmon_pid)
+
+
+def _links(pid: int, *numbers: str) -> list[str]:
+    """Targets of these descriptors of a process, or of all; none of a process that is gone or another user's."""
+    directory = PROC / str(pid) / "fd"
+    links = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+        for number in numbers or os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                links.append(os.readlink(directory / number))
+    return links
+
+
 def start_ticks(pid: int) -> int:
     """When that process was started, in clock ticks since boot; 0 when there is none."""
     fields = _stat(pid)
@@ -162,7 +188,7 @@ def start_ticks(pid: int) -> int:
 
 
 def start_ticks_of(container: InspectedContainer) -> int:
-    """`start_ticks` of a container's first process; 0 when that has ended, whoever has its pid now."""
+    """`start_ticks` of a container's first process; 0 when that has ended, also if its pid was reused."""
     # Read first: had another process got the pid in between, the second question would say so.
     ticks = start_ticks(container.pid) if container.pid > 0 else 0
     return ticks if ticks and is_process_of(container) else 0
@@ -175,7 +201,7 @@ def boot_time() -> float:
 
 
 def _stat(pid: int) -> list[str]:
-    """What follows the command's name, which may have any character in it; nothing when the process is gone."""
+    """Fields behind the command's name, which may have any character in it; none when the process is gone."""
     return read_once(pid, "stat", MAX_STAT_BYTES).decode(errors="replace").rpartition(")")[2].split()
 
 

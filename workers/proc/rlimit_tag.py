@@ -1,10 +1,10 @@
-"""RLIMIT_LOCKS: a mark that a process has for itself and all that it starts, and that none of them can take off.
+"""Process tags in RLIMIT_LOCKS, which a process inherits and cannot remove.
 
-A container's process table does not tell who has started whom: who forks twice and calls setsid has another parent,
-session and group. Nor do cgroups: rootless Podman without systemd gives a container none of its own. What every child
-has from its parent, over fork, exec and setsid, are its resource limits, and this one has had no effect since Linux
-2.4.25 (getrlimit(2)). Nobody can raise its two numbers again without being root on the host. They are read in
-/proc/PID/limits, which is open to everybody.
+A container's process table does not show which process has started another: one that forks twice and calls setsid has
+another parent, session and group. Nor do cgroups: rootless Podman without systemd gives a container none of its own.
+What every child has from its parent, over fork, exec and setsid, are its resource limits, and this one has had no
+effect since Linux 2.4.25 (getrlimit(2)). Nobody can raise its two numbers again without being root on the host. They
+are read in /proc/PID/limits, which is open to everybody.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from workers.proc import procfs
 
-MARKED: Final = "RLIMIT_LOCKS"
+TAG_LIMIT: Final = "RLIMIT_LOCKS"
 """The limit's name in the OCI runtime specification."""
 MAX_LIMITS_BYTES: Final = 8192
 """Of a file /proc/PID/limits."""

@@ -1,1 +1,1 @@
-"""Makes libpod's SpecGenerator of a container or sandbox. Pure, but for what is asked of an image's users."""
+"""Makes libpod's SpecGenerator of a container or sandbox, and verifies it against image and host. Pure."""

@@ -1,8 +1,8 @@
-"""A container's share of the node, and its pod's, in libpod's words. Pure.
+"""Resources of a container and of its pod, as fields of libpod's SpecGenerators. Pure.
 
 Mirrors generateLinuxContainerResources (pkg/kubelet/kuberuntime/kuberuntime_container_linux.go) and the conversions of
-pkg/kubelet/cm/helpers_linux.go. Only what a delegated controller can enforce is asked for: what is not enforced must
-not look as if it were (`supervisor.admission.predicates` tells of it).
+pkg/kubelet/cm/helpers_linux.go. Only what a delegated controller can enforce is asked for: a limit that is not enforced
+must not show (`supervisor.admission.predicates` reports it).
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def milli_cpu_to_shares(milli_cpu: int) -> int:
     return min(max(milli_cpu * SHARES_PER_CPU // MILLI, MIN_SHARES), MAX_SHARES)
 
 
-def milli_cpu_to_quota(milli_cpu: int) -> int:
+def milli_cpu_to_quota(milli_cpu: int, period_us: int = QUOTA_PERIOD_US) -> int:
     """MilliCPUToQuota: microseconds of each period."""
-    return max(milli_cpu * QUOTA_PERIOD_US // MILLI, MIN_QUOTA_US)
+    return max(milli_cpu * period_us // MILLI, MIN_QUOTA_US)
 
 
 def _memory(limits: ResourceList) -> Mapping[str, int]:

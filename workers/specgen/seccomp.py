@@ -1,4 +1,4 @@
-"""Which seccomp profile a container runs under. Pure.
+"""Seccomp profile of a container. Pure.
 
 Mirrors getSeccompProfile and fieldSeccompProfile (pkg/kubelet/kuberuntime/helpers.go).
 """
@@ -13,16 +13,16 @@ import msgspec
 from ipc.api.v1.security import SeccompProfile, SecurityContext
 
 UNCONFINED: Final = "unconfined"
-"""Podman's word for no profile."""
+"""Podman's value for no profile."""
 RUNTIME_DEFAULT: Final = ""
-"""Without a word Podman takes its own."""
+"""An empty value selects Podman's own profile."""
 
 
 class SeccompSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the node says about it."""
+    """The node's settings of seccomp."""
 
     default: bool = True
-    """A container that does not choose gets the runtime's profile, and none otherwise."""
+    """A container without a profile gets the runtime's (seccompDefault); otherwise none."""
     profiles_dir: str = ""
     """Where Localhost profiles lie."""
 

@@ -1,4 +1,4 @@
-"""As whom and with what rights a container runs, in libpod's words. Pure.
+"""Security context of a container, as fields of libpod's SpecGenerator. Pure.
 
 Mirrors determineEffectiveSecurityContext (pkg/kubelet/kuberuntime/security_context.go). What the sandbox is made with
 Podman hands on to its members, where it counts more than what they say themselves: so nothing of a container's context
@@ -20,7 +20,7 @@ from workers.specgen.effective_security import effective_security_context, pod_s
 from workers.specgen.seccomp import SeccompSettings, seccomp_profile_path
 
 MASKED_PATHS: Final = ("/proc/asound", "/proc/interrupts", "/sys/devices/virtual/powercap")
-"""What upstream has masked (pkg/securitycontext/util.go, defaultMaskedPaths) and Podman 4.3 has not."""
+"""Paths that upstream masks (pkg/securitycontext/util.go, defaultMaskedPaths) and Podman 4.3 does not."""
 
 
 def sandbox_security(pod: Pod) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def container_security(
 
 
 def verify_rights(pod: Pod, container: Container) -> None:
-    """Raises ConfigError for what Podman would leave out without a word."""
+    """Raises ConfigError for fields that Podman would ignore in silence."""
     context = effective_security_context(pod, container)
     if context.privileged and context.capabilities is not None and context.capabilities.drop:
         raise ConfigError("capabilities.drop: a privileged container of Podman's has all capabilities")

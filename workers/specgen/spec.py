@@ -27,10 +27,10 @@ from workers.network.etc_mounts import PodFile, file_mount, mounted_files
 from workers.podhttp.hook_ports import with_port_number
 from workers.proc.container_tags import container_tag
 from workers.specgen.container_resources import container_resources, pod_resources
+from workers.specgen.mounts import Mounts
 from workers.specgen.sandbox_namespaces import container_namespaces, leaves_processes, sandbox_namespaces
 from workers.specgen.seccomp import SeccompSettings
 from workers.specgen.security_context import container_security, sandbox_security
-from workers.volumemanager.mounts import Mounts
 
 _PODMANS_CHOICE: Final = NetworkSettings()
 _UNKNOWN_NODE: Final = NodeResources()
@@ -49,7 +49,7 @@ def pod_spec(
 ) -> dict[str, Any]:
     """Body of POST pods/create: the sandbox, whose infra container holds its namespaces. Raises HostnameError.
 
-    Nobody reads the pid file: its path on the monitor's command line says whose it is
+    The pid file is not read: its path on the monitor's command line identifies the agent
     (`workers.proc.orphaned_monitors`).
     """
     name = sandbox_name(pod, attempt)
@@ -90,12 +90,12 @@ def _pod_labels(pod: Pod, instance: str) -> dict[str, Any]:
 
 
 class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container gets beside its definition."""
+    """Config of a container beside its manifest, known when it is made (generateContainerConfig)."""
 
     ownership: Ownership
     sandbox_id: str
     image: str
-    """Complete reference: Podman is not to guess what a short name means."""
+    """Complete reference: Podman must not resolve short names."""
     attempt: int
     backoff_s: float
     log_file: Path
@@ -104,110 +104,113 @@ class ContainerConfig(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     mounts: Mounts = Mounts()
     files: tuple[PodFile, ...] = ()
-    """What all containers of the pod see in /etc."""
+    """Files that all containers of the pod see in /etc."""
     node: NodeResources = NodeResources()
     user: str = ""
-    """As whom it runs (`workers.specgen.container_user`); empty leaves that to the image."""
+    """User and group (`workers.specgen.container_user`); empty leaves them to the image."""
     seccomp: SeccompSettings = SeccompSettings()
     termination_log: Path | None = None
-    """The file on the host in which it leaves its termination message."""
+    """File on the host for the container's termination message."""
     target_pid: int = 0
     """Pid on the host of the process whose PID namespace it shares; 0 gives it one of its own, or the pod's."""
 
 
-def container_spec(pod: Pod, container: Container, place: ContainerConfig) -> dict[str, Any]:
+def container_spec(pod: Pod, container: Container, config: ContainerConfig) -> dict[str, Any]:
     """Body of POST containers/create.
 
-    The environment of the image lies below that of the place: Podman joins them.
+    Podman adds the environment of the image below that of the config.
     """
-    name = container_name(pod, container.name, place.attempt)
+    name = container_name(pod, container.name, config.attempt)
     return {
         "name": name,
-        "pod": place.sandbox_id,
-        "image": place.image,
-        "labels": place.ownership.signed_container(name, write(_container_labels(pod, container, place))),
-        "env": dict(place.environment),
+        "pod": config.sandbox_id,
+        "image": config.image,
+        "labels": config.ownership.signed_container(name, write(_container_labels(pod, container, config))),
+        "env": dict(config.environment),
         "terminal": container.tty,
         "stdin": container.stdin,
-        "log_configuration": {"driver": "k8s-file", "path": str(place.log_file)},
+        "log_configuration": {"driver": "k8s-file", "path": str(config.log_file)},
         **_given(
-            **_process(container, place),
+            **_process(container, config),
             work_dir=container.working_dir,
-            mounts=_binds(container, place),
-            volumes=place.mounts.volumes,
-            image_volumes=place.mounts.image_volumes,
+            mounts=_binds(container, config),
+            volumes=config.mounts.volumes,
+            image_volumes=config.mounts.image_volumes,
         ),
         **_stop_signal(container),
-        **container_namespaces(pod, place.target_pid),
-        **_mark(pod, container, place),
-        **container_security(pod, container, place.user, place.seccomp),
-        **_host_name(place),
-        **container_resources(pod, container, place.node),
-        **_ON_ITS_OWN_NOTHING,
+        **container_namespaces(pod, config.target_pid),
+        **_process_tag(pod, container, config),
+        **container_security(pod, container, config.user, config.seccomp),
+        **_host_name(config),
+        **container_resources(pod, container, config.node),
+        **_NO_ACTIONS_OF_PODMAN,
     }
 
 
-def _process(container: Container, place: ContainerConfig) -> dict[str, list[str]]:
+def _process(container: Container, config: ContainerConfig) -> dict[str, list[str]]:
     """``command`` replaces the image's ENTRYPOINT and with it its CMD; ``args`` alone replace CMD: Podman's entrypoint
     and command do the same. But for an entrypoint of one empty word, which Podman takes for none: it would run the
     first argument."""
-    command = expand_all(container.command, place.environment, "command")
-    args = expand_all(container.args, place.environment, "args")
+    command = expand_all(container.command, config.environment, "command")
+    args = expand_all(container.args, config.environment, "args")
     if command == [""]:
         return {"entrypoint": command + args, "command": []}
     return {"entrypoint": command, "command": args}
 
 
-def _binds(container: Container, place: ContainerConfig) -> list[Mapping[str, Any]]:
-    """``Z`` is for hosts with SELinux: the file is for no container but this one."""
-    binds = [*place.mounts.binds, *mounted_files(container, place.files)]
-    if place.termination_log is None:
+def _binds(container: Container, config: ContainerConfig) -> list[Mapping[str, Any]]:
+    """``Z`` is for hosts with SELinux: the file is for this container alone."""
+    binds = [*config.mounts.binds, *mounted_files(container, config.files)]
+    if config.termination_log is None:
         return binds
-    return [*binds, file_mount(place.termination_log, container.termination_message_path, "Z")]
+    return [*binds, file_mount(config.termination_log, container.termination_message_path, "Z")]
 
 
 def _stop_signal(container: Container) -> dict[str, int]:
-    """Without one the image's counts. Podman's JSON wants a number."""
+    """The lifecycle's stop signal, as a number; without one the image's counts."""
     name = container.lifecycle.stop_signal if container.lifecycle is not None else None
     return {"stop_signal": signal_number(name)} if name else {}
 
 
-def _host_name(place: ContainerConfig) -> dict[str, Any]:
+def _host_name(config: ContainerConfig) -> dict[str, Any]:
     """In a UTS namespace of the container's own: to those that share one Podman gives a HOSTNAME that wins over
     the manifest's and the image's, with which many a server says where it listens."""
-    return {"utsns": {"nsmode": "private"}, "hostname": place.hostname} if place.hostname else {}
+    return {"utsns": {"nsmode": "private"}, "hostname": config.hostname} if config.hostname else {}
 
 
-_ON_ITS_OWN_NOTHING: Final = {
+_NO_ACTIONS_OF_PODMAN: Final = {
     "restart_policy": "no",
     "healthconfig": {"Test": ["NONE"]},
     "sdnotifyMode": "ignore",
     "systemd": "false",
+    # For a USER or runAsUser without an entry Podman would add one, and a group of the same number, of which a command
+    # that is run later is then a member, but not the container's own process. containerd adds none.
+    "manage_password": False,
     # A VOLUME of the image is a directory in the container's own layer (as CRI-O has it): an anonymous volume would
     # take one of Podman's 2048 locks and be left behind by a crash.
     "image_volume_mode": "ignore",
 }
 
 
-def _container_labels(pod: Pod, container: Container, place: ContainerConfig) -> ContainerLabels:
+def _container_labels(pod: Pod, container: Container, config: ContainerConfig) -> ContainerLabels:
     return ContainerLabels(
-        **_pod_labels(pod, place.ownership.instance),
+        **_pod_labels(pod, config.ownership.instance),
         name=container.name,
         hash=hash_in(pod.spec, container),
-        attempt=place.attempt,
-        backoff_s=place.backoff_s,
+        attempt=config.attempt,
+        backoff_s=config.backoff_s,
         termination_message_path=container.termination_message_path,
         termination_message_policy=container.termination_message_policy,
         pre_stop=_pre_stop(container),
-        leaves_processes=leaves_processes(pod, place.target_pid),
+        leaves_processes=leaves_processes(pod, config.target_pid),
     )
 
 
-def _mark(pod: Pod, container: Container, place: ContainerConfig) -> dict[str, Any]:
-    """By which its processes are known when it has ended."""
-    if not leaves_processes(pod, place.target_pid):
+def _process_tag(pod: Pod, container: Container, config: ContainerConfig) -> dict[str, Any]:
+    """Tag by which the container's processes are known when it has ended."""
+    if not leaves_processes(pod, config.target_pid):
         return {}
-    return {"r_limits": [container_tag(pod.metadata.uid, container.name, place.attempt).rlimit()]}
+    return {"r_limits": [container_tag(pod.metadata.uid, container.name, config.attempt).rlimit()]}
 
 
 def _pre_stop(container: Container) -> LifecycleHandler | None:
@@ -216,5 +219,5 @@ def _pre_stop(container: Container) -> LifecycleHandler | None:
 
 
 def _given(**fields: Iterable[Any]) -> dict[str, Any]:
-    """Those that are not empty; an absent one is the image's."""
+    """Fields that are not empty; absent ones are the image's."""
     return {name: value if isinstance(value, str) else list(value) for name, value in fields.items() if value}

@@ -1,1 +1,2 @@
-"""Services and record of one sync, and what all syncs of a worker share. Imports no step of a sync."""
+"""Runs and records one sync: calls until it is cancelled, permits, threads for file systems, results. Imports no step
+of a sync: steps import it."""

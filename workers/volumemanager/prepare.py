@@ -1,11 +1,11 @@
-"""A container's mounts, right before it is made: what has to be held for them, and their places.
+"""Prepares a container's mounts right before it is made: binds their sources where they could be swapped.
 
-Podman takes a mount's source as a path and looks it up a second time, long after anybody has checked it: when the
-container starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a
-symbolic link there in between and would be given any file of the user's. So whatever somebody else can lead elsewhere
-is opened once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent
-can write to, inside Podman's mount namespace (`workers.userns.steps.mounts`): that is what Podman gets. Upstream does
-the same for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
+Podman takes a mount's source as a path and looks it up a second time, long after it was checked: when the container
+starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a symbolic link
+there in between and would be given any file of the user's. So a source that others can swap is opened once, within its
+volume, and bound by its descriptor to a place below the pod's directory that only the agent can write to, inside
+Podman's mount namespace (`workers.userns.steps.mounts`): that is what Podman gets. Upstream does the same for subPath
+(pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
 
 All that one container needs takes one run of `podman unshare`; most containers need none.
 """
@@ -23,21 +23,21 @@ from ipc.api.v1.pod import Pod
 from workers.kubecontainer.config_error import ConfigError
 from workers.kubecontainer.mounted_volume import MountedVolume, why
 from workers.kubecontainer.runtime import RuntimeCallError
-from workers.sync.context import SyncRun
+from workers.specgen.mounts import Mounts, is_recursively_read_only, make_mounts, sub_path_of, volume_of
+from workers.sync.run import SyncRun
 from workers.userns.steps.group import give_to_group
 from workers.userns.steps.images import bind_image
 from workers.userns.steps.mounts import bind, mount_tmpfs
-from workers.userns.unshare import Step, UnshareError
-from workers.volumemanager.mounts import Mounts, is_recursively_read_only, make_mounts, volume_of
+from workers.userns.unshare import Step, Unshare, UnshareError
 from workers.volumemanager.plugins import host_path
-from workers.volumemanager.plugins.claim import find_claim, is_directory
+from workers.volumemanager.plugins.claim import is_directory
 from workers.volumemanager.plugins.ownership import fs_group
 from workers.volumemanager.plugins.places import held_path
-from workers.volumemanager.sub_path import sub_path_of
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
 class _HeldImage(NamedTuple):
-    """A part of an image, bound as `_Held` is."""
+    """A sub-path of an image, bound as `_Held` is."""
 
     mount: VolumeMount
     image: str
@@ -54,7 +54,7 @@ class _HeldImage(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A mount whose source is bound to a place of ours first."""
+    """A mount whose source is bound first to a path that only the agent can write to."""
 
     mount: VolumeMount
     root: Path
@@ -72,37 +72,64 @@ class _Held(NamedTuple):
         }
 
 
-async def prepare_mounts(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
-    """Raises ConfigError, SyncEnded."""
+async def prepare_mounts(
+    run: SyncRun,
+    host: VolumeHost,
+    pod: Pod,
+    container: Container,
+    volumes: Mapping[str, MountedVolume],
+    environment: Mapping[str, str],
+) -> Mounts:
+    """The mounts of a container that is about to be made, out of its pod's ``volumes``. Raises ConfigError,
+    SyncEnded."""
     try:
-        return await _prepare(run, pod, container, environment)
+        return await _prepare(run, host, pod, container, volumes, environment)
     except OSError as error:
         raise ConfigError(f'volumes of container "{container.name}": {why(error)}') from error
 
 
-async def _prepare(run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]) -> Mounts:
+async def _prepare(
+    run: SyncRun,
+    host: VolumeHost,
+    pod: Pod,
+    container: Container,
+    volumes: Mapping[str, MountedVolume],
+    environment: Mapping[str, str],
+) -> Mounts:
     """Raises OSError, ConfigError, SyncEnded."""
-    held = [found async for found in _to_be_held(run, pod, container, environment)]
-    mounts = make_mounts(container, run.volumes)  # refuses before anything is done
-    steps = await run.unless_cancelled(run.in_files, _subject(container), _steps, run, pod, container, held)
+    pods_dir = await run.in_files(_subject(container), _real, host.pods_dir)
+    held = [found async for found in _to_be_held(run, pods_dir, pod, container, volumes, environment)]
+    mounts = make_mounts(container, volumes)  # raises before anything is done
+    subject, podman, group = _subject(container), host.unshare.podman, fs_group(pod)
+    steps = await run.unless_cancelled(run.in_files, subject, _steps, podman, group, container, volumes, held)
     if not steps:
         return mounts
-    await _run(run, container, steps, held)
-    return make_mounts(container, run.volumes, {one.mount.mount_path: one.place for one in held})
+    await _run(host.unshare, container, steps, held)
+    return make_mounts(container, volumes, {one.mount.mount_path: one.place for one in held})
 
 
-def _steps(run: SyncRun, pod: Pod, container: Container, held: Sequence[_Held | _HeldImage]) -> list[Step]:
-    """Those for ``held`` are the last ones. Blocks. Raises ConfigError."""
-    return [*_tmpfs_steps(run, pod, container), *(one.step(run.context.unshare.podman) for one in held)]
+def _steps(
+    podman: str,
+    group: int | None,
+    container: Container,
+    volumes: Mapping[str, MountedVolume],
+    held: Sequence[_Held | _HeldImage],
+) -> list[Step]:
+    """Steps inside Podman's namespaces; those for ``held`` are the last ones. Blocks. Raises ConfigError."""
+    return [*_tmpfs_steps(group, container, volumes), *(one.step(podman) for one in held)]
 
 
 async def _to_be_held(
-    run: SyncRun, pod: Pod, container: Container, environment: Mapping[str, str]
+    run: SyncRun,
+    pods_dir: str,
+    pod: Pod,
+    container: Container,
+    volumes: Mapping[str, MountedVolume],
+    environment: Mapping[str, str],
 ) -> AsyncIterator[_Held | _HeldImage]:
-    """Those that somebody else could lead elsewhere. Raises OSError, ConfigError, SyncEnded."""
-    pods_dir = await run.in_files(_subject(container), _real, run.context.pods_dir)
+    """Mounts whose sources others could swap. Raises ConfigError, SyncEnded."""
     for index, mount in enumerate(container.volume_mounts):
-        volume = volume_of(mount, container, run.volumes)
+        volume = volume_of(mount, container, volumes)
         sub_path = sub_path_of(mount, environment)
         place = held_path(pods_dir, run.pod.uid, mount.name, container.name, index)
         if volume.image:
@@ -129,7 +156,7 @@ def _file_types(pod: Pod, name: str) -> tuple[int, ...]:
 async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -> Path:
     """Raises ConfigError, SyncEnded."""
     try:
-        found = await find_claim(run, volume.claim)
+        found = volume.claim_info or await run.read(run.runtime.inspect_volume, volume.claim)
     except RuntimeCallError as error:
         raise ConfigError(error.message) from error
     if found is None or not is_directory(found):
@@ -138,10 +165,9 @@ async def _claim_root(run: SyncRun, mount: VolumeMount, volume: MountedVolume) -
     return Path(found.mount_point)
 
 
-def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]:
-    group = fs_group(pod)
+def _tmpfs_steps(group: int | None, container: Container, volumes: Mapping[str, MountedVolume]) -> Iterator[Step]:
     for name in dict.fromkeys(mount.name for mount in container.volume_mounts):
-        volume = run.volumes[name]
+        volume = volumes[name]
         if volume.memory_bytes is None:
             continue
         path = os.path.realpath(volume.path or "")
@@ -150,10 +176,10 @@ def _tmpfs_steps(run: SyncRun, pod: Pod, container: Container) -> Iterator[Step]
             yield give_to_group.__name__, {"path": path, "gid": group, "only_on_root_mismatch": True}
 
 
-async def _run(run: SyncRun, container: Container, steps: list[Step], held: Sequence[_Held | _HeldImage]) -> None:
+async def _run(unshare: Unshare, container: Container, steps: list[Step], held: Sequence[_Held | _HeldImage]) -> None:
     """Raises ConfigError."""
     try:
-        await asyncio.to_thread(run.context.unshare.run, steps)
+        await asyncio.to_thread(unshare.run, steps)
     except UnshareError as error:
         nth_held = error.done - (len(steps) - len(held))
         if nth_held < 0:

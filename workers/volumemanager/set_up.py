@@ -1,7 +1,7 @@
-"""Make ready what a pod's volumes need: a table of kinds, carried out with every sync of the pod.
+"""Sets up a pod's volumes, with every sync of the pod, by a table of volume plugins.
 
 Mirrors the volume manager's reconciler and each plugin's SetUp (pkg/kubelet/volumemanager, pkg/volume). Different on
-purpose: there is no loop of its own; a sync sets up before it decides, as upstream's SyncPod waits for its volumes.
+purpose: there is no loop of its own; a sync sets volumes up before it decides, as upstream's SyncPod waits for them.
 """
 
 from __future__ import annotations
@@ -9,40 +9,45 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
-from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
-from workers.sync.context import WARNING, SyncEnded, SyncRun
+from ipc.messages import event_reasons
+from ipc.messages.sync_error import SyncError
+from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.record import SyncEnded
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.claim import set_up_claim
 from workers.volumemanager.plugins.empty_dir import set_up_empty_dir
 from workers.volumemanager.plugins.host_path import set_up_host_path
 from workers.volumemanager.plugins.image import set_up_image
 from workers.volumemanager.plugins.projected import set_up_object_volume
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
-SetUp = Callable[[SyncRun, Pod, Volume], Awaitable[MountedVolume]]
+SetUp = Callable[[SyncRun, VolumeHost, PodSnapshot, Volume], Awaitable[MountedVolume]]
 """Raises VolumeError, OSError, SyncEnded."""
 
 
-async def set_up_volumes(run: SyncRun, pod: Pod) -> dict[str, MountedVolume]:
-    """Every volume of the pod, by name. Raises SyncEnded when one of them is not ready; the others are."""
+async def set_up_volumes(run: SyncRun, host: VolumeHost, of: PodSnapshot) -> dict[str, MountedVolume]:
+    """Set up every volume of the pod; the mounted volumes by name. Raises SyncEnded when one of them is not ready; the
+    others are then."""
     mounted: dict[str, MountedVolume] = {}
     failures: list[str] = []
-    for volume in pod.spec.volumes:
+    for volume in of.pod.spec.volumes:
         try:
-            mounted[volume.name] = await _set_up(volume)(run, pod, volume)
+            mounted[volume.name] = await _set_up(volume)(run, host, of, volume)
         except VolumeError as error:
             failures.append(str(error))
         except OSError as error:
             failures.append(str(VolumeError(volume.name, why(error))))
     for failure in failures:
-        await run.event(WARNING, FAILED_MOUNT, failure)
+        await run.event(event_reasons.FAILED_MOUNT_VOLUME, failure)
     if failures:
-        raise SyncEnded(FAILED_MOUNT, "; ".join(failures))
+        raise SyncEnded(SyncError.FAILED_MOUNT, "; ".join(failures))
     return mounted
 
 
 def _set_up(volume: Volume) -> SetUp:
-    """By the source that is set. Raises VolumeError for one of a kind that is refused when the manifest is read."""
+    """The plugin by the volume's source. Raises VolumeError for a kind that admission refuses."""
     for source, set_up in _BY_SOURCE.items():
         if getattr(volume, source) is not None:
             return set_up
@@ -59,4 +64,4 @@ _BY_SOURCE: Final[Mapping[str, SetUp]] = {
     "downward_api": set_up_object_volume,
     "projected": set_up_object_volume,
 }
-"""Attribute of `Volume` to what sets it up."""
+"""Plugin's set-up by attribute of `Volume`."""

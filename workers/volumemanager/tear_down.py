@@ -1,48 +1,48 @@
-"""Take away what `set_up` has made, after any crash, following nothing that leads elsewhere.
+"""Tears down a pod's volumes, also after a crash, without following links or mounts out of them.
 
 Mirrors the volume manager's unmounting for a pod that has come to its end (pkg/kubelet/volumemanager, WaitForUnmount).
-Different on purpose: it does not read what was set up, but removes all that is there.
+Different on purpose: it does not read what was set up, but removes every directory that is there.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from ipc.messages import event_reasons
 from workers.fs.directories import is_name
 from workers.fs.tree_removal import Stuck
 from workers.kubecontainer.mounted_volume import why
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.run import SyncRun
 from workers.userns.remove import remove_below
 from workers.userns.unshare import DEFAULT, Unshare
 from workers.volumemanager.plugins.places import HELD, PLUGINS, VOLUMES
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 _PARTS: Final = (HELD, VOLUMES, PLUGINS)
-FAILED_UNMOUNT: Final = "FailedUnMount"
-"""Event reason. Upstream only logs it."""
 
 
-async def tear_down_volumes(run: SyncRun) -> tuple[Stuck, ...]:
-    """Of a pod whose containers are gone. Everything that can go goes; what stays is told by events and returned."""
-    roots = (run.context.memory_dir, run.context.pods_dir)
-    stuck = [one for root in roots for one in await _remove(run, root)]
+async def tear_down_volumes(run: SyncRun, host: VolumeHost) -> tuple[Stuck, ...]:
+    """Remove all volumes of a pod whose containers are gone; those that could not be removed, each with an event."""
+    roots = (host.memory_dir, host.pods_dir)
+    stuck = [one for root in roots for one in await _remove(run, root, host.unshare)]
     for one in stuck:
-        await run.event(WARNING, FAILED_UNMOUNT, f"UnmountVolume.TearDown failed: cannot remove {one}")
+        await run.event(event_reasons.FAILED_UNMOUNT_VOLUME, f"UnmountVolume.TearDown failed: cannot remove {one}")
     return tuple(stuck)
 
 
-async def _remove(run: SyncRun, root: str) -> tuple[Stuck, ...]:
+async def _remove(run: SyncRun, root: str, unshare: Unshare) -> tuple[Stuck, ...]:
     try:
-        return await run.in_files(root, remove_volumes, root, run.pod.uid, run.context.unshare)
+        return await run.in_files(root, remove_volumes, root, run.pod.uid, unshare)
     except OSError as error:
         return (Stuck(run.pod.uid, why(error)),)
 
 
 def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stuck, ...]:
-    """All volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks. Raises OSError.
+    """Remove all volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks. Raises OSError.
 
-    The uid of an orphan is what somebody wrote on a label: one that cannot be a name has no volumes.
+    The uid of an orphan is an untrusted label: one that cannot be a name has no volumes.
     """
     if not root or not is_name(uid):
         return ()
-    # First what leads to files of others; last what says that the volumes are complete.
+    # First mounts of files of others; last the marks that volumes are complete.
     return tuple(one for name in _PARTS for one in remove_below(root, uid, name, unshare=unshare))

@@ -4,9 +4,10 @@ Source: pkg/apis/core/validation ValidateConfigMap, ValidateConfigMapUpdate, Val
 """
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, forbidden, invalid, required, shown_key, too_long
@@ -113,10 +114,10 @@ def _needs_json(key: str) -> Callable[[Secret], Errors]:
 
 
 def _is_json_object(data: bytes) -> bool:
-    """As Go's json.Unmarshal into a map: ``null`` is one too."""
+    """As Go's json.Unmarshal into a map: ``null`` is one too, and NaN is no JSON."""
     try:
-        return isinstance(json.loads(data), dict | type(None))
-    except (ValueError, RecursionError):
+        return isinstance(msgspec.json.decode(data), dict | type(None))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
 
 

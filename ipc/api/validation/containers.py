@@ -105,10 +105,9 @@ def _hooks_and_probes(container: Container, pod: _Pod, path: str) -> Errors:
 def _init_container(container: Container, pod: _Pod, path: str) -> Errors:
     if container.restart_policy == "Always":
         yield from _hooks_and_probes(container, pod, path)
-        if container.restart_policy_rules:
-            yield forbidden(f"{path}.restartPolicyRules", "may not be set on an init container that always restarts")
-        return
-    yield from _not_set(container, _HOOKS_AND_PROBES, "may only be set on an init container that always restarts", path)
+    else:
+        why = "may only be set on an init container that always restarts"
+        yield from _not_set(container, _HOOKS_AND_PROBES, why, path)
     yield from _restart_rules(container, path)
 
 

@@ -3,11 +3,12 @@
 Source: apimachinery pkg/util/validation/validation.go and pkg/api/validate/content; sysctls: pkg/apis/core/validation.
 """
 
-import ipaddress
 import re
 from typing import Final
 
 import msgspec
+
+from ipc.text.ip_address import parse_ip
 
 
 class NameRule(msgspec.Struct, frozen=True):
@@ -83,19 +84,26 @@ def qualified_name_problem(value: str) -> str | None:
 
 
 def ip_problem(value: str) -> str | None:
-    """What is wrong with an IPv4 or IPv6 address without zone."""
+    """What is wrong with an IPv4 or IPv6 address without zone (IsValidIPForLegacyField)."""
     try:
-        address = ipaddress.ip_address(value)
+        parse_ip(value)
     except ValueError:
         return "must be a valid IP address (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    has_zone = isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None
-    return "must be an IP address without a zone" if has_zone else None
+    return None
 
 
 def relative_path_problem(value: str) -> str | None:
     """What is wrong with a path that must stay below its root."""
     if value.startswith("/"):
         return "must be a relative path"
+    return backstep_problem(value)
+
+
+def host_path_problem(value: str) -> str | None:
+    """What is wrong with the path of a file on the host. Upstream takes a relative one, and leaves it to the runtime to
+    say below which directory it is looked for."""
+    if not value.startswith("/"):
+        return "must be an absolute path: there is no directory on the host that a relative one would begin at"
     return backstep_problem(value)
 
 

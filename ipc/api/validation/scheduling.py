@@ -1,21 +1,41 @@
 """What a single host still checks of placement: tolerations, node selector, gates and claims.
 
 Source: pkg/apis/core/validation ValidateTolerations, validateReadinessGates, validateSchedulingGates,
-validatePodResourceClaims. Differs on purpose: affinity and topology spread are checked for type only.
+validatePodResourceClaims, ValidateNodeSelector. Differs on purpose: of affinity only what is required of the node is
+looked at, and topology spread is checked for type only.
 """
 
-from ipc.api.errors import invalid, required
+from collections.abc import Mapping
+from typing import Final
+
+from ipc.api.errors import forbidden, invalid, not_supported, required
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.scheduling import PodResourceClaim, Toleration
+from ipc.api.v1.scheduling import NodeSelector, NodeSelectorRequirement, PodResourceClaim, Toleration
 from ipc.api.validation.checks import Errors, exactly_one, if_set, indexed, unique, well_formed
 from ipc.api.validation.metadata import validate_labels
 from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, LABEL_VALUE, qualified_name_problem
+
+NODE_NAME_FIELD: Final = "metadata.name"
+_FIELD_OPERATORS: Final = ("In", "NotIn")
+_NUMBER_OF_VALUES: Final[Mapping[str, str]] = {
+    "In": "some",
+    "NotIn": "some",
+    "Exists": "none",
+    "DoesNotExist": "none",
+    "Gt": "one",
+    "Lt": "one",
+}
 
 
 def validate_scheduling(spec: PodSpec, path: str) -> Errors:
     """Everything about placement."""
     yield from if_set(f"{path}.nodeName", spec.node_name, DNS_SUBDOMAIN.problem)
     yield from validate_labels(spec.node_selector, f"{path}.nodeSelector")
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is not None and affinity.required_during_scheduling_ignored_during_execution is not None:
+        required_nodes = affinity.required_during_scheduling_ignored_during_execution
+        below = f"{path}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+        yield from _node_selector(required_nodes, below)
     for below, toleration in indexed(f"{path}.tolerations", spec.tolerations):
         yield from _toleration(toleration, below)
     for below, gate in indexed(f"{path}.readinessGates", spec.readiness_gates):
@@ -28,6 +48,40 @@ def validate_scheduling(spec: PodSpec, path: str) -> Errors:
     yield from unique((f"{below}.name", claim.name) for below, claim in indexed(claims, spec.resource_claims))
     for below, claim in indexed(claims, spec.resource_claims):
         yield from _claim(claim, below)
+
+
+def _node_selector(selector: NodeSelector, path: str) -> Errors:
+    terms = f"{path}.nodeSelectorTerms"
+    if not selector.node_selector_terms:
+        yield required(terms, "must have at least one node selector term")
+    for at, term in indexed(terms, selector.node_selector_terms):
+        for below, expression in indexed(f"{at}.matchExpressions", term.match_expressions):
+            yield from _expression(expression, below)
+        for below, field in indexed(f"{at}.matchFields", term.match_fields):
+            yield from _field(field, below)
+
+
+def _expression(requirement: NodeSelectorRequirement, path: str) -> Errors:
+    """ValidateNodeSelectorRequirement."""
+    yield from well_formed(f"{path}.key", requirement.key, qualified_name_problem)
+    number, values = _NUMBER_OF_VALUES[requirement.operator], f"{path}.values"
+    if number == "some" and not requirement.values:
+        yield required(values, "must be specified when `operator` is 'In' or 'NotIn'")
+    if number == "none" and requirement.values:
+        yield forbidden(values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    if number == "one" and len(requirement.values) != 1:
+        yield required(values, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+
+
+def _field(requirement: NodeSelectorRequirement, path: str) -> Errors:
+    """ValidateNodeFieldSelectorRequirement."""
+    if requirement.operator not in _FIELD_OPERATORS:
+        yield not_supported(f"{path}.operator", requirement.operator, _FIELD_OPERATORS)
+    elif len(requirement.values) != 1:
+        what = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield required(f"{path}.values", what)
+    if requirement.key != NODE_NAME_FIELD:
+        yield invalid(f"{path}.key", requirement.key, "not a valid field selector key")
 
 
 def _toleration(toleration: Toleration, path: str) -> Errors:

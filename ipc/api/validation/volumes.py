@@ -2,7 +2,8 @@
 
 Source: pkg/apis/core/validation ValidateVolumes, validateVolumeSource and the functions per source.
 Differs on purpose: the insides of sources that need a storage service (`ipc.api.v1.volume_attached`) are not looked at,
-for no pod with one of them is run; and an emptyDir of HugePages is refused, which no rootless user has.
+for no pod with one of them is run; and an emptyDir of HugePages, which no rootless user has, and a relative hostPath
+are refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +53,7 @@ from ipc.api.validation.checks import (
     well_formed,
 )
 from ipc.api.validation.env import validate_field_ref, validate_resource_field_ref
-from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, backstep_problem, below_volume_problem
+from ipc.api.validation.names import DNS_LABEL, DNS_SUBDOMAIN, below_volume_problem, host_path_problem
 from ipc.api.validation.resources import validate_quantity
 
 MAX_FILE_MODE: Final = 0o777
@@ -90,7 +91,7 @@ def _mode(mode: int | None, path: str) -> Errors:
 
 
 def _host_path(source: HostPathVolumeSource, path: str) -> Errors:
-    yield from well_formed(f"{path}.path", source.path, backstep_problem)
+    yield from well_formed(f"{path}.path", source.path, host_path_problem)
 
 
 def _empty_dir(source: EmptyDirVolumeSource, path: str) -> Errors:

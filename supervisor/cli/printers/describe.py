@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from ipc.api.annotations import LAST_APPLIED
 from supervisor.cli.printers.containers import COMPLETED
 from supervisor.cli.printers.describe_container import describe_container, describe_resources
 from supervisor.cli.printers.describe_volume import describe_volume
-from supervisor.cli.printers.events import by_time, last_seen, source_of
+from supervisor.cli.printers.events import by_time, is_of, last_seen, source_of
 from supervisor.cli.printers.human import NONE, local_time, since
 from supervisor.cli.printers.tables import align_tabs, printable
 
@@ -19,7 +20,6 @@ Json = Mapping[str, Any]
 
 MAX_ANNOTATION_CHARS: Final = 140
 """A longer annotation gets lines of its own, cut there (describe.go, maxAnnotationLen)."""
-_HIDDEN_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _CONTAINER_KINDS: Final = (
     ("Init Containers", "initContainers", "initContainerStatuses"),
     ("Containers", "containers", "containerStatuses"),
@@ -28,7 +28,7 @@ _CONTAINER_KINDS: Final = (
 
 
 def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float) -> str:
-    """Everything about one pod for people; ``now`` in epoch seconds."""
+    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID."""
     parts = (
         _head(pod, now),
         _addresses(pod.get("status", {})),
@@ -40,7 +40,7 @@ def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float) -
         _volumes(pod.get("spec", {})),
         _placement(pod),
         _rootlet(details),
-        _events(events, now),
+        _events([event for event in events if is_of(event, pod)], now),
     )
     lines = (_safe(line) for part in parts for line in part)
     return align_tabs("\n".join(lines)) + "\n"
@@ -63,7 +63,7 @@ def _head(pod: Json, now: float) -> Iterator[str]:
     if status.get("startTime"):
         yield f"Start Time:\t{local_time(status['startTime'])}"
     yield from _pairs("Labels", meta.get("labels", {}))
-    yield from _annotations(meta.get("annotations", {}))
+    yield from annotation_lines(meta.get("annotations", {}))
     yield from _state(meta, status, now)
     yield from _if_set("Reason", status.get("reason"))
     yield from _if_set("Message", status.get("message"))
@@ -96,13 +96,14 @@ def _titled(title: str, values: list[str]) -> Iterator[str]:
     yield from (f"\t{value}" for value in tail)
 
 
-def _annotations(annotations: Mapping[str, str]) -> Iterator[str]:
+def annotation_lines(annotations: Mapping[str, str]) -> Iterator[str]:
+    """One per line, long and multi-line values below their key (printAnnotationsMultiline)."""
     lines = [line for key in sorted(annotations) for line in _annotation(key, annotations[key])]
     yield from _titled("Annotations", lines)
 
 
 def _annotation(key: str, text: str) -> list[str]:
-    if key == _HIDDEN_ANNOTATION:
+    if key == LAST_APPLIED:
         return []
     value = text.removesuffix("\n")
     if len(value) + len(key) + 2 <= MAX_ANNOTATION_CHARS and "\n" not in value:
@@ -192,7 +193,7 @@ def _rootlet(details: Json) -> Iterator[str]:
     yield f"Source:\t{details.get('source') or NONE}"
     yield f"Worker:\t{details.get('worker') or NONE}"
     yield f"Sandbox:\t{_sandbox(details.get('sandbox'))}"
-    yield f"Last Sync:\t{details.get('sentence') or NONE}"
+    yield f"Last Sync:\t{details.get('summary') or NONE}"
     waits = details.get("nextTry", {})
     if waits:
         yield "Next Try:"

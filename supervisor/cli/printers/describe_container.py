@@ -62,13 +62,18 @@ def _basics(container: Json, status: Json | None) -> Iterator[str]:
     if status is not None:
         yield f"{_L2}Image ID:\t{status.get('imageID', '')}"
     for title, field in (("Port", "containerPort"), ("Host Port", "hostPort")):
-        ports = [_port(port, field) for port in container.get("ports", ())]
-        yield f"{_L2}{title}{'s' if len(ports) > 1 else ''}:\t{', '.join(ports) or NONE}"
+        ports = container.get("ports", ())
+        yield f"{_L2}{title}{'s' if len(ports) > 1 else ''}:\t{port_texts(ports, field) or NONE}"
     profile = container.get("securityContext", {}).get("seccompProfile", {})
     if profile:
         yield f"{_L2}SeccompProfile:\t{profile.get('type', '')}"
     if profile.get("localhostProfile"):
         yield f"{_L3}LocalhostProfile:\t{profile['localhostProfile']}"
+
+
+def port_texts(ports: Sequence[Json], field: str) -> str:
+    """All ports in one cell, ``80/TCP (web), 53/UDP``; empty without any."""
+    return ", ".join(_port(port, field) for port in ports)
 
 
 def _port(port: Json, field: str) -> str:

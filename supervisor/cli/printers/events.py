@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ipc.api.annotations import CONFIG_SEEN
 from supervisor.cli.printers.human import since
 
 HEADER: Final = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
@@ -50,3 +51,13 @@ def by_time(event: Json) -> tuple[str, int]:
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next(filter(None, times), ""), int(event["metadata"].get("resourceVersion") or 0)
+
+
+def is_of(event: Json, pod: Json) -> bool:
+    """Whether an event of the pod's UID is about this pod, and not about one before it. One that does not say of which
+    it is (nobody knew a manifest) is of the pod that was there when it was seen last."""
+    meta = pod["metadata"]
+    first_seen = event["metadata"].get("annotations", {}).get(CONFIG_SEEN)
+    if first_seen is None:
+        return (event.get("lastTimestamp") or "") >= (meta.get("creationTimestamp") or "")
+    return bool(first_seen == meta.get("annotations", {}).get(CONFIG_SEEN))

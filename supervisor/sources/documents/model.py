@@ -14,6 +14,9 @@ MAX_DEPTH: Final = 64
 """Deepest nesting of one document, in levels, aliases expanded."""
 MAX_TAG_DIRECTIVES: Final = 1_000
 """Most handles of tags that one YAML file may declare: the parser compares each with all before it."""
+MAX_SLOWLY_PARSED_CHARS: Final = 1 << 18
+"""Longest YAML file that may have the escape ``\\'``: libyaml does not know it, and PyYAML's own parser takes up to
+16 microseconds for a character."""
 MAX_SHOWN_CHARS: Final = 64
 """Longest piece of a manifest that an error repeats, in characters."""
 

@@ -1,1 +1,1 @@
-"""What every handler uses: queries, errors as v1 Status, listening, open sockets. Knows no resource."""
+"""Parts of every handler: queries, errors as v1 Status, the listener, open sockets. Knows no resource."""

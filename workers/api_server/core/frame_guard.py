@@ -35,7 +35,7 @@ class Frames:
         """That are still to come."""
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
-        """What may pass of everything that has come, and whether a frame without a mask follows."""
+        """Return the bytes that may pass, and whether a frame without a mask follows them."""
         data, self._held, at = self._held + data, b"", 0
         while at < len(data):
             if self._payload_bytes:

@@ -18,7 +18,7 @@ class Server(Protocol):
 
     @property
     def connections(self) -> Collection[object]:
-        """Those that are open."""
+        """The connections that are open."""
 
 
 class Listener:
@@ -34,7 +34,7 @@ class Listener:
         self._listener = await asyncio.get_running_loop().create_server(self._accept, sock=listen)
 
     def close(self) -> None:
-        """Who comes now waits in the backlog. Again is harmless."""
+        """Stop accepting; new connections wait in the backlog. A second call is harmless."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None

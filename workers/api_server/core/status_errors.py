@@ -1,4 +1,4 @@
-"""What goes wrong in an answer, as the v1 ``Status`` that kubectl knows how to print (apimachinery pkg/api/errors)."""
+"""Errors of an answer, as the v1 ``Status`` that kubectl prints (apimachinery pkg/api/errors)."""
 
 from __future__ import annotations
 

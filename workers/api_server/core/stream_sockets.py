@@ -24,7 +24,7 @@ SOCKET_BUFFER_BYTES: Final = 64 * 1024
 
 
 class Ended(enum.Enum):
-    """What ended a stream first."""
+    """The side that ended a stream first."""
 
     FINISHED = enum.auto()
     """All was sent."""
@@ -69,7 +69,7 @@ class StreamSocket(ChannelSocket):
 
 
 class StreamSockets:
-    """Those of one API server."""
+    """The open stream sockets of one API server."""
 
     def __init__(self, ping_period_s: float = PING_PERIOD_S) -> None:
         self._ping_period_s = ping_period_s

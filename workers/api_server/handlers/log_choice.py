@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,12 +11,13 @@ import msgspec
 from ipc.api.v1.status import ContainerStatus
 from ipc.kubecontainer.pod_containers import every_container, every_status
 from ipc.messages.api_server import PodChanged
+from ipc.messages.sync_error import SyncError
 from workers.api_server.core.status_errors import bad_request
 from workers.logs import layout
 
-_PULL_PROBLEMS: Final = {
-    "ErrImagePull": "image can't be pulled",
-    "ImagePullBackOff": "trying and failing to pull image",
+_PULL_PROBLEMS: Final[Mapping[str, str]] = {
+    SyncError.IMAGE_PULL: "image can't be pulled",
+    SyncError.IMAGE_PULL_BACK_OFF: "trying and failing to pull image",
 }
 """Waiting reasons that deserve other words (kubelet_pods.go, validateContainerLogStatus)."""
 

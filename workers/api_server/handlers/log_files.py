@@ -35,18 +35,13 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
 async def tail_offset(fd: int, lines: int) -> int:
     """Where the last ``lines`` lines begin, in bytes. Reads backwards, never more than needed.
 
-    Counts entries, so that a line in pieces counts once per piece, and unfinished ones too, as upstream does
-    (cri-client pkg/logs/tail.go, findTailLineStartIndex).
+    Counts entries, so that a line in pieces counts once per piece. One that is being written does not count, and is
+    part of what is shown, as upstream (cri-client pkg/logs/tail.go, findTailLineStartIndex).
     """
-    end = os.fstat(fd).st_size
-    if lines <= 0:
-        return end
-    position, missing = end, lines
+    position, missing = os.fstat(fd).st_size, lines + 1
     while position > 0:
         start = max(0, position - READ_BYTES)
         block = os.pread(fd, position - start, start)
-        if position == end and block.endswith(b"\n"):
-            block = block[:-1]
         newlines = block.count(b"\n")
         if newlines >= missing:
             return start + _newline_from_right(block, missing) + 1
@@ -89,7 +84,7 @@ class LogReader:
         return self._position
 
     def read(self) -> bytes:
-        """What comes next; empty at the end for now."""
+        """Return the next bytes; empty at the present end of the file."""
         data = os.pread(self._fd, READ_BYTES, self._position)
         self._position += len(data)
         return data

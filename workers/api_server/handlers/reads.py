@@ -44,10 +44,6 @@ class Reads:
             for kind, objects in site.store.config_objects.items()
         }
 
-    async def healthz(self, _request: web.Request) -> web.Response:
-        """This process turns; says nothing about the pods."""
-        return web.Response(text="ok")
-
     async def version(self, _request: web.Request) -> web.Response:
         return json_answer(version_info(await self._site.agent()))
 
@@ -118,7 +114,7 @@ class Reads:
 
 
 def _wanted(request: web.Request, resource: _Resource[M]) -> Callable[[StoredObject[M]], bool]:
-    """What namespace and selectors leave. Raises ApiError 400."""
+    """Return the objects that match the namespace and the selectors. Raises ApiError 400."""
     namespace = request.match_info.get("namespace")
     labels = parse_label_selector(request.query.get("labelSelector", ""))
     fields = parse_field_selector(request.query.get("fieldSelector", ""), resource.fields)

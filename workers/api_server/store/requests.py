@@ -1,4 +1,4 @@
-"""What clients want changed, as messages to the master. Reads never come here."""
+"""Changes that clients ask for, as messages to the master. Reads never come here."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Final
 
-from ipc.messages.api_server import (
-    ApiServerFeed,
-    ApiServerRequest,
-    ApplyManifests,
-    DeleteObject,
-    DeletePod,
-    Reply,
-    RestartWorker,
-    StopAgent,
-)
+from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest, Reply
 from ipc.wire.channel import Channel, ChannelClosed
 from ipc.wire.framing import FrameTooLarge
 from workers.api_server.core.status_errors import ApiError, too_many, unavailable
@@ -25,8 +16,6 @@ MAX_PENDING_REQUESTS: Final = 64
 """Most requests that wait for the master's reply."""
 REPLY_TIMEOUT_S: Final = 30.0
 """How long the master may take for a reply; afterwards whether it happened is unknown."""
-
-Change = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent
 
 
 class MasterRequests:
@@ -45,7 +34,7 @@ class MasterRequests:
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
 
-    async def ask(self, make: Callable[[int], Change]) -> Reply:
+    async def ask(self, make: Callable[[int], AdminRequest]) -> Reply:
         """Send what ``make`` makes of a fresh request_id and wait for the reply.
 
         Raises ApiError: 429 when too many wait already, 413, 503 when the master is gone, 504 at the deadline.

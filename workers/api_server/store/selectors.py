@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -19,18 +19,23 @@ MAX_SELECTOR_CHARS: Final = 2048
 _KEY: Final = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _SET: Final = re.compile(rf"(?P<key>{_KEY})\s++(?P<operator>in|notin)\s*+\((?P<values>[^()]*+)\)")
 _EQUALITY: Final = re.compile(rf"(?P<key>{_KEY})\s*+(?P<operator>==|=|!=)\s*+(?P<value>[A-Za-z0-9._-]*+)")
+_COMPARISON: Final = re.compile(rf"(?P<key>{_KEY})\s*+(?P<operator>[<>])\s*+(?P<value>-?[0-9]{{1,19}})")
+_VALUE: Final = re.compile(r"[A-Za-z0-9._-]*+")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _EXISTENCE: Final = re.compile(rf"(?P<operator>!?)\s*+(?P<key>{_KEY})")
 _FIELD: Final = re.compile(r"(?P<key>[A-Za-z.]++)\s*+(?P<operator>==|=|!=)\s*+(?P<value>[^=!]*+)")
 _MARK: Final = re.compile(r"[(),]")
 
 
 class Operator(enum.StrEnum):
-    """As in meta/v1 LabelSelectorOperator."""
+    """As in meta/v1 NodeSelectorOperator: `kubectl` compares numbers too."""
 
     IN = "In"
     NOT_IN = "NotIn"
     EXISTS = "Exists"
     DOES_NOT_EXIST = "DoesNotExist"
+    GREATER = "Gt"
+    LESS = "Lt"
 
 
 _OPERATORS: Final[Mapping[str, Operator]] = {
@@ -41,6 +46,8 @@ _OPERATORS: Final[Mapping[str, Operator]] = {
     "notin": Operator.NOT_IN,
     "": Operator.EXISTS,
     "!": Operator.DOES_NOT_EXIST,
+    ">": Operator.GREATER,
+    "<": Operator.LESS,
 }
 
 
@@ -63,6 +70,14 @@ class Requirement(msgspec.Struct, frozen=True):
                 return value is not None
             case Operator.DOES_NOT_EXIST:
                 return value is None
+            case Operator.GREATER:
+                return _is_number(value) and int(value) > int(self.values[0])
+            case Operator.LESS:
+                return _is_number(value) and int(value) < int(self.values[0])
+
+
+def _is_number(value: str | None) -> TypeGuard[str]:
+    return value is not None and _NUMBER.fullmatch(value) is not None
 
 
 def all_hold(requirements: Sequence[Requirement], values: Mapping[str, str]) -> bool:
@@ -105,8 +120,10 @@ def _split(text: str) -> list[str]:
 def _label_requirement(term: str) -> Requirement:
     if found := _SET.fullmatch(term):
         values = tuple(value.strip() for value in found["values"].split(","))
+        if not all(map(_VALUE.fullmatch, values)):
+            raise bad_request(f"unable to parse label selector requirement: {term!r}")
         return Requirement(found["key"], _OPERATORS[found["operator"]], values)
-    if found := _EQUALITY.fullmatch(term):
+    if found := _EQUALITY.fullmatch(term) or _COMPARISON.fullmatch(term):
         return Requirement(found["key"], _OPERATORS[found["operator"]], (found["value"],))
     if found := _EXISTENCE.fullmatch(term):
         return Requirement(found["key"], _OPERATORS[found["operator"]])

@@ -1,4 +1,4 @@
-"""What every handler of the admin socket works with, and the few steps that they share."""
+"""The services that every handler of the admin socket works with, and the steps that handlers share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AppState(msgspec.Struct, frozen=True, kw_only=True):
         return await self._wait_for(lambda: self.store if self.store.synced else None)
 
     async def agent(self) -> AgentChanged:
-        """What the agent says of itself. Raises ApiError 503 when that takes too long."""
+        """The agent's state as the master last sent it. Raises ApiError 503 when that takes too long."""
         return await self._wait_for(lambda: self.store.agent)
 
     async def _wait_for(self, known: Callable[[], T | None]) -> T:

@@ -10,7 +10,7 @@ import enum
 import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, assert_never
 
 import msgspec
 
@@ -19,6 +19,7 @@ from ipc.messages.api_server import (
     AgentChanged,
     EventChanged,
     EventGone,
+    FeedMessage,
     FeedSynced,
     ObjectChanged,
     ObjectGone,
@@ -118,7 +119,7 @@ class ObjectStore(Generic[M]):
         self._floor = resource_version
 
     def select(self, wanted: Wanted[M]) -> list[StoredObject[M]]:
-        """What is wanted, by namespace and name."""
+        """Return the objects of a namespace, or the one of a name."""
         return sorted(filter(wanted, self._objects.values()), key=lambda found: (found.namespace, found.name))
 
     def find(self, namespace: str, name: str) -> StoredObject[M] | None:
@@ -144,9 +145,6 @@ class ObjectStore(Generic[M]):
             dropped = self._window.popleft()
             self._window_bytes -= len(dropped.current.json)
             self._floor = dropped.resource_version
-
-
-FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
 
 
 class Store:
@@ -196,6 +194,8 @@ class Store:
                 for config_objects in self.config_objects.values():
                     config_objects.forget_changes(self.resource_version)
                 self.synced = True
+            case _:
+                assert_never(message)
 
     def _version(self, resource_version: int) -> int:
         version = self._epoch + resource_version

@@ -32,7 +32,7 @@ class VersionInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Resources(msgspec.Struct, frozen=True, rename="camel"):
-    """What one process takes, from /proc."""
+    """Memory and CPU time of one process, from /proc."""
 
     rss_bytes: int
     pss_bytes: int | None
@@ -61,7 +61,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class WorkerList(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What `get workers` shows."""
+    """The document behind `get workers`."""
 
     kind: str = "WorkerList"
     api_version: str = _API_VERSION
@@ -78,7 +78,7 @@ class SandboxView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What `describe pod` shows beyond the v1 Pod."""
+    """The part of `describe pod` that the v1 Pod does not have."""
 
     kind: str = "PodDetails"
     api_version: str = _API_VERSION
@@ -141,7 +141,7 @@ def version_info(agent: AgentChanged) -> VersionInfo:
 
 
 def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
-    """What the master says of a pod beside its status, with its worker's name instead of a slot."""
+    """Convert the master's report of a pod, with its worker's name instead of a slot."""
     newest = pod.sandbox
     return PodDetails(
         source=pod.source,
@@ -153,7 +153,7 @@ def pod_details(pod: PodChanged, agent: AgentChanged) -> PodDetails:
 
 
 def object_view(summary: ObjectSummary, metadata: ObjectMeta) -> ObjectView:
-    """What the master says of a ConfigMap or Secret, under that metadata."""
+    """Convert the master's summary of a ConfigMap or Secret, under that metadata."""
     return ObjectView(
         kind=f"{summary.kind}Summary",
         metadata=metadata,

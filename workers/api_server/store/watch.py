@@ -42,7 +42,7 @@ class Notifier:
 
 
 class WatchRequest(msgspec.Struct, Generic[M], frozen=True):
-    """What one client watches."""
+    """The objects that one client watches."""
 
     kind: str
     wanted: Wanted[M]

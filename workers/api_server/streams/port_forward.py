@@ -16,6 +16,7 @@ from typing import Final
 
 from aiohttp import web
 
+from ipc.host.clock import loop_time
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.messages.api_server import PodChanged
 from ipc.wire.duplex import Duplex
@@ -56,7 +57,7 @@ class PortForward:
         return client.response
 
     async def _forward(self, client: StreamSocket, sandbox: SandboxStatus, port: int) -> str:
-        """What went wrong, for people; empty when nothing did."""
+        """Forward until one side ends. Returns the error for people; empty when there was none."""
         try:
             connection = await self._connect(pod_network(RuntimePodStatus(uid="", sandboxes=(sandbox,))), port)
         except (DialError, OSError) as error:
@@ -74,7 +75,7 @@ class PortForward:
         """Raises DialError and OSError, the one of the first address."""
         problem: OSError | None = None
         for host in _LOOPBACK:
-            deadline = asyncio.get_running_loop().time() + CONNECT_TIMEOUT_S
+            deadline = loop_time() + CONNECT_TIMEOUT_S
             try:
                 return Duplex(await connect(self._dialer, Endpoint(network=network, host=host, port=port), deadline))
             except TimeoutError:
@@ -113,8 +114,8 @@ class _Copy:
         return True
 
     async def to_pod(self) -> Ended:
-        """What the client sends, until it goes. What the pod does not take any more is dropped: `from_pod` hears of it
-        when all that it has sent was read."""
+        """Pass on the client's bytes until it goes. Bytes that the pod does not take any more are dropped: `from_pod`
+        hears of it when all that it has sent was read."""
         while (message := await self._client.receive()) is not None:
             if message.channel != PortChannel.DATA or self._client_done.is_set():
                 continue

@@ -32,9 +32,10 @@ from workers.api_server.core.status_errors import ApiError, bad_request, too_man
 from workers.api_server.core.stream_sockets import STOPPING_WORDS, Ended, StreamSocket, check_upgrade
 from workers.api_server.store.site import AppState
 from workers.api_server.streams.stream_target import Streams, Target, not_running, running_container, wanted_streams
-from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod.streams import ProcessStreams
 from workers.proc.process_sessions import kill_session
+from workers.proc.procfs import has_open_input
 
 FIRST_SIZE_WAIT_S: Final = 0.5
 """How long a terminal waits for the client to say how large it is: kubectl says so first of all."""
@@ -57,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """What a client has said before its process was there."""
+    """The client's first messages, from before its process was there."""
 
     size: TerminalSize | None = None
     held: Message | None = None
@@ -93,12 +94,15 @@ class RemoteCommand:
         streams, target = await self._target(request)
         streams = msgspec.structs.replace(streams, stdin=streams.stdin and target.stdin, tty=target.tty)
         with _kubelets_words(target):
-            if await self._end(target) is not None:
+            found = await self._podman.inspect(target.id)
+            if found.state != RUNNING:
                 raise not_running(target.name)
+            notice = input_notice(target, found) if streams.stdin else ""
             process = await self._podman.attach(target.id, stdin=streams.stdin, tty=target.tty)
         try:
             async with self._sockets.opened(request) as socket:
-                await _say(socket, await _reported(target, self._join(socket, process, streams, target)))
+                joined = self._join(socket, process, streams, target, notice)
+                await _say(socket, await _reported(target, joined))
         finally:
             process.close()
         return socket.response
@@ -147,7 +151,7 @@ class RemoteCommand:
         return None if state.running else state.exit_code
 
     async def _end_command(self, session: str) -> None:
-        """It and what it has started. One that cannot be ended is told of in the log."""
+        """End the command and the processes that it has started; a failure is logged."""
         try:
             pid = await _settled(lambda: self._pid(session))
             if pid:
@@ -170,8 +174,10 @@ class RemoteCommand:
         return 0 if state.can_remove else None
 
     async def _join(
-        self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target
+        self, socket: StreamSocket, process: ProcessStreams, streams: Streams, target: Target, notice: str
     ) -> StreamStatus | None:
+        if notice and streams.stderr:
+            await socket.send(Channel.STDERR, notice.encode())
         opening = await _opening(socket) if target.tty and streams.stdin else Opening()
         if opening.gone:
             return None
@@ -185,7 +191,7 @@ class RemoteCommand:
         return exit_status(0)  # As upstream: how the container ended is told by its status.
 
     async def _end(self, target: Target) -> str | None:
-        """What has become of the container; None while it runs."""
+        """Return the container's end; None while it runs."""
         try:
             state = (await self._podman.inspect(target.id)).state
         except RuntimeCallError as error:
@@ -193,6 +199,16 @@ class RemoteCommand:
                 raise
             return "removed"
         return None if state == RUNNING else state
+
+
+def input_notice(target: Target, found: InspectedContainer) -> str:
+    """Return the notice that a container does not get this client's input; empty when it does.
+
+    An input without a terminal ends with the first client that goes, as `stdinOnce` wants it.
+    """
+    if target.tty or has_open_input(found):
+        return ""
+    return f"warning: the input of container {target.name} has ended with a client that was attached before\n"
 
 
 class _Copy:
@@ -223,7 +239,7 @@ class _Copy:
         return Ended.FINISHED
 
     async def _feed(self, held: Message | None) -> Ended:
-        """What the client sends, until it goes."""
+        """Pass on the client's input until it goes."""
         message = held
         while True:
             if message is not None:
@@ -264,7 +280,7 @@ class _Copy:
 
 
 async def _settled(ask: Callable[[], Awaitable[T | None]]) -> T:
-    """What Podman says of an end, once it knows. Raises TimeoutError."""
+    """Wait for Podman's record of the end. Raises TimeoutError."""
     for _ in range(END_POLLS):
         if (found := await ask()) is not None:
             return found
@@ -311,7 +327,7 @@ async def _say(socket: StreamSocket, status: StreamStatus | None) -> None:
 
 @contextlib.contextmanager
 def _kubelets_words(target: Target) -> Iterator[None]:
-    """What Podman says before there are streams, as an answer."""
+    """Convert Podman's error from before there are streams into an answer."""
     try:
         yield
     except RuntimeCallError as error:

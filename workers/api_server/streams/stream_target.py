@@ -71,7 +71,7 @@ def running_container(pod: PodChanged, asked: str) -> Target:
 
 
 def not_running(container: str) -> ApiError:
-    """What the kubelet says of a container that does not run (any more)."""
+    """The kubelet's error about a container that does not run (any more)."""
     return ApiError(500, f'unable to upgrade connection: container not found ("{container}")')
 
 

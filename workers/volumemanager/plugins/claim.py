@@ -1,7 +1,7 @@
 """persistentVolumeClaim: the Podman volume of the claim's name, as `podman kube play` has it.
 
-There are no claims here, and no provisioner: a volume that is not there is made, with Podman's local driver, and one
-that is there is used as whoever has made it wanted it, whatever its driver. It belongs to no pod and is never removed.
+There are no claims here, and no provisioner: a volume that does not exist is made, with Podman's local driver, and one
+that exists is used as it is, whatever its driver. It belongs to no pod and is never removed.
 Namespaces do not keep volumes apart: they are the user's, and Podman has one name for each.
 
 At the first use of a new volume Podman gives its root to the container's user, which is what lets a container that is
@@ -16,14 +16,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ipc.api.v1.pod import Pod
+import msgspec
+
 from ipc.api.v1.volume import Volume
 from workers.kubecontainer import labels
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
+from workers.kubecontainer.pod_snapshot import PodSnapshot
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError, VolumeInfo
-from workers.sync.context import SyncRun
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.in_use import is_in_use
 from workers.volumemanager.plugins.ownership import ON_ROOT_MISMATCH, fs_group, give_volume_to_group
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 _ROOTS: Final = {"o": "uid=0"}
 """Options of a volume that Podman does not give to its first user (libpod/options.go, WithVolumeNoChown)."""
@@ -31,52 +34,42 @@ _MOUNTED: Final = frozenset({"type", "device"})
 """Options that make Podman's local driver mount something (podman-volume-create(1))."""
 
 
-async def set_up_claim(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+async def set_up_claim(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError, SyncEnded."""
     source = volume.persistent_volume_claim
     assert source is not None, "a persistentVolumeClaim volume"
     mounted = MountedVolume(name=volume.name, claim=source.claim_name, read_only=source.read_only)
-    if is_in_use(pod, volume.name, run.view):
+    if is_in_use(of.pod, volume.name, of.status):
         return mounted
-    group = fs_group(pod)
+    group = fs_group(of.pod)
     try:
-        found = await _ensure(run, source.claim_name, {} if group is None else _ROOTS)
+        found = await _ensure(run, source.claim_name, host.instance, {} if group is None else _ROOTS)
     except RuntimeCallError as error:
         raise VolumeError(volume.name, error.message) from error
     if group is not None and is_directory(found):
-        policy = pod.spec.security_context.fs_group_change_policy if pod.spec.security_context is not None else None
-        only_on_root_mismatch = policy == ON_ROOT_MISMATCH
+        context = of.pod.spec.security_context
+        is_lazy = context is not None and context.fs_group_change_policy == ON_ROOT_MISMATCH
         path = Path(found.mount_point)
-        await give_volume_to_group(run, volume.name, path, group, only_on_root_mismatch=only_on_root_mismatch)
-    return mounted
+        await give_volume_to_group(run, host.unshare, volume.name, path, group, only_on_root_mismatch=is_lazy)
+    return msgspec.structs.replace(mounted, claim_info=found)
 
 
 def is_directory(volume: VolumeInfo) -> bool:
-    """Whether it is no more than a directory. Any other is mounted by Podman, while a container uses it."""
+    """Whether the volume is a plain directory. Podman mounts any other while a container uses it."""
     return volume.driver == "local" and not _MOUNTED & volume.options.keys() and bool(volume.mount_point)
 
 
-async def find_claim(run: SyncRun, name: str) -> VolumeInfo | None:
-    """Podman's volume of that name, asked for once in a sync. Raises RuntimeCallError, SyncEnded."""
-    found = run.claims.get(name) or await run.read(run.runtime.inspect_volume, name)
-    if found is not None:
-        run.claims[name] = found
-    return found
-
-
-async def _ensure(run: SyncRun, name: str, options: Mapping[str, str]) -> VolumeInfo:
+async def _ensure(run: SyncRun, name: str, instance: str, options: Mapping[str, str]) -> VolumeInfo:
     """Raises RuntimeCallError, SyncEnded."""
-    found = await find_claim(run, name)
+    found = await run.read(run.runtime.inspect_volume, name)
     if found is not None:
         return found
-    ours = {labels.INSTANCE: run.context.ownership.instance}
     try:
-        made = run.claims[name] = await run.act(run.runtime.create_volume, name, ours, options)
-        return made
+        return await run.act(run.runtime.create_volume, name, {labels.INSTANCE: instance}, options)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
-    found = await find_claim(run, name)  # somebody was quicker
+    found = await run.read(run.runtime.inspect_volume, name)  # another client was quicker
     if found is None:
         raise RuntimeCallError(ErrorKind.NOT_FOUND, "inspect volume", f"volume {name} is gone again")
     return found

@@ -18,51 +18,53 @@ from ipc.api.quantity import QuantityError, parse_quantity
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import MEMORY_MEDIUM, EmptyDirVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.sync.context import SyncRun
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.ownership import fs_group, give_volume_to_group, group_given, note_group
 from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 MODE: Final = 0o777
 
 
-async def set_up_empty_dir(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+async def set_up_empty_dir(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError, OSError."""
     source = volume.empty_dir or EmptyDirVolumeSource()
-    place = empty_dir_place(run, volume.name)
+    place = empty_dir_place(host.pods_dir, run.pod.uid, volume.name)
     if source.medium not in ("", MEMORY_MEDIUM):
         raise VolumeError(volume.name, f'unknown storage medium "{source.medium}"')
     await run.in_files(volume.name, _make, place)
     if source.medium == MEMORY_MEDIUM:
-        memory_bytes = memory_size_bytes(source, pod, run.context.node.allocatable)
+        memory_bytes = memory_size_bytes(source, of.pod, host.node.allocatable)
         return MountedVolume(name=volume.name, path=place.path, memory_bytes=memory_bytes)
-    group = fs_group(pod)
+    group = fs_group(of.pod)
     if group is not None and await run.in_files(volume.name, group_given, place.ready_file) != group:
-        await give_volume_to_group(run, volume.name, place.path, group)
+        await give_volume_to_group(run, host.unshare, volume.name, place.path, group)
         await run.in_files(volume.name, note_group, place.ready_file, group)
     return MountedVolume(name=volume.name, path=place.path)
 
 
 def _make(place: VolumeDirectory) -> None:
-    """Unless it is complete. Blocks. Raises OSError."""
+    """Make the directory, unless it is complete. Blocks. Raises OSError."""
     if not (place.path.is_dir() and place.ready_file.exists()):
         with volume_directory(place, MODE):
             note_group(place.ready_file, None)
 
 
-def empty_dir_place(run: SyncRun, name: str) -> VolumeDirectory:
-    """Of either medium."""
-    return VolumeDirectory(run.context.pods_dir, run.pod.uid, "empty-dir", name)
+def empty_dir_place(pods_dir: str, uid: str, name: str) -> VolumeDirectory:
+    """Directory of a pod's emptyDir, of either medium."""
+    return VolumeDirectory(pods_dir, uid, "empty-dir", name)
 
 
 def memory_size_bytes(source: EmptyDirVolumeSource, pod: Pod, allocatable: Mapping[str, str]) -> int:
-    """The least of what the node has for pods, what the pod may use and what the volume may hold; 0 when none of them
-    is known (calculateEmptyDirMemorySize)."""
+    """The least of the node's allocatable memory, the pod's limit and the volume's; 0 when none of them is known
+    (calculateEmptyDirMemorySize)."""
     sizes = (_bytes(allocatable.get("memory")), _pod_memory_limit_bytes(pod), _bytes(source.size_limit))
     return min((size for size in sizes if size > 0), default=0)
 
 
 def _pod_memory_limit_bytes(pod: Pod) -> int:
-    """Of pods all of whose containers have one (ResourceConfigForPod, pkg/kubelet/cm/helpers_linux.go)."""
+    """The pod's limit; 0 unless all its containers have one (ResourceConfigForPod, pkg/kubelet/cm/helpers_linux.go)."""
     if pod.spec.resources is not None and "memory" in pod.spec.resources.limits:
         return _bytes(pod.spec.resources.limits["memory"])
     containers = (*pod.spec.init_containers, *pod.spec.containers)

@@ -2,7 +2,7 @@
 
 Mirrors pkg/volume/hostpath/host_path.go. Different on purpose: a path without a type that is not there becomes a
 directory, which upstream leaves to the container runtime (containerd and CRI-O make one, Podman refuses). And what
-a container gets is of that type, also when somebody leads the path elsewhere meanwhile
+a container gets is of that type, also when the path is swapped meanwhile
 (`workers.volumemanager.prepare`).
 """
 
@@ -15,24 +15,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import HostPathVolumeSource, Volume
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.sync.context import SyncRun
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.in_use import is_in_use
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 DIRECTORY_MODE: Final = 0o755
 FILE_MODE: Final = 0o644
 
 
 class _Kind(NamedTuple):
-    """What a type asks for."""
+    """Requirements of a hostPath type."""
 
     file_type: int = 0
     """S_IFMT; 0 is any."""
     words: str = ""
     creates: int = 0
-    """What is made when nothing is there (S_IFDIR, S_IFREG); 0: nothing."""
+    """Type of file that is made when there is none (S_IFDIR, S_IFREG); 0: none is."""
 
 
 _KINDS: Final[Mapping[str, _Kind]] = {
@@ -54,27 +55,27 @@ _TYPES: Final[Mapping[int, str]] = {
 }
 
 
-async def set_up_host_path(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+async def set_up_host_path(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError, OSError, SyncEnded."""
     source = volume.host_path
     assert source is not None, "a hostPath volume"
-    if not is_in_use(pod, volume.name, run.view):
+    if not is_in_use(of.pod, volume.name, of.status):
         await run.unless_cancelled(run.in_files, volume.name, check, volume.name, source)
     return MountedVolume(name=volume.name, path=Path(source.path), is_foreign=True)
 
 
 def file_types(source: HostPathVolumeSource) -> tuple[int, ...]:
-    """The types of file (S_IFMT) that it may be; none: any."""
+    """Types of file (S_IFMT) that the path may have; none: any."""
     file_type = _KINDS[source.type or ""].file_type
     return (file_type,) if file_type else ()
 
 
 def check(volume: str, source: HostPathVolumeSource) -> None:
-    """checkType: make what is to be made, refuse what is of another type. Blocks, for as long as a file system of the
-    user's likes. Raises VolumeError, OSError."""
+    """Make a missing path if its type says so, and check the type (checkType). Blocks, for as long as the file system
+    takes. Raises VolumeError, OSError."""
     path, kind = source.path, _KINDS[source.type or ""]
     if not os.path.exists(path) and kind.creates:
-        with contextlib.suppress(FileExistsError):  # somebody was quicker: looked at below
+        with contextlib.suppress(FileExistsError):  # made meanwhile: checked below
             _create(path, kind.creates)
     try:
         found = os.stat(path)
@@ -94,7 +95,7 @@ def _mismatch(path: str, kind: _Kind, file_type: int) -> str:
 
 
 def _create(path: str, file_type: int) -> None:
-    """With the mode that upstream gives it, whatever the agent's umask says."""
+    """Make a directory or file with upstream's mode, whatever the agent's umask is."""
     if file_type == stat.S_IFDIR:
         for missing in reversed([place for place in (Path(path), *Path(path).parents) if not place.exists()]):
             missing.mkdir(exist_ok=True)

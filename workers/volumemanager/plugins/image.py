@@ -7,14 +7,15 @@ wait, and here there is nothing to make ready.
 
 from __future__ import annotations
 
-from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError
-from workers.sync.context import SyncRun
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.run import SyncRun
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
-async def set_up_image(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
+async def set_up_image(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
     """Raises VolumeError."""
     assert volume.image is not None, "an image volume"
     try:

@@ -1,4 +1,4 @@
-"""Whether a volume is in use. Pure."""
+"""Whether a running container uses a volume. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 
 
 def is_in_use(pod: Pod, volume: str, view: RuntimePodStatus) -> bool:
-    """Whether a container runs that has the volume as it is wanted: then that is set up, whatever became of it."""
+    """Whether a container of the present manifest runs with the volume: then it was set up, and is left as it is."""
     return any(
         any(mount.name == volume for mount in found.container.volume_mounts)
         and (newest := view.newest(found.container.name)) is not None

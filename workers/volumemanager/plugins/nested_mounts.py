@@ -1,4 +1,4 @@
-"""Where other volumes are mounted inside of one. Pure.
+"""Mount points of other volumes inside of one. Pure.
 
 Mirrors getNestedMountpoints (pkg/volume/util/nested_volumes.go): a runtime that has made the outer mount read-only can
 make no directory in it. Different on purpose: what may be a file (a sub-path, a path of the host) is left to the
@@ -16,7 +16,7 @@ from ipc.kubecontainer.pod_containers import every_container
 
 
 def nested_mountpoints(pod: Pod, volume: str) -> tuple[str, ...]:
-    """Paths below that volume, sorted; nothing that lies below another one of them."""
+    """Paths of mount points below that volume, sorted, without those below another one of them."""
     files = frozenset(other.name for other in pod.spec.volumes if other.host_path is not None)
     paths = {path for found in every_container(pod.spec) for path in _nested(found.container, volume, files)}
     return tuple(path for path in sorted(paths) if not any(f"{path}/".startswith(f"{up}/") for up in paths - {path}))
@@ -30,7 +30,7 @@ def _nested(container: Container, volume: str, files: frozenset[str]) -> Iterato
 
 
 def _place(mount: VolumeMount) -> str:
-    """Nothing of it leads up: it is rooted."""
+    """Normalized path, rooted: no ``..`` leads out of it."""
     return posixpath.normpath(f"/{mount.mount_path}").replace("//", "/")
 
 

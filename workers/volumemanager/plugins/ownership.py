@@ -18,20 +18,19 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from ipc.host.private_directories import make_private
 from ipc.host.tasks import with_progress
+from ipc.messages import event_reasons
 from workers.kubecontainer.mounted_volume import VolumeError
-from workers.sync.context import WARNING, SyncRun
+from workers.sync.run import SyncRun
 from workers.userns.steps.group import give_to_group
 from workers.userns.unshare import Step, Unshare, UnshareError
 from workers.volumemanager.plugins.places import VolumeDirectory
 
 ON_ROOT_MISMATCH: Final = "OnRootMismatch"
 DEADLINE_S: Final = 600.0
-"""For all files of a volume, in seconds. What is done by then is done: the next sync has less to do."""
-FIRST_NEWS_S: Final = 30.0
-NEWS_PERIOD_S: Final = 60.0
-"""When it is told that this takes long, in seconds, and how often again."""
-IN_PROGRESS: Final = "VolumePermissionChangeInProgress"
-"""Event reason (pkg/kubelet/events/event.go)."""
+"""Deadline for all files of a volume, in seconds. Files that were changed by then stay changed for the next sync."""
+FIRST_PROGRESS_S: Final = 30.0
+PROGRESS_PERIOD_S: Final = 60.0
+"""Time until the first event about a change that takes long, and between further ones, in seconds."""
 _HELP: Final = (
     "https://kubernetes.io/docs/tasks/configure-pod-container/security-context/"
     "#configure-volume-permission-and-ownership-change-policy-for-pods"
@@ -43,9 +42,16 @@ def fs_group(pod: Pod) -> int | None:
 
 
 async def give_volume_to_group(
-    run: SyncRun, volume: str, path: Path, group: int, *, read_only: bool = False, only_on_root_mismatch: bool = False
+    run: SyncRun,
+    unshare: Unshare,
+    volume: str,
+    path: Path,
+    group: int,
+    *,
+    read_only: bool = False,
+    only_on_root_mismatch: bool = False,
 ) -> None:
-    """Path and all below it, which takes as long as there are files; events say so. Raises VolumeError, OSError,
+    """Give a path and all below it to the group; events say when that takes long. Raises VolumeError, OSError,
     SyncEnded."""
     arguments = {
         "path": await run.unless_cancelled(run.in_files, volume, _real, path),
@@ -54,7 +60,7 @@ async def give_volume_to_group(
         "only_on_root_mismatch": only_on_root_mismatch,
     }
     try:
-        await run.unless_cancelled(_give, run, volume, arguments)
+        await run.unless_cancelled(_give, run, unshare, volume, arguments)
     except UnshareError as error:
         raise VolumeError(volume, f"applyFSGroup failed for vol {volume}: {error}") from error
 
@@ -63,23 +69,23 @@ def _real(path: Path) -> str:
     return os.path.realpath(path)
 
 
-async def _give(run: SyncRun, volume: str, arguments: Mapping[str, Any]) -> None:
-    """Mirrors VolumeOwnership.monitorProgress; how many files it has been is not told. Raises UnshareError, OSError."""
-    unshare = msgspec.structs.replace(run.context.unshare, deadline_s=DEADLINE_S)
+async def _give(run: SyncRun, unshare: Unshare, volume: str, arguments: Mapping[str, Any]) -> None:
+    """Mirrors VolumeOwnership.monitorProgress, without the number of files. Raises UnshareError, OSError."""
+    patient = msgspec.structs.replace(unshare, deadline_s=DEADLINE_S)
     steps: list[Step] = [(give_to_group.__name__, arguments)]
     # Longer than it takes itself: an earlier one, of a sync that was cancelled, may have to end first.
-    work = run.in_files(volume, unshare.run, steps, deadline_s=2 * DEADLINE_S)
+    work = run.in_files(volume, patient.run, steps, deadline_s=2 * DEADLINE_S)
     slow = f"Setting volume ownership for {arguments['path']} is taking longer than expected"
     words = f"{slow}, consider using {ON_ROOT_MISMATCH} - {_HELP}"
-    pauses_s = itertools.chain([FIRST_NEWS_S], itertools.repeat(NEWS_PERIOD_S))
-    await with_progress(work, lambda: run.event(WARNING, IN_PROGRESS, words), pauses_s)
+    pauses_s = itertools.chain([FIRST_PROGRESS_S], itertools.repeat(PROGRESS_PERIOD_S))
+    await with_progress(work, lambda: run.event(event_reasons.VOLUME_PERMISSION_CHANGE_IN_PROGRESS, words), pauses_s)
 
 
 class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """To whom the files of a volume belong that the agent writes again and again; for `write_payload`. Blocks.
+    """Group ownership of a volume whose files the agent rewrites; for `write_payload`. Blocks.
 
-    Their modes are the group's already. That they were given to it is told without a process: a file beside the volume
-    says to which group, and what was written since is of the agent's own.
+    Their modes are right already. Whether they belong to the group is known without a process: a file beside the volume
+    holds the group, and files written since belong to the agent's own.
     """
 
     place: VolumeDirectory
@@ -93,7 +99,7 @@ class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
         return group_given(self.place.ready_file) == self.group and self._has_group(version)
 
     def set_owner(self, version: str) -> None:
-        """Of the whole volume, before that version is shown. Raises OSError."""
+        """Give the whole volume to the group, before that version is shown. Raises OSError."""
         if self.group is None:
             return
         arguments = {"path": os.path.realpath(self.place.path), "gid": self.group, "read_only": True}
@@ -111,7 +117,7 @@ class WrittenOwner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def group_given(note: Path) -> int | None:
-    """The group that a note speaks of; None when there is none."""
+    """The group in a volume's ready file; None when there is none."""
     try:
         text = note.read_text()
     except OSError:

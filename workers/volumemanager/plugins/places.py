@@ -1,4 +1,4 @@
-"""Where a pod's volumes lie: ``<root>/<uid>/volumes/kubernetes.io~<plugin>/<name>``.
+"""Paths of a pod's volumes: ``<root>/<uid>/volumes/kubernetes.io~<plugin>/<name>``.
 
 Mirrors getPodVolumeDir (pkg/kubelet/kubelet_getters.go) and EscapeQualifiedName (k8s.io/utils/strings). The root is
 ``pods_dir``, or ``memory_dir`` for what must not reach a disk.
@@ -17,12 +17,12 @@ from workers.fs.directories import made_below, private_root
 
 VOLUMES: Final = "volumes"
 HELD: Final = "volume-subpaths"
-"""Beside it: where containers' mounts come from that nobody may swap; what is mounted there shows to Podman only."""
+"""Beside it: sources of containers' mounts that must not be swapped, mounted where only Podman sees them."""
 PLUGINS: Final = "plugins"
-"""Beside it: what is known of volumes (getPodPluginDir)."""
+"""Beside it: state of volume plugins (getPodPluginDir)."""
 VOLUME_MODE: Final = 0o755
-"""Of the directory that is mounted: whoever a container runs as may look in. Those above are ours alone. (Upstream has
-0777, where the mount is what keeps containers from writing.)"""
+"""Mode of the directory that is mounted: every user of a container may read it. Those above are the agent's alone.
+(Upstream has 0777, where the mount keeps containers from writing.)"""
 
 
 class VolumeDirectory(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class VolumeDirectory(msgspec.Struct, frozen=True):
 
     @property
     def ready_file(self) -> Path:
-        """Says that the volume is complete, and to which group it was given (volumeutil.SetReady)."""
+        """File that marks the volume as complete and holds its group (volumeutil.SetReady)."""
         return Path(self.root, self.uid, PLUGINS, f"kubernetes.io~{self.plugin}", self.name, "ready")
 
     @property
@@ -51,13 +51,14 @@ class VolumeDirectory(msgspec.Struct, frozen=True):
 
 
 def held_path(pods_dir: str, uid: str, volume: str, container: str, index: int) -> Path:
-    """Of the container's volume mount with that number (pkg/volume/util/subpath, doBindSubPath)."""
+    """Path of the bound source of a container's volume mount, by the mount's index (pkg/volume/util/subpath,
+    doBindSubPath)."""
     return Path(pods_dir, uid, HELD, volume, container, str(index))
 
 
 @contextmanager
 def volume_directory(place: VolumeDirectory, mode: int = VOLUME_MODE) -> Iterator[int]:
-    """Its descriptor, the directory made when it is missing. Raises OSError."""
+    """Descriptor of the volume's directory, which is made when it is missing. Raises OSError."""
     *above, name = place.steps
     with (
         private_root(place.root) as root,

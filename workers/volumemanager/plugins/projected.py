@@ -19,13 +19,16 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import Volume
 from ipc.host.file_systems import MEMORY_FILE_SYSTEMS, file_system_type
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
-from workers.kubecontainer.mounted_volume import FAILED_MOUNT, MountedVolume, VolumeError, why
-from workers.sync.context import WARNING, SyncContext, SyncRun
+from ipc.messages import event_reasons
+from workers.kubecontainer.mounted_volume import MountedVolume, VolumeError, why
+from workers.kubecontainer.pod_snapshot import PodSnapshot
+from workers.sync.run import SyncRun
 from workers.volumemanager.plugins.atomic_writer import current_version, write_payload
 from workers.volumemanager.plugins.nested_mounts import nested_mountpoints
 from workers.volumemanager.plugins.ownership import WrittenOwner, fs_group
 from workers.volumemanager.plugins.payload import Payload, PayloadError, PayloadSources, holds_secrets, make_payload
 from workers.volumemanager.plugins.places import VolumeDirectory, volume_directory
+from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
 class _Plugin(msgspec.Struct, frozen=True):
@@ -44,35 +47,34 @@ _PLUGINS: Final = {
 """By attribute of `Volume`."""
 
 
-async def set_up_object_volume(run: SyncRun, pod: Pod, volume: Volume) -> MountedVolume:
-    """One of the four kinds. Raises VolumeError, unless the pod runs with what an earlier sync has written: then it
-    goes on with that, and an event tells why nothing newer is there."""
-    place = _place(run.context, pod, volume)
+async def set_up_object_volume(run: SyncRun, host: VolumeHost, of: PodSnapshot, volume: Volume) -> MountedVolume:
+    """Write a volume of one of the four kinds. Raises VolumeError, unless the pod runs with what an earlier sync has
+    written: then it goes on with that, and an event says why it is not renewed."""
+    pod, place = of.pod, _place(host, of.pod, volume)
     try:
-        payload = make_payload(volume, PayloadSources(pod=pod, objects=run.request.objects, node=run.context.node))
-        owner = WrittenOwner(place=place, group=fs_group(pod), unshare=run.context.unshare)
-        if await run.in_files(volume.name, _write, place, payload, run.context.clock.now().wall, pod, volume, owner):
-            run.did(f"wrote volume {volume.name}")
+        payload = make_payload(volume, PayloadSources(pod=pod, objects=of.objects, node=host.node))
+        owner = WrittenOwner(place=place, group=fs_group(pod), unshare=host.unshare)
+        if await run.in_files(volume.name, _write, place, payload, run.clock.now().wall, pod, volume, owner):
+            run.record.did(f"wrote volume {volume.name}")
     except (PayloadError, OSError) as error:
         failure = VolumeError(volume.name, why(error) if isinstance(error, OSError) else str(error))
-        if not (_has_mounted(run.view) and await run.in_files(volume.name, _is_written, place)):
+        if not (_has_mounted(of.status) and await run.in_files(volume.name, _is_written, place)):
             raise failure from error
-        await run.event(WARNING, FAILED_MOUNT, str(failure))
+        await run.event(event_reasons.FAILED_MOUNT_VOLUME, str(failure))
     return MountedVolume(name=volume.name, path=place.path, read_only=True)
 
 
-def _place(context: SyncContext, pod: Pod, volume: Volume) -> VolumeDirectory:
+def _place(host: VolumeHost, pod: Pod, volume: Volume) -> VolumeDirectory:
     """Raises VolumeError."""
     plugin = next(plugin for attribute, plugin in _PLUGINS.items() if getattr(volume, attribute) is not None)
-    root = context.memory_dir if plugin.is_in_memory else context.pods_dir
+    root = host.memory_dir if plugin.is_in_memory else host.pods_dir
     if not root:
         raise VolumeError(volume.name, "there is no directory for it")
     return VolumeDirectory(root, pod.metadata.uid, plugin.name, volume.name)
 
 
 def _has_mounted(view: RuntimePodStatus) -> bool:
-    """Whether containers have been started with the pod's volumes since the host was: before that, what is there may be
-    of another life of the host."""
+    """Whether a sandbox of the pod is ready: its volumes were written since the host was started."""
     return any(sandbox.state is SandboxState.READY for sandbox in view.sandboxes)
 
 

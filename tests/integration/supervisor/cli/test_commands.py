@@ -515,7 +515,7 @@ def test_only_run_imports_the_agent() -> None:
     program = (
         "import sys\n"
         "from supervisor.__main__ import load_worker_main\n"
-        "from supervisor.cli import run_cli\n"
+        "from supervisor.cli.main import run_cli\n"
         "code = run_cli(['--socket', '/nowhere', 'get', 'pods'], load_worker_main)\n"
         "heavy = {'workers', 'podman', 'aiohttp', 'uvloop', 'supervisor.master', 'psutil', 'yaml'} & set(sys.modules)\n"
         "print(code, sorted(heavy))\n"

@@ -13,8 +13,8 @@ from ipc.api.v1.pod import Pod
 from ipc.host.clock import SystemClock
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from supervisor.config.settings import Seconds, Settings
-from supervisor.protocol.loop_protocol import KillPod
-from supervisor.protocol.manifests import ObjectUpdate, PodOperation
+from supervisor.protocol.events import KillPod
+from supervisor.protocol.source_updates import ObjectUpdate, PodOperation
 from supervisor.sources.manager import CHECKPOINT_FILE, NAMES_FILE, Change, SourceManager
 from tests.harness.manifests import DEADLINE_S, manifest, pod_updates, text
 

@@ -139,8 +139,30 @@ async def test_version(master: Master) -> None:
 
 
 async def test_healthz_needs_no_feed(master: Master) -> None:
-    async with master.http.get("/healthz") as response:
-        assert (response.status, await response.text()) == (200, "ok")
+    assert await text(master, "/healthz") == (200, "ok")
+
+
+async def text(master: Master, path: str) -> tuple[int, str]:
+    async with master.http.get(path) as response:
+        return response.status, await response.text()
+
+
+async def test_healthz_tells_of_the_sync_loop(master: Master) -> None:
+    master.feed(agent_changed(pid=os.getpid()), FeedSynced())
+    master.board.record_iteration(monotonic())
+    await master.get("/version")
+    assert await text(master, "/healthz") == (200, "ok")
+    assert await text(master, "/healthz?verbose") == (200, "[+]ping ok\n[+]syncloop ok\nhealthz check passed\n")
+    assert await text(master, "/healthz/syncloop") == (200, "ok")
+    master.board.record_iteration(monotonic() - 121)
+    why = "the sync loop's last iteration was 121 s ago, more than 120 s"
+    assert await text(master, "/healthz") == (
+        500,
+        f"[+]ping ok\n[-]syncloop failed: {why}\nhealthz check failed\n",
+    )
+    assert await text(master, "/healthz/syncloop") == (500, f"internal server error: {why}\n")
+    assert await text(master, "/healthz/ping") == (200, "ok")
+    assert (await text(master, "/healthz/etcd"))[0] == 404
 
 
 async def test_workers_are_joined_with_the_board(master: Master) -> None:
@@ -166,7 +188,7 @@ async def test_workers_are_joined_with_the_board(master: Master) -> None:
 async def test_details_for_describe(master: Master) -> None:
     master.ready(pod_changed(1, "web", next_try={"app": "in 10s"}, summary="started app"))
     _, details = await master.get("/rootlet/v1/pods/default/web")
-    assert (details["source"], details["nextTry"], details["sentence"]) == ("file", {"app": "in 10s"}, "started app")
+    assert (details["source"], details["nextTry"], details["summary"]) == ("file", {"app": "in 10s"}, "started app")
     assert (details["worker"], details["sandbox"]) == ("", None)
 
 

@@ -32,10 +32,9 @@ from tests.servers.local_servers import (
     unused_port,
 )
 from workers.compute.kill_spec import kill_all
-from workers.lifecycle.handlers import HookFailed, HookTarget, run_hook
+from workers.lifecycle.handlers import HookFailed, HookTarget
 from workers.podhttp.hook_ports import with_port_number
 from workers.podhttp.pod_network import Dialer, DialTimeout, PodNetwork
-from workers.sync.context import PodName, SyncRun
 
 SECRET = "hunter2"
 DEADLINE_S = 5.0
@@ -62,14 +61,14 @@ class World:
 
     def __init__(self, directory: Path, dialer: Dialer) -> None:
         podman = FakePodman(SystemClock(), images=[IMAGE])
-        self.host = Host(directory, SystemClock(), lambda: FakeRuntime(podman, "t"), "t", dialer, LOOPBACK)
+        self.host = Host(directory, SystemClock(), lambda: FakeRuntime(podman, "t"), "t", dialer, (LOOPBACK,))
 
     async def hook(self, **action: Any) -> None:
         """Run it in the pod. Raises HookFailed."""
         request = SyncPod(uid=UID, generation=1, incarnation=1, kind=WorkType.SYNC, pod=OF, row=-1, min_observed_at=0.0)
-        run = SyncRun(self.host.context, request, PodName("default", "web", UID), asyncio.Event())
+        run, target = self.host.new_run(request), HookTarget("id", "main")
         async with asyncio.timeout(DEADLINE_S):
-            await run_hook(run, LifecycleHandler(http_get=HTTPGetAction(**action)), HookTarget("id", "main"))
+            await self.host.context.handlers.run(run, LifecycleHandler(http_get=HTTPGetAction(**action)), target)
 
 
 @pytest.fixture
@@ -82,7 +81,7 @@ async def world(tmp_path: Path, dialer: LocalDialer) -> World:
     made = World(tmp_path, dialer)
     await made.host.sync(OF)
     made.host.reasons()
-    made.host.context.files.close()  # hooks need no files, and the tests count threads
+    made.host.context.services.files.close()  # hooks need no files, and the tests count threads
     return made
 
 

@@ -15,7 +15,7 @@ from tests.harness.node_worker import GROWN, NEVER_S, Host, gaps_between_relists
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer
-from workers.pleg.observer import PODS_IN_A_TURN
+from workers.pleg.observer import PODS_PER_YIELD
 
 
 @simulated
@@ -57,7 +57,7 @@ async def test_relists_that_take_longer_than_their_period_leave_time_for_single_
 async def test_a_relist_of_many_pods_lets_others_have_their_turns() -> None:
     host = Host(latency_s=0.0)  # Time does not pass while somebody always has a turn.
     host.podman.mute = True
-    rows = range(PODS_IN_A_TURN * 3)
+    rows = range(PODS_PER_YIELD * 3)
     for row in rows:
         host.running(f"u{row}")
     async with host.worker(relist_period_s=NEVER_S, pod_rows=len(rows)) as master:
@@ -76,7 +76,7 @@ async def test_a_relist_of_many_pods_lets_others_have_their_turns() -> None:
                 renewed.append(now)
             await asyncio.sleep(0)
         steps = [later - earlier for earlier, later in pairwise(renewed)]
-        assert (sum(steps), max(steps)) == (len(rows), PODS_IN_A_TURN)
+        assert (sum(steps), max(steps)) == (len(rows), PODS_PER_YIELD)
 
 
 @simulated

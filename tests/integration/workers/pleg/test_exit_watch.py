@@ -149,7 +149,7 @@ async def test_what_the_monitor_has_noted_is_told_instead_of_the_need_to_look() 
     observation_requests = watched.host.looks_for_records
     await asyncio.sleep(10)
     assert (watched.host.looks_for_records, watched.told.empty()) == (observation_requests, True)
-    assert watched.watch.doubted == {"c1"}, "Podman is to be asked, too"
+    assert watched.watch.unconfirmed == {"c1"}, "Podman is to be asked, too"
     watched.watch.forget("c1")
     assert watched.watch.record_of("c1", GONE.pid) is None
 

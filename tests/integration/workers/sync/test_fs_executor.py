@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from ipc.api.v1.container import VolumeMount
@@ -92,7 +91,7 @@ def seeing(path: Path) -> Pod:
 def on_real_host(tmp_path: Path, deadline_s: float = DEADLINE_S) -> Iterator[FakeHost]:
     host = FakeHost(tmp_path / "logs")
     with closing(FsExecutor(deadline_s=deadline_s)) as files:
-        host.context = msgspec.structs.replace(host.context, files=files)
+        host.configure("services", files=files)
         yield host
 
 

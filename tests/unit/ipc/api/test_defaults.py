@@ -234,3 +234,15 @@ def test_pod_requests_count_sidecars_beside_and_init_containers_before() -> None
     result = defaulted(manifest(spec=spec, container={"resources": {"requests": {"cpu": "500m", "memory": 300}}}))
     # The largest step is 100m + 900m; at run time it is 500m + 100m. For memory the regular container is larger.
     assert result["spec"]["resources"]["requests"] == {"cpu": "1", "memory": "300"}
+
+
+def test_addresses_lose_leading_zeros() -> None:
+    spec = {
+        "hostAliases": [{"ip": "010.000.0.01", "hostnames": ["a"]}],
+        "dnsConfig": {"nameservers": ["192.0.02.010", "::1"]},
+    }
+    port = {"containerPort": 80, "hostPort": 80, "hostIP": "127.000.000.001"}
+    made = defaulted(manifest(spec=spec, container={"ports": [port]}))["spec"]
+    assert made["hostAliases"][0]["ip"] == "10.0.0.1"
+    assert made["dnsConfig"]["nameservers"] == ["192.0.2.10", "::1"]
+    assert made["containers"][0]["ports"][0]["hostIP"] == "127.0.0.1"

@@ -46,6 +46,33 @@ def board() -> Board:
     return Board.create(worker_slots=3, pod_rows=4, pod_row_bytes=ROW_BYTES)
 
 
+# --- the master's own word ---
+
+
+def test_the_last_iteration_of_the_sync_loop_touches_nobodys_row(board: Board) -> None:
+    assert board.last_iteration == 0.0
+    writer = board.worker_writer(2)
+    writer.begin(1, 1)
+    writer.current_pod[0] = 2**64 - 1
+    board.pod_writer(0).write("a", 1.0, b"x")
+    board.record_iteration(12.5)
+    board.record_iteration(13.25)
+    worker, pod = board.read_worker(2), board.read_pod(0)
+    assert board.last_iteration == 13.25
+    assert worker is not None
+    assert worker.current_pod == 2**64 - 1
+    assert pod is not None
+    assert (pod.uid, pod.payload) == ("a", b"x")
+
+
+def test_the_hosts_addresses_as_they_are_now(board: Board) -> None:
+    assert board.host_ips == ()
+    for ips in (("192.0.2.7", "fd00::7"), ("192.0.2.8",), (), ("f" * 39, "255.255.255.255")):
+        board.record_host_ips(ips)
+        assert board.host_ips == ips
+    assert board.last_iteration == 0.0
+
+
 # --- worker rows ---
 
 

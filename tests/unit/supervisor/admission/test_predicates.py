@@ -52,12 +52,6 @@ def test_a_plain_pod_is_admitted_without_a_word() -> None:
             "PodOSSelectorNodeLabelDoesNotMatch",
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         ),
-        (
-            {"nodeName": "node-2"},
-            "NodeName",
-            "Predicate NodeName failed: node(s) didn't match the requested node name "
-            "(this is node-1, spec.nodeName is node-2)",
-        ),
     ],
 )
 def test_pods_for_elsewhere_are_rejected(fields: dict[str, Any], reason: str, message: str) -> None:
@@ -69,8 +63,7 @@ def test_pods_for_elsewhere_are_rejected(fields: dict[str, Any], reason: str, me
     [
         {"os": {"name": "linux"}},
         {"metadata": {"labels": {"kubernetes.io/os": "linux"}}},
-        {"nodeName": "node-1"},
-        {"nodeSelector": {"kubernetes.io/os": "windows"}},
+        {"nodeName": "node-2"},
         {"tolerations": [{"operator": "Exists"}]},
     ],
 )
@@ -185,15 +178,15 @@ def test_the_first_rejection_wins_in_upstreams_order() -> None:
     taken = publishing("b", {"hostPort": 80})
     full = [taken, pod("c"), pod("d")]
     port = {"hostPort": 80}
-    everything = publishing("a", port, nodeName="x", metadata={"labels": {"kubernetes.io/os": "windows"}})
-    elsewhere = publishing("a", port, nodeName="x")
+    everything = publishing("a", port, metadata={"labels": {"kubernetes.io/os": "windows"}})
+    unmatched = publishing("a", port, nodeSelector={"disk": "none"})
     conflicting = publishing("a", port)
     reasons = []
-    for candidate, others in ((everything, full), (elsewhere, full), (elsewhere, [taken]), (conflicting, [taken])):
+    for candidate, others in ((everything, full), (unmatched, full), (unmatched, [taken]), (conflicting, [taken])):
         verdict = decide(candidate, *others)
         assert isinstance(verdict, Rejected)
         reasons.append(verdict.reason)
-    assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "OutOfpods", "NodeName", "NodePorts"]
+    assert reasons == ["PodOSSelectorNodeLabelDoesNotMatch", "OutOfpods", "NodeAffinity", "NodePorts"]
 
 
 NODE = NodeResources(
@@ -229,7 +222,60 @@ def test_a_pod_that_just_fits_is_admitted() -> None:
 
 def test_an_extended_resource_that_the_node_lacks_is_not_counted() -> None:
     given = {"example.com/gpu": "1"}
-    assert admit(asking("web", limits=given, **given), [], SETTINGS, NODE) == Admitted()
+    assert admit(asking("web", limits=given, **given), [], SETTINGS, NODE) == Admitted(
+        ("resources: example.com/gpu: nothing on this host provides it: it is not counted, and no container gets any",)
+    )
+
+
+def test_a_warning_names_the_first_resources_that_nobody_provides() -> None:
+    given = {f"example.com/r{number:02}": "1" for number in range(12)}
+    (warning,) = admitted(asking("web", limits=given, **given)).warnings
+    assert "example.com/r09 and 2 more: nothing" in warning
+
+
+def admitted(candidate: Pod) -> Admitted:
+    verdict = decide(candidate)
+    assert isinstance(verdict, Admitted)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("annotations", "warnings"),
+    [
+        ({"example.com/own": "x", "container.seccomp.security.alpha.kubernetes.io": "x"}, []),
+        (
+            {"seccomp.security.alpha.kubernetes.io/pod": "runtime/default"},
+            [
+                "[seccomp.security.alpha.kubernetes.io/pod]: "
+                'non-functional in v1.27+; use the "seccompProfile" field instead'
+            ],
+        ),
+        (
+            {
+                "container.seccomp.security.alpha.kubernetes.io/a": "unconfined",
+                "container.seccomp.security.alpha.kubernetes.io/b": "unconfined",
+                "kubernetes.io/egress-bandwidth": "1M",
+            },
+            [
+                "[container.seccomp.security.alpha.kubernetes.io/a] (and 1 more): "
+                'non-functional in v1.27+; use the "seccompProfile" field instead',
+                "[kubernetes.io/egress-bandwidth]: not acted on: a rootless host cannot limit a pod's bandwidth",
+            ],
+        ),
+    ],
+)
+def test_annotations_that_nothing_acts_on_are_warned_of(annotations: dict[str, str], warnings: list[str]) -> None:
+    candidate = pod(metadata={"annotations": annotations})
+    assert admitted(candidate).warnings == tuple(f"metadata.annotations{warning}" for warning in warnings)
+
+
+def test_what_is_said_to_a_cluster_is_named_in_one_warning() -> None:
+    quiet: dict[str, Any] = {"schedulerName": "default-scheduler", "enableServiceLinks": False}
+    candidate = pod(tolerations=[{"operator": "Exists"}], serviceAccountName="robot", **quiet)
+    assert admitted(candidate).warnings == (
+        "spec.serviceAccountName, spec.serviceAccount, spec.tolerations: said to a cluster: "
+        "nothing on this host acts on it",
+    )
 
 
 def test_limits_that_nobody_enforces_are_told_of_once() -> None:

@@ -43,7 +43,7 @@ def names(section: type[msgspec.Struct], prefix: str = "") -> Iterator[str]:
 
 def keys(value: dict[str, Any], prefix: str = "") -> Iterator[str]:
     for key, item in value.items():
-        if isinstance(item, dict):
+        if isinstance(item, dict) and item:
             yield from keys(item, f"{prefix}{key}.")
         else:
             yield prefix + key
@@ -113,6 +113,9 @@ def test_reloadable_names_exist() -> None:
             'the sysctls "kernel.x" are not known to be namespaced',
         ),
         ("allowedUnsafeSysctls: net.a", "allowedUnsafeSysctls", "Expected array, got str"),
+        ("nodeLabels: {disk: ssd, gpu: 1}", "nodeLabels[...]", "Expected str, got int"),
+        ("nodeLabels: {disk: a b}", "nodeLabels", "'disk': must be empty or consist of letters"),
+        ("nodeLabels: {a b: x}", "nodeLabels", "'a b': name part must consist of"),
         ("maxPods: 0", "maxPods", "0 is not between 1 and 10000"),
         ("maxPods: yes", "maxPods", "Expected int, got bool"),
         ("maxManifestBytes: 1Gi", "maxManifestBytes", "1073741824 is not between 1024 and 16777216"),

@@ -7,6 +7,7 @@ import msgspec
 from ipc.kubecontainer.hashing import sandbox_hash
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.pod_worker import SyncAction, SyncResult, WorkType
+from ipc.messages.sync_error import SyncError
 from supervisor.config.settings import ContainerGarbageCollectionSettings
 from supervisor.managers.container_gc import CONTAINER_GC_PERIOD_S
 from tests.harness.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
@@ -76,7 +77,9 @@ def test_what_cannot_be_removed_is_an_event_of_the_node() -> None:
     t.start("a")
     t.tick()
     t.see(with_dead(running("a"), 2))
-    stuck = SyncResult(action=SyncAction.REMOVE_CONTAINER, target="main", error="RemoveError", message="layer in use")
+    stuck = SyncResult(
+        action=SyncAction.REMOVE_CONTAINER, target="main", error=SyncError.REMOVE, message="layer in use"
+    )
     gone = SyncResult(action=SyncAction.REMOVE_CONTAINER, target="main")
     t.done("a", results=(gone, stuck), changed=True)
     assert t.events == [f"ContainerGCFailed {t.settings.node_name}"]

@@ -12,7 +12,7 @@ from ipc.messages.pod_worker import AbandonPull, PullImage
 from supervisor.config.settings import Settings
 from supervisor.managers.image_pulls import ADOPTION_S, MAX_PARALLEL, MAX_PULLS, ImagePulls, PullLimits, pull_limits
 from supervisor.processes.worker_pool import NODE_SLOT
-from supervisor.protocol.loop_protocol import Send
+from supervisor.protocol.commands import Send
 
 ONE, TWO = 3, 4
 """Slots of pod workers."""

@@ -55,7 +55,7 @@ def test_what_a_relist_says_nothing_about_was_seen_by_it_unchanged() -> None:
 def test_a_doubted_view_counts_for_nothing_until_the_next_one() -> None:
     cache = PodCache()
     cache.set(view("a", 5.0, "web"), 0)
-    cache.doubt("a")
+    cache.invalidate("a")
     cache.relisted(7.0)
     assert cache.newer_than("a", 1.0) is None, "the relist has told its change before, and that was lost"
     assert cache.get("a").containers, "for people it is the best there is"

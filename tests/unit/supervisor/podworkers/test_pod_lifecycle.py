@@ -1,7 +1,8 @@
-"""The life of one pod: latest wins, a kill is never overwritten, grace only shrinks, stale answers are dropped."""
+"""Phase machine of one pod: latest wins, a kill is never overwritten, grace only shrinks, stale answers are dropped."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.messages.pod_worker import SyncDone, WorkType
+from ipc.messages.sync_error import SyncError
 from supervisor.podworkers.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
 
 
@@ -29,10 +31,12 @@ def pod(grace_s: int | None = 30, deletion_grace_s: int | None = None) -> Pod:
 
 
 def lifecycle(grace_s: int = 30) -> PodLifecycle:
-    return PodLifecycle("u", pod(grace_s), "file", 3, 0, 0.0)
+    return PodLifecycle(pod(grace_s))
 
 
-def answer(to: PodLifecycle, error: str = "", cancelled: bool = False, generation: int | None = None) -> SyncDone:
+def answer(
+    to: PodLifecycle, error: SyncError = SyncError.NONE, cancelled: bool = False, generation: int | None = None
+) -> SyncDone:
     flight = to.in_flight
     assert flight is not None
     return SyncDone(
@@ -51,9 +55,8 @@ def test_one_sync_at_a_time() -> None:
     one.dispatched(3, 1)
     one.update(pod())
     assert not one.wants_dispatch(), "the update waits for the sync in flight"
-    one.done(answer(one), 5.0)
+    one.done(answer(one))
     assert one.wants_dispatch()
-    assert one.acted_at == 5.0
 
 
 def test_a_stale_generation_or_incarnation_is_no_answer() -> None:
@@ -61,7 +64,7 @@ def test_a_stale_generation_or_incarnation_is_no_answer() -> None:
     one.dispatched(3, 1)
     stale = answer(one, generation=0)
     assert not one.answered_by(stale)
-    one.lost(1.0)
+    one.lost()
     one.dispatched(3, 2)
     late = SyncDone(uid="u", generation=2, incarnation=1, kind=WorkType.SYNC)
     assert not one.answered_by(late)
@@ -71,14 +74,14 @@ def test_the_whole_way_down() -> None:
     one = lifecycle()
     one.dispatched(3, 1)
     assert one.remove(None, 100.0), "the sync in flight is in the way"
-    one.done(answer(one, cancelled=True), 1.0)
+    one.done(answer(one, cancelled=True))
     assert (one.phase, one.pending) == (WorkType.TERMINATING, True)
     assert one.dispatched(3, 1).kind is WorkType.TERMINATING
-    one.done(answer(one), 2.0)
+    one.done(answer(one))
     assert one.pending, "somebody has to look whether it is down"
     one.settle(DOWN)
     assert one.dispatched(3, 1).kind is WorkType.TERMINATED
-    one.done(answer(one), 3.0)
+    one.done(answer(one))
     assert not one.finished, "an empty view ends it, not a promise"
     one.settle(DOWN)
     assert not one.finished
@@ -100,7 +103,7 @@ def completed() -> PodLifecycle:
     one.terminate()
     one.settle(DOWN)
     one.dispatched(3, 1)
-    one.done(answer(one), 1.0)
+    one.done(answer(one))
     one.settle(DOWN)
     return one
 
@@ -131,7 +134,7 @@ def test_a_pod_that_starts_again_behind_its_last_sync_is_not_finished() -> None:
     one.settle(DOWN)
     one.dispatched(3, 1)
     one.observed(running=True)
-    one.done(answer(one), 1.0)
+    one.done(answer(one))
     one.settle(UP)
     assert (one.phase, one.finished, one.wants_dispatch()) == (WorkType.TERMINATING, False, True)
 
@@ -142,7 +145,7 @@ def test_removal_during_the_sync_that_keeps_everything_is_carried_out_by_another
     one.settle(GONE)
     assert not one.dispatched(3, 1).remove
     one.remove(None, 101.0)
-    one.done(answer(one), 1.0)
+    one.done(answer(one))
     one.settle(GONE)
     assert not one.finished, "its logs are still there"
     assert one.dispatched(3, 1).remove
@@ -153,7 +156,7 @@ def test_what_goes_down_moves_on_when_its_view_changes() -> None:
     one.remove(None, 100.0)
     one.settle(UP)
     one.dispatched(3, 1)
-    one.done(answer(one, error="Timeout"), 1.0)
+    one.done(answer(one, error=SyncError.TIMEOUT))
     assert not one.wants_dispatch(), "only when it is due"
     one.observed(running=False)
     assert one.wants_dispatch()
@@ -185,3 +188,18 @@ def test_zero_everywhere_is_the_minimum() -> None:
     assert effective_grace_period(pod(0), 0, None) == MINIMUM_GRACE_PERIOD_S
     assert effective_grace_period(pod(None), None, None) == MINIMUM_GRACE_PERIOD_S
     assert effective_grace_period(pod(30, deletion_grace_s=10), 20, None) == 10
+
+
+@pytest.mark.parametrize(
+    ("deletion_grace_s", "override_s", "current_s"), [(0, None, None), (None, 0, None), (0, 20, None), (None, 0, 20)]
+)
+def test_zero_is_an_answer(deletion_grace_s: int | None, override_s: int | None, current_s: int | None) -> None:
+    """The spec's thirty seconds count only for those who asked for nothing."""
+    asked = effective_grace_period(pod(30, deletion_grace_s), override_s, current_s)
+    assert asked == MINIMUM_GRACE_PERIOD_S
+
+
+def test_a_deletion_without_grace_takes_a_second() -> None:
+    one = lifecycle(30)
+    one.remove(0, 100.0)
+    assert one.grace_period_s == MINIMUM_GRACE_PERIOD_S

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ipc.host.clock import Instant
+from ipc.messages.event_reasons import CONTAINER_RUNTIME_DOWN, CONTAINER_RUNTIME_UP, EventReason
 from ipc.messages.node_worker import RuntimeHealth
-from supervisor.processes.podman_health import RUNTIME_DOWN, RUNTIME_UP, PodmanHealth
+from supervisor.processes.podman_health import PodmanHealth
 
 UP = RuntimeHealth(healthy=True, version="4.3.1")
 DOWN = RuntimeHealth(healthy=False, message="no answer")
@@ -25,9 +26,9 @@ class Heard:
     """A health, and the events that it made."""
 
     def __init__(self, *told: RuntimeHealth) -> None:
-        self.events: list[str] = []
+        self.events: list[EventReason] = []
         self.clock = HandClock()
-        self.health = PodmanHealth(self.clock, lambda type_, reason, message: self.events.append(reason))
+        self.health = PodmanHealth(self.clock, lambda reason, message: self.events.append(reason))
         for each in told:
             self.health.take(each)
 
@@ -38,11 +39,13 @@ class Heard:
         ((UP,), []),
         ((DOWN,), []),
         ((DOWN, UP), []),
-        ((UP, DOWN, DOWN), [RUNTIME_DOWN]),
-        ((UP, DOWN, UP), [RUNTIME_DOWN, RUNTIME_UP]),
+        ((UP, DOWN, DOWN), [CONTAINER_RUNTIME_DOWN]),
+        ((UP, DOWN, UP), [CONTAINER_RUNTIME_DOWN, CONTAINER_RUNTIME_UP]),
     ],
 )
-def test_a_change_is_an_event_but_for_the_first_answer(told: tuple[RuntimeHealth, ...], events: list[str]) -> None:
+def test_a_change_is_an_event_but_for_the_first_answer(
+    told: tuple[RuntimeHealth, ...], events: list[EventReason]
+) -> None:
     assert Heard(*told).events == events
 
 

@@ -13,10 +13,12 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import ContainerStateTerminated
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.redaction import MAX_VALUES_BYTES, WITHHELD
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventType
 from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncAction, SyncResult
-from ipc.text.redaction import MAX_VALUES_BYTES, WITHHELD
+from ipc.messages.sync_error import SyncError
 from tests.harness.dialogue import Talk, exited, pod
 
 VALUE = b"planted-4c1fe5d0"
@@ -44,7 +46,7 @@ def talk_with(*secrets: Secret) -> Talk:
     return talk
 
 
-def told_of(talk: Talk, text: str, type: str = "Warning") -> str:
+def told_of(talk: Talk, text: str, type: EventType = EventType.WARNING) -> str:
     """As the event of a probe."""
     message = f"{FAILED}{text}"
     talk.say(EventReport(uid="a", namespace="default", name="a", type=type, reason="Unhealthy", message=message))
@@ -89,7 +91,7 @@ def test_what_may_hold_an_unknown_value_is_withheld() -> None:
     talk = Talk()
     talk.add(using("a"))
     assert told_of(talk, "a") == WITHHELD or talk.loop.event_history.events()[-1].message == WITHHELD
-    assert told_of(talk, "a", "Normal") == "a"
+    assert told_of(talk, "a", EventType.NORMAL) == "a"
     talk.state(secret())
     talk.ready()
     assert told_of(talk, "a") == "a"
@@ -128,10 +130,13 @@ def test_the_results_of_a_sync_have_no_value() -> None:
     talk = talk_with(secret())
     talk.update(using("a"))
     failed = SyncResult(
-        action=SyncAction.START_CONTAINER, target="main", error="RunContainerError", message=f"`{VALUE.decode()}`\x1b"
+        action=SyncAction.START_CONTAINER,
+        target="main",
+        error=SyncError.RUN_CONTAINER,
+        message=f"`{VALUE.decode()}`\x1b",
     )
     talk.see(exited("a"))
-    talk.done("a", results=(failed,), error="Internal", message=VALUE.decode(), summary="s")
+    talk.done("a", results=(failed,), error=SyncError.INTERNAL, message=VALUE.decode(), summary="s")
     [main] = talk.told["a"].status.container_statuses
     assert main.state.waiting is not None
     assert main.state.waiting.message == r"`<secret>`\x1b"

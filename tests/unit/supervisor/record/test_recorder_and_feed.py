@@ -6,12 +6,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.api.v1.status import PodStatus
 from ipc.messages.api_server import EventChanged, EventGone, FeedSynced, PodChanged, PodGone
 from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventType
 from ipc.text.safe_text import MAX_EVENT_BYTES
 from ipc.wire.channel import MAX_PENDING_BYTES
 from supervisor.config.settings import MAX_EVENTS
@@ -21,7 +23,7 @@ from supervisor.record.recorder import COMBINED, MAX_EVENTS_PER_OBJECT, MAX_SIMI
 WALL = 1_800_000_000.0
 
 
-def report(message: str = "m", name: str = "p", type_: str = "Normal") -> EventReport:
+def report(message: str = "m", name: str = "p", type_: EventType = EventType.NORMAL) -> EventReport:
     return EventReport(uid="u-" + name, namespace="default", name=name, type=type_, reason="R", message=message)
 
 
@@ -37,8 +39,8 @@ def test_the_same_report_counts_instead_of_repeating() -> None:
 
 def test_a_warning_is_not_the_normal_event_of_the_same_words() -> None:
     recorder = EventRecorder("node", 10, 3600.0)
-    recorder.record(report(type_="Normal"), WALL)
-    recorder.record(report(type_="Warning"), WALL)
+    recorder.record(report(type_=EventType.NORMAL), WALL)
+    recorder.record(report(type_=EventType.WARNING), WALL)
     assert [event.count for event in recorder.events()] == [1, 1]
 
 
@@ -58,7 +60,9 @@ def test_events_that_differ_in_their_message_only_are_combined_from_the_tenth_on
 def test_events_of_the_node_are_about_different_things_and_not_combined() -> None:
     recorder = EventRecorder("node", 100, 3600.0)
     for number in range(2 * MAX_SIMILAR):
-        wrong = EventReport(uid="", namespace="", name="node", type="Warning", reason="R", message=f"{number}.yaml")
+        wrong = EventReport(
+            uid="", namespace="", name="node", type=EventType.WARNING, reason="R", message=f"{number}.yaml"
+        )
         event, _ = recorder.record(wrong, WALL)
         assert event.message == f"{number}.yaml"
     assert len(recorder.events()) == 2 * MAX_SIMILAR
@@ -70,6 +74,18 @@ def test_after_ten_quiet_minutes_messages_are_kept_apart_again() -> None:
         recorder.record(report(f"m{number}"), WALL)
     late, _ = recorder.record(report("late"), WALL + SIMILAR_INTERVAL_S + 1)
     assert late.message == "late"
+
+
+def test_a_pod_that_comes_again_has_events_of_its_own() -> None:
+    recorder = EventRecorder("node", 100, 3600.0)
+    for number in range(MAX_SIMILAR):
+        recorder.record(report(f"m{number}"), WALL, "yesterday")
+    first, _ = recorder.record(report("m0"), WALL + 1, "today")
+    assert (first.count, first.metadata.annotations) == (1, {CONFIG_SEEN: "today"})
+    restored = EventRecorder("node", 100, 3600.0)
+    restored.restore(recorder.events(), WALL + 2)
+    again, _ = restored.record(report("m0"), WALL + 2, "today")
+    assert (again.count, again.metadata.name) == (2, first.metadata.name)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 14), st.integers(0, 400)), max_size=80))
@@ -86,7 +102,7 @@ def test_an_object_with_too_many_events_loses_its_own_oldest_and_nobody_elses() 
     recorder = EventRecorder("node", 1000, 1e9)
     quiet, _ = recorder.record(report("quiet", name="quiet"), WALL)
     noise = [
-        EventReport(uid="u", namespace="default", name="noisy", type="Normal", reason=f"R{number}", message="m")
+        EventReport(uid="u", namespace="default", name="noisy", type=EventType.NORMAL, reason=f"R{number}", message="m")
         for number in range(MAX_EVENTS_PER_OBJECT + 2)
     ]
     gone = [name for each in noise for name in recorder.record(each, WALL)[1]]
@@ -120,7 +136,7 @@ def restored(recorder: EventRecorder, wall: float = WALL, ttl_s: float = 3600.0)
 
 def test_counts_go_on_in_the_next_life() -> None:
     recorder = EventRecorder("node", 100, 3600.0)
-    node = EventReport(uid="", namespace="", name="node", type="Warning", reason="R", message="m")
+    node = EventReport(uid="", namespace="", name="node", type=EventType.WARNING, reason="R", message="m")
     for _ in range(3):
         recorder.record(report(), WALL)
         recorder.record(node, WALL)
@@ -170,7 +186,7 @@ def test_what_changed_is_told_once_and_as_it_is_now() -> None:
 
 def test_an_event_without_a_pod_is_the_nodes() -> None:
     event, _ = EventRecorder("node", 10, 3600.0).record(
-        EventReport(uid="", namespace="", name="node", type="Warning", reason="R", message="m"), WALL
+        EventReport(uid="", namespace="", name="node", type=EventType.WARNING, reason="R", message="m"), WALL
     )
     assert event.involved_object.kind == "Node"
 
@@ -219,7 +235,7 @@ def test_only_news_travel_and_versions_rise() -> None:
 
 def test_the_largest_history_fits_into_the_link_of_a_new_api_server() -> None:
     longest = EventReport(
-        uid="u" * 36, namespace="n" * 63, name="p" * 253, type="Warning", reason="r" * 64, message="m" * 2000
+        uid="u" * 36, namespace="n" * 63, name="p" * 253, type=EventType.WARNING, reason="r" * 64, message="m" * 2000
     )
     event, _ = EventRecorder("n" * 253, MAX_EVENTS, 60.0).record(longest, WALL)
     told = msgspec.msgpack.encode(EventChanged(resource_version=2**62, event=event))

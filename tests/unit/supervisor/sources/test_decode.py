@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipc.api.annotations import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE
 from ipc.api.decode import MAX_FIELD_ERRORS, decode_pod, encode_pod
 from supervisor.protocol.manifests import DecodedFile, ManifestErrorKind
 from supervisor.sources.decode import MAX_ERRORS_PER_FILE, MAX_OBJECTS_PER_FILE, decode_manifest
-from supervisor.sources.identity import CONFIG_HASH, CONFIG_SEEN, CONFIG_SOURCE, identify, pod_uid
+from supervisor.sources.identity import identify, pod_uid
 from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
 from tests.harness.manifests import ORIGIN, manifest, pod, text
 
@@ -95,6 +96,14 @@ metadata: {name: other, labels: *unknown}
     ("document", "message"),
     [
         ({"apiVersion": "apps/v1", "kind": "Deployment"}, "document 1: kind: Deployment is not supported here"),
+        (
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}},
+            'document 1: kind: Service "web" is not supported here; a manifest holds Pod, ConfigMap, Secret, PodList',
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "A piece\nof text"}},
+            "document 1: kind: Service is not supported here",
+        ),
         ({"apiVersion": "v1", "kind": "X" * 999}, "document 1: kind: " + "X" * 64 + " is not supported"),
         ({"apiVersion": "v1", "kind": 3}, "document 1: kind:"),
         ({"apiVersion": "v2", "kind": "Pod"}, "document 1: apiVersion: "),
@@ -309,10 +318,15 @@ def test_an_edit_keeps_the_uid_and_changes_the_hash() -> None:
 
 
 def test_what_a_manifest_states_itself_stays() -> None:
-    stated = pod(metadata={"uid": "my-own-uid", "namespace": "prod", "annotations": {"a": "b"}}, nodeName="elsewhere")
+    stated = pod(metadata={"uid": "my-own-uid", "namespace": "prod", "annotations": {"a": "b"}})
     assert (stated.metadata.uid, stated.metadata.namespace) == ("my-own-uid", "prod")
     assert stated.metadata.annotations["a"] == "b"
-    assert stated.spec.node_name == "elsewhere"
+
+
+def test_the_node_is_this_one_whatever_is_stated() -> None:
+    elsewhere = pod(nodeName="elsewhere")
+    assert elsewhere.spec.node_name == "node-1"
+    assert elsewhere.metadata.annotations[CONFIG_HASH] == pod().metadata.annotations[CONFIG_HASH]
 
 
 def test_what_is_not_stated_is_filled_in() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipc.api.annotations import CONFIG_SEEN, CONFIG_SOURCE
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.status import PodStatus
 from supervisor.protocol.manifests import (
@@ -17,13 +18,10 @@ from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,
     ManifestPod,
-    PodOperation,
-    PodUpdate,
     SourceSnapshot,
-    Update,
     pod_key,
 )
-from supervisor.sources.identity import CONFIG_SEEN, CONFIG_SOURCE
+from supervisor.protocol.source_updates import PodOperation, PodUpdate, Update
 from supervisor.sources.merge import PodConfig
 from tests.harness.manifests import NOW, ORIGIN, pod, pod_updates
 

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipc.api.annotations import LAST_APPLIED
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind
 from supervisor.protocol.manifests import (
@@ -22,16 +23,12 @@ from supervisor.protocol.manifests import (
     ManifestError,
     ManifestErrorKind,
     ManifestObject,
-    ObjectsExpected,
-    ObjectUpdate,
-    PodUpdate,
     SourceSnapshot,
-    Update,
 )
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate, Update
 from supervisor.sources import merge_objects
 from supervisor.sources.decode import decode_manifest
 from supervisor.sources.expected_objects import NamesUnusable, load_names, save_names
-from supervisor.sources.identity import LAST_APPLIED
 from supervisor.sources.merge import PodConfig
 from tests.harness.manifests import NOW, ORIGIN, manifest, text
 

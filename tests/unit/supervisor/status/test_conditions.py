@@ -131,7 +131,7 @@ def probed(*probes: str) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "verdicts", "before", "started", "ready"),
+    ("wanted", "probe_results", "before", "started", "ready"),
     [
         (probed(), {}, False, True, True),
         (probed("startup"), {}, False, False, False),
@@ -186,7 +186,7 @@ def test_at_the_first_look_conditions_have_the_dates_of_what_is_seen() -> None:
         StatusInput(pod=pod(init=(SETUP,)), observed=RuntimePodStatus(uid="u"), reasons={}, previous=None), NOW
     )
     seen = (ended("setup", at=INIT_ENDED_AT), runs("main"))
-    found = made_of(pod(init=(SETUP,)), *seen, previous=believed, looked_at_before=False)
+    found = made_of(pod(init=(SETUP,)), *seen, previous=believed, was_observed_before=False)
     times = {each.type: each.last_transition_time for each in found.conditions}
     assert times == {
         "PodScheduled": rfc3339(SANDBOX_AT),
@@ -200,7 +200,7 @@ def test_at_the_first_look_conditions_have_the_dates_of_what_is_seen() -> None:
 
 
 def test_what_has_no_date_is_dated_by_the_clock() -> None:
-    found = made_of(pod(), looked_at_before=False)
+    found = made_of(pod(), was_observed_before=False)
     assert condition(found, "Ready").last_transition_time == rfc3339(NOW.wall)
 
 
@@ -247,6 +247,18 @@ def test_restarting_all_begins_with_the_exit_and_ends_when_everything_is_removed
     again = made_of(wanted, runs("main", 1), runs("trigger", 1), previous=removed)
     assert [each.restart_count for each in again.container_statuses] == [1, 1]
     assert condition(again, "Ready").status == "True"
+
+
+@pytest.mark.parametrize("exit_code", [0, 137])
+def test_what_was_killed_to_start_again_ends_no_pod(exit_code: int) -> None:
+    """A sidecar's exit restarts regular and init containers whose own policy would not."""
+    watcher = msgspec.structs.replace(TRIGGER, name="watcher", restart_policy="Always")
+    wanted = pod(MAIN, init=(SETUP, watcher))
+    wanted = msgspec.structs.replace(wanted, spec=msgspec.structs.replace(wanted.spec, restart_policy="Never"))
+    begun = made_of(wanted, ended("setup", 0), ended("watcher", 42), runs("main"))
+    killed = made_of(wanted, ended("setup", exit_code), ended("watcher", 42), ended("main", exit_code), previous=begun)
+    assert killed.phase == "Running"
+    assert is_restarting_all(killed)
 
 
 def test_the_condition_is_only_there_when_a_rule_is_or_was() -> None:

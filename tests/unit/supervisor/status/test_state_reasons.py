@@ -19,6 +19,7 @@ from ipc.kubecontainer.pod_status import (
 )
 from ipc.kubecontainer.pod_status import ContainerState as Observed
 from ipc.messages.pod_worker import SyncAction, SyncResult
+from ipc.messages.sync_error import SyncError
 from supervisor.status.generate import StatusInput, generate_pod_status
 
 NOW = Instant(mono=100.0, wall=1_800_000_000.0)
@@ -39,7 +40,7 @@ def container(state: Observed, **more: object) -> RuntimeContainerStatus:
 
 def made_of(
     *containers: RuntimeContainerStatus,
-    reason: str = "",
+    reason: SyncError = SyncError.NONE,
     wanted: Pod | None = None,
     previous: PodStatus | None = None,
     **more: object,
@@ -66,20 +67,18 @@ def words(state: ContainerState) -> str:
 
 
 WAITS_WITHOUT_A_CONTAINER = (
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "ErrImageNeverPull",
-    "ImageInspectError",
-    "InvalidImageName",
-    "RegistryUnavailable",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "PreCreateHookError",
+    SyncError.IMAGE_PULL,
+    SyncError.IMAGE_PULL_BACK_OFF,
+    SyncError.IMAGE_NEVER_PULL,
+    SyncError.IMAGE_INSPECT,
+    SyncError.INVALID_IMAGE_NAME,
+    SyncError.CREATE_CONTAINER_CONFIG,
+    SyncError.CREATE_CONTAINER,
 )
 
 
 @pytest.mark.parametrize("reason", WAITS_WITHOUT_A_CONTAINER)
-def test_a_container_that_could_not_be_made_waits_with_the_reason(reason: str) -> None:
+def test_a_container_that_could_not_be_made_waits_with_the_reason(reason: SyncError) -> None:
     made = main_of(made_of(reason=reason))
     assert made.state.waiting is not None
     assert (made.state.waiting.reason, made.state.waiting.message) == (reason, "why")
@@ -87,8 +86,10 @@ def test_a_container_that_could_not_be_made_waits_with_the_reason(reason: str) -
     assert (made.ready, made.started, made.image) == (False, False, "wanted")
 
 
-@pytest.mark.parametrize("reason", ["CrashLoopBackOff", "RunContainerError", "PostStartHookError", "ErrImagePull"])
-def test_a_container_that_could_not_start_again_waits_with_its_end_behind_it(reason: str) -> None:
+@pytest.mark.parametrize(
+    "reason", [SyncError.CRASH_LOOP_BACK_OFF, SyncError.RUN_CONTAINER, SyncError.POST_START_HOOK, SyncError.IMAGE_PULL]
+)
+def test_a_container_that_could_not_start_again_waits_with_its_end_behind_it(reason: SyncError) -> None:
     made = main_of(made_of(container(Observed.EXITED, exit_code=7, finished_at=70.0, attempt=3), reason=reason))
     assert (words(made.state), words(made.last_state)) == (f"waiting {reason}", "terminated Error 7")
     assert made.restart_count == 3
@@ -97,7 +98,7 @@ def test_a_container_that_could_not_start_again_waits_with_its_end_behind_it(rea
 def test_no_container_has_its_own_end_as_the_one_before() -> None:
     """The reason for its waiting goes when the next sync begins."""
     ended = container(Observed.EXITED, exit_code=7, finished_at=70.0)
-    waits = made_of(ended, reason="CrashLoopBackOff")
+    waits = made_of(ended, reason=SyncError.CRASH_LOOP_BACK_OFF)
     made = main_of(made_of(ended, previous=waits))
     assert (words(made.state), words(made.last_state)) == ("terminated Error 7", "nothing")
     next_one = container(Observed.RUNNING, id="c2", attempt=1)
@@ -107,7 +108,9 @@ def test_no_container_has_its_own_end_as_the_one_before() -> None:
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_a_reason_says_nothing_of_a_container_that_is_done(policy: RestartPolicy) -> None:
     done = container(Observed.EXITED, finished_at=70.0)
-    assert words(main_of(made_of(done, reason="ErrImagePull", wanted=pod(policy))).state) == "terminated Completed 0"
+    assert (
+        words(main_of(made_of(done, reason=SyncError.IMAGE_PULL, wanted=pod(policy))).state) == "terminated Completed 0"
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ipc.messages.sync_error import SyncError
 from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, pod, running
 
 # --- what people see ---------------------------------------------------------------------------------------------
@@ -13,7 +14,7 @@ def test_why_a_start_failed_is_told_until_one_succeeds() -> None:
     talk = Talk()
     talk.relist()
     talk.add("a")
-    talk.done("a", results=(PULL,), error="", changed=False)
+    talk.done("a", results=(PULL,), error=SyncError.NONE, changed=False)
     [main] = talk.told["a"].status.container_statuses
     assert main.state.waiting is not None
     assert main.state.waiting.reason == "ErrImagePull"
@@ -42,7 +43,7 @@ def test_the_log_and_describe_follow_a_sync_that_fails_although_it_changes_nothi
 def test_only_what_will_be_tried_has_a_next_try() -> None:
     talk = Talk()
     talk.start("a")
-    waiting = msgspec.structs.replace(PULL, error="ImagePullBackOff", retry_at=WALL + 1000.0)
+    waiting = msgspec.structs.replace(PULL, error=SyncError.IMAGE_PULL_BACK_OFF, retry_at=WALL + 1000.0)
     talk.update(pod("a", image="v2"))
     talk.see(running("a"))
     talk.done("a", results=(waiting, msgspec.structs.replace(waiting, target="was-renamed")))
@@ -71,14 +72,14 @@ def test_a_sync_that_fails_again_for_the_same_reason_is_no_news() -> None:
     for _ in range(5):
         talk.tick(100.0)
         talk.relist()
-        talk.done("a", error="Timeout", message="no answer within 15 s")
+        talk.done("a", error=SyncError.TIMEOUT, message="no answer within 15 s")
     assert len(talk.logs) == before + 1
     talk.tick(100.0)
     talk.relist()
     talk.done("a")
     talk.tick(100.0)
     talk.relist()
-    talk.done("a", error="Timeout", message="no answer within 15 s")
+    talk.done("a", error=SyncError.TIMEOUT, message="no answer within 15 s")
     assert len(talk.logs) == before + 3, "that it went well is news, too"
 
 
@@ -90,9 +91,9 @@ def test_that_podman_is_away_is_no_line_for_every_pod() -> None:
     talk.tick(200.0)
     talk.relist()
     for uid in pods:
-        talk.done(uid, error="Unavailable", message="Podman does not answer")
+        talk.done(uid, error=SyncError.UNAVAILABLE, message="Podman does not answer")
     assert talk.levels == ["debug"] * len(pods)
     talk.tick(200.0)
     talk.relist()
-    talk.done("a", error="Unavailable", message="it went away over it", changed=True)
+    talk.done("a", error=SyncError.UNAVAILABLE, message="it went away over it", changed=True)
     assert talk.levels[-1] == "warning", "it has done something"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.protocol.loop_protocol import EvictionsRestored
+from supervisor.protocol.events import EvictionsRestored
 from tests.harness.dialogue import Talk, absent, exited, pod, running
 
 MESSAGE = 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". '

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.pod import Pod
-from supervisor.protocol.manifests import PodOperation
+from ipc.messages.sync_error import SyncError
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 # --- updates -----------------------------------------------------------------------------------------------------
@@ -183,10 +184,10 @@ def test_a_failed_stop_is_tried_again_when_its_view_changes_or_its_time_comes() 
     talk.start("a")
     talk.remove("a")
     talk.see(running("a"))
-    assert talk.done("a", error="Timeout", changed=True) == ["observe a"]
+    assert talk.done("a", error=SyncError.TIMEOUT, changed=True) == ["observe a"]
     assert talk.see(running("a")) == [], "as it was"
     assert talk.tick(after_s=15.0) == ["terminating a"]
-    talk.done("a", error="Timeout")
+    talk.done("a", error=SyncError.TIMEOUT)
     assert talk.see(exited("a")) == ["terminated a"]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ipc.host.clock import Instant
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
+from ipc.messages.sync_error import SyncError
 from supervisor.config.settings import Settings
 from supervisor.podworkers.work_queue import WorkQueue, jitter
 from supervisor.syncloop.requeue import SYNCS_TOGETHER, due_in
@@ -18,15 +19,15 @@ NOW = Instant(mono=1234.5, wall=1_800_000_000.0)
 SETTINGS = Settings()
 
 
-def result(error: str = "", retry_in_s: float | None = None) -> SyncResult:
+def result(error: SyncError = SyncError.NONE, retry_in_s: float | None = None) -> SyncResult:
     retry_at = 0.0 if retry_in_s is None else NOW.wall + retry_in_s
     return SyncResult(action=SyncAction.START_CONTAINER, target="c", error=error, retry_at=retry_at)
 
 
-OK, PULL = result(), result("ErrImagePull")
+OK, PULL = result(), result(SyncError.IMAGE_PULL)
 
 
-def done(*results: SyncResult, error: str = "", cancelled: bool = False) -> SyncDone:
+def done(*results: SyncResult, error: SyncError = SyncError.NONE, cancelled: bool = False) -> SyncDone:
     return SyncDone(
         uid="u", generation=1, incarnation=1, kind=WorkType.SYNC, results=results, error=error, cancelled=cancelled
     )
@@ -39,16 +40,16 @@ def done(*results: SyncResult, error: str = "", cancelled: bool = False) -> Sync
         (done(OK), 60.0, 90.0),
         (done(PULL), 10.0, 15.0),
         (done(OK, PULL), 10.0, 15.0),
-        (done(error="Timeout"), 10.0, 15.0),
-        (done(error="StaleView"), 0.0, 0.0),
+        (done(error=SyncError.TIMEOUT), 10.0, 15.0),
+        (done(error=SyncError.STALE_VIEW), 0.0, 0.0),
         (done(cancelled=True), 0.0, 0.0),
-        (done(result("CrashLoopBackOff", 20.0)), 20.0, 20.0),
-        (done(result("CrashLoopBackOff", 20.0), result("CrashLoopBackOff", 7.0)), 7.0, 7.0),
-        (done(result("CrashLoopBackOff", -5.0)), 0.0, 0.0),
-        (done(result("CrashLoopBackOff", 300.0)), 60.0, 60.0),
-        (done(result("CrashLoopBackOff", 50.0), PULL), 10.0, 15.0),
-        (done(result("CrashLoopBackOff", 5.0), PULL), 5.0, 5.0),
-        (done(result("CrashLoopBackOff", 50.0), error="Timeout"), 10.0, 15.0),
+        (done(result(SyncError.CRASH_LOOP_BACK_OFF, 20.0)), 20.0, 20.0),
+        (done(result(SyncError.CRASH_LOOP_BACK_OFF, 20.0), result(SyncError.CRASH_LOOP_BACK_OFF, 7.0)), 7.0, 7.0),
+        (done(result(SyncError.CRASH_LOOP_BACK_OFF, -5.0)), 0.0, 0.0),
+        (done(result(SyncError.CRASH_LOOP_BACK_OFF, 300.0)), 60.0, 60.0),
+        (done(result(SyncError.CRASH_LOOP_BACK_OFF, 50.0), PULL), 10.0, 15.0),
+        (done(result(SyncError.CRASH_LOOP_BACK_OFF, 5.0), PULL), 5.0, 5.0),
+        (done(result(SyncError.CRASH_LOOP_BACK_OFF, 50.0), error=SyncError.TIMEOUT), 10.0, 15.0),
     ],
 )
 def test_due_in(answer: SyncDone, least_s: float, most_s: float) -> None:

@@ -11,7 +11,8 @@ from ipc.api.v1.container import Container, ContainerRestartRule, ContainerResta
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.node_worker import ObservationFailed
 from ipc.messages.pod_worker import SyncResult
-from supervisor.protocol.manifests import PodOperation
+from ipc.messages.sync_error import SyncError
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import PULL, STARTED, WALL, Talk, absent, exited, pod, running
 
 # --- a pod begins ------------------------------------------------------------------------------------------------
@@ -246,7 +247,7 @@ def test_a_back_off_is_over_when_it_is_over(wait_s: int, due_s: int) -> None:
     talk.update(pod("a", image="v2"))
     talk.see(running("a"))
     retry_at = WALL + talk.mono + 1.0 + wait_s
-    talk.done("a", results=(msgspec.structs.replace(PULL, error="CrashLoopBackOff", retry_at=retry_at),))
+    talk.done("a", results=(msgspec.structs.replace(PULL, error=SyncError.CRASH_LOOP_BACK_OFF, retry_at=retry_at),))
     assert due_in_s(talk, "a") == due_s
     assert "CrashLoopBackOff" in talk.told["a"].next_try["main"]
 
@@ -256,7 +257,7 @@ def test_a_stale_view_is_answered_by_a_fresh_look() -> None:
     talk.start("a")
     talk.update(pod("a", image="v2"))
     talk.see(running("a"))
-    assert talk.done("a", error="StaleView") == ["observe a"]
+    assert talk.done("a", error=SyncError.STALE_VIEW) == ["observe a"]
     assert talk.see(running("a")) == ["sync a"]
     assert talk.done("a") == []
     assert talk.tick() == [], "it was due once, not twice"

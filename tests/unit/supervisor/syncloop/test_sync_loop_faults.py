@@ -107,7 +107,7 @@ def test_a_pod_whose_admission_fails_is_rejected(talk: Talk, bug: Bug, monkeypat
 def test_a_delivery_that_fails_holds_up_its_pod_alone_and_is_tried_again(
     talk: Talk, bug: Bug, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bug.put(monkeypatch, ObjectDelivery, "load", lambda _, lifecycle, __: lifecycle.uid == "bad")
+    bug.put(monkeypatch, ObjectDelivery, "load", lambda _, state, __: state.uid == "bad")
     talk.add("bad", "good")
     talk.relist()
     assert set(talk.syncs) == {"good"}
@@ -115,6 +115,18 @@ def test_a_delivery_that_fails_holds_up_its_pod_alone_and_is_tried_again(
     bug.is_there = False
     talk.tick(BACK_OFF_PERIOD_S + 1.0)
     assert "bad" in talk.syncs
+
+
+def test_a_delivery_that_fails_for_an_orphan_is_tried_again_too(
+    talk: Talk, bug: Bug, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug.put(monkeypatch, ObjectDelivery, "load", lambda _, state, __: state.uid == "bad")
+    talk.see(running("bad"))
+    talk.keep_house()
+    assert talk.see(running("bad")) == []
+    assert talk.events == ["FailedSync bad"]
+    bug.is_there = False
+    assert talk.tick(BACK_OFF_PERIOD_S + 1.0) == ["terminating bad"]
 
 
 def test_dead_containers_of_a_pod_at_which_that_fails_stay_and_others_go(

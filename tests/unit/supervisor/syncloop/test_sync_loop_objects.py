@@ -14,11 +14,12 @@ from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.kubecontainer.config_objects import ObjectKey, ObjectKind, ObjectRef
 from ipc.messages.pod_worker import SyncAction, SyncPod, SyncResult
+from ipc.messages.sync_error import SyncError
 from ipc.wire.framing import MAX_FRAME_BYTES
 from supervisor.managers.object_delivery import MAX_WORKER_BYTES, SOURCES_PATIENCE_S
 from supervisor.managers.object_store import MAX_POD_BYTES
 from supervisor.processes.worker_pool import API_SLOT
-from supervisor.protocol.manifests import ObjectsExpected
+from supervisor.protocol.source_updates import ObjectsExpected
 from supervisor.record.object_summary import MAX_SHOWN_BYTES, MAX_SHOWN_KEYS
 from supervisor.sources.kinds import MAX_ENCODED_POD_BYTES
 from tests.harness.dialogue import POD_SLOT, Talk, pod, running
@@ -26,7 +27,7 @@ from tests.harness.dialogue import POD_SLOT, Talk, pod, running
 MIB = 1 << 20
 LONGEST_HEADER_BYTES = 32
 """Of what a field adds to a message beside its text."""
-WAITS = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="CreateContainerConfigError")
+WAITS = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError.CREATE_CONTAINER_CONFIG)
 
 
 def config_map(name: str, text: str = "x", *, namespace: str = "default", **fields: Any) -> ConfigMap:

@@ -12,8 +12,8 @@ from ipc.api.v1.probe import ExecAction, Probe
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults, ProbeType
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import ProbeResultsRestored
-from supervisor.protocol.manifests import PodOperation
+from supervisor.protocol.events import ProbeResultsRestored
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 A, B = FIRST_POD_SLOT, FIRST_POD_SLOT + 1

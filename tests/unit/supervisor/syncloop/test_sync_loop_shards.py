@@ -7,11 +7,11 @@ from msgspec import structs
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Probe
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeType
+from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.messages.pod_worker import WorkType
 from supervisor.podworkers.pod_lifecycle import PodLifecycle
 from supervisor.podworkers.poison_pods import INITIAL_BACK_OFF_S, MEMORY_S, POISON_DEATHS, PROBATION_S
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
-from supervisor.syncloop.worker_updates import SYNC_CRASH_LOOP_BACK_OFF
 from tests.harness.dialogue import Talk, absent, exited, pod, running
 
 A, B = FIRST_POD_SLOT, FIRST_POD_SLOT + 1
@@ -117,11 +117,11 @@ def test_pods_even_out_when_others_have_gone() -> None:
 
 
 def test_what_can_move() -> None:
-    lifecycle = PodLifecycle("a", pod("a"), "file", A, 0, 0.0)
+    lifecycle = PodLifecycle(pod("a"))
     assert lifecycle.can_move
     lifecycle.dispatched(A, 1)
     assert not lifecycle.can_move
-    lifecycle.lost(1.0)
+    lifecycle.lost()
     lifecycle.terminate()
     assert not lifecycle.can_move
 

@@ -8,7 +8,8 @@ import pytest
 from ipc.host.clock import rfc3339
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.messages.pod_worker import SyncAction, SyncResult, WorkType
-from supervisor.protocol.manifests import PodOperation
+from ipc.messages.sync_error import SyncError
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, WALL, Talk, absent, exited, pod, running
 
 
@@ -65,8 +66,8 @@ def test_a_second_removal_of_the_same_kind_disturbs_nothing() -> None:
 def test_a_shorter_grace_counts_for_the_next_try_when_none_is_under_way() -> None:
     talk = Talk()
     stopping(talk)
-    failed = SyncResult(action=SyncAction.KILL_CONTAINER, target="main", error="KillContainerError", message="busy")
-    talk.done("a", results=(failed,), error="Timeout", changed=True)
+    failed = SyncResult(action=SyncAction.KILL_CONTAINER, target="main", error=SyncError.KILL_CONTAINER, message="busy")
+    talk.done("a", results=(failed,), error=SyncError.TIMEOUT, changed=True)
     assert talk.kill("a", 2) == []
     assert talk.see(running("a")) == ["terminating a"]
     assert talk.syncs["a"].grace_period_s == 2

@@ -6,10 +6,12 @@ import msgspec
 
 from ipc.api.v1.pod import Pod
 from ipc.messages.base import EventReport, PullProgress
+from ipc.messages.event_reasons import EventType
 from ipc.messages.pod_worker import PullFailure, SyncAction, SyncResult
+from ipc.messages.sync_error import SyncError
 from supervisor.processes.worker_pool import API_SLOT, NODE_SLOT
-from supervisor.protocol.loop_protocol import SettingsChanged
-from supervisor.protocol.manifests import PodOperation
+from supervisor.protocol.events import SettingsChanged
+from supervisor.protocol.source_updates import PodOperation
 from tests.harness.dialogue import POD_SLOT, Talk, absent, exited, pod, running
 
 # --- pod workers -------------------------------------------------------------------------------------------------
@@ -187,7 +189,9 @@ def test_without_an_api_server_nothing_stops_and_nothing_is_lost() -> None:
 
 def test_a_worker_s_event_reaches_the_api_server() -> None:
     talk = Talk()
-    report = EventReport(uid="a", namespace="default", name="a", type="Normal", reason="Pulled", message="there")
+    report = EventReport(
+        uid="a", namespace="default", name="a", type=EventType.NORMAL, reason="Pulled", message="there"
+    )
     assert talk.say(report) == []
     assert talk.events == ["Pulled a"]
 
@@ -245,7 +249,7 @@ def test_a_successor_whose_first_sync_changes_nothing_waits_for_its_back_off() -
     talk.done("a", changed=True)
     talk.see(absent("a"))
     assert talk.add("a") == ["track a", "sync a"]
-    failed = SyncResult(action=SyncAction.START_CONTAINER, target="main", error="ErrImagePull")
+    failed = SyncResult(action=SyncAction.START_CONTAINER, target="main", error=SyncError.IMAGE_PULL)
     assert talk.done("a", results=(failed,)) == []
     assert talk.tick(after_s=20.0) == ["observe a"]
     assert talk.see(absent("a")) == ["sync a"]

@@ -46,15 +46,45 @@ def status_after(exit_code: int) -> RuntimePodStatus:
 def test_the_exit_that_a_rule_names_takes_all_down_and_itself_last() -> None:
     actions = compute(status_after(42))
     assert [r.container.id for r in actions.containers_to_reset] == [
+        "other-0",
         "init-0",
         "side-0",
-        "other-0",
         "source-0",
         "source-1",
     ]
     kills = [reset.kill for reset in actions.containers_to_reset if reset.kill is not None]
-    assert [(kill.name, kill.grace_period_s) for kill in kills] == [("side", 0), ("other", 0)], "without hook and turn"
+    assert [(kill.name, kill.grace_period_s) for kill in kills] == [("other", 0), ("side", 0)], "without hook and turn"
     assert msgspec.structs.replace(actions, containers_to_reset=()).is_empty(), "nothing else, and the sandbox stays"
+
+
+def test_of_one_name_the_live_one_goes_before_past_ones() -> None:
+    """And an init container that asks for it goes after all others, whatever its place in the spec."""
+    of = pod(
+        container("first"),
+        container("second"),
+        init_containers=(container("init", restart_policy="Never", restart_policy_rules=(RULE,)), container("next")),
+    )
+    status = observed(
+        of,
+        seen(of, "init", EXITED, exit_code=42),
+        seen(of, "second", EXITED),
+        seen(of, "first", RUNNING, 2),
+        seen(of, "first", EXITED, 1),
+        seen(of, "first", EXITED, 0),
+        seen(of, "next", EXITED),
+    )
+    resets = compute_pod_actions(of, status, NOW, crash_loop_limits(300.0)).containers_to_reset
+    assert [r.container.id for r in resets] == ["first-2", "first-0", "first-1", "second-0", "next-0", "init-0"]
+
+
+def test_a_sidecars_rule_takes_all_down_too() -> None:
+    watcher = container("watcher", restart_policy="Always", restart_policy_rules=(RULE,))
+    of = pod(container("main"), init_containers=(container("setup"), watcher), restart_policy="Never")
+    status = observed(
+        of, seen(of, "setup", EXITED), seen(of, "watcher", EXITED, exit_code=42), seen(of, "main", RUNNING)
+    )
+    actions = compute_pod_actions(of, status, NOW, crash_loop_limits(300.0), restarting_all=False)
+    assert [r.container.name for r in actions.containers_to_reset] == ["main", "setup", "watcher"]
 
 
 def test_an_older_exit_does_not_count() -> None:

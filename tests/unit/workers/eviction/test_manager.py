@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import VolumeMount
+from ipc.api.v1.container import ResourceRequirements, VolumeMount
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.eviction_marks import evicted
 from ipc.messages.pod_worker import WorkType
@@ -78,7 +77,7 @@ def test_logs_count_for_their_container(tmp_path: Path) -> None:
     on_host(tmp_path / "logs", scenario)
 
 
-def test_depth_hides_nothing(tmp_path: Path) -> None:
+def test_depth_hides_nothing(deep_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         await host.sync(limited())
         deep = volume_directory(host).joinpath(*["d"] * 150)
@@ -86,7 +85,7 @@ def test_depth_hides_nothing(tmp_path: Path) -> None:
         fill(deep, 128)
         assert (await host.sync(limited())).evicted == MESSAGE
 
-    on_host(tmp_path / "logs", scenario)
+    on_host(deep_path / "logs", scenario)
 
 
 @pytest.mark.parametrize("bound", ["files", "seconds"])

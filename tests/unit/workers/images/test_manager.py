@@ -8,12 +8,14 @@ import pytest
 
 from ipc.api.v1.container import PullPolicy
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.sync_error import SyncError
 from supervisor.managers.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakeRuntime, Flavour
-from workers.images.manager import SEEN_FOR_S, ImageError, ImageManager, ImageReason
+from workers.images.manager import SEEN_FOR_S, ImageError, ImageManager
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
@@ -38,8 +40,8 @@ class Kit:
         self.backoffs: dict[str, PullBackoff] = {}
         self.told: list[tuple[str, str, str]] = []
 
-    async def tell(self, type: str, reason: str, message: str) -> None:
-        self.told.append((type, reason, message))
+    async def tell(self, reason: EventReason, message: str) -> None:
+        self.told.append((reason.type, reason.reason, message))
 
     async def ensure(
         self,
@@ -177,7 +179,7 @@ def test_always_uses_a_local_image_that_is_there() -> None:
         assert await kit.ensure("localhost/built", "Always") == kit.podman.images[LOCAL].id
         assert kit.pulls() == 0
         error = await kit.refused("localhost/absent", "Always")
-        assert (error.reason, kit.pulls()) == (ImageReason.PULL_ERROR, 1)
+        assert (error.reason, kit.pulls()) == (SyncError.IMAGE_PULL, 1)
 
     simulate(main)
 
@@ -186,7 +188,7 @@ def test_never_does_not_pull() -> None:
     async def main() -> None:
         kit = Kit()
         error = await kit.refused(REMOTE, "Never")
-        assert error.reason is ImageReason.NEVER_PULL
+        assert error.reason is SyncError.IMAGE_NEVER_PULL
         assert error.message == f'Container image "{REMOTE}" is not present with pull policy of Never'
         assert kit.told == [("Warning", "ErrImageNeverPull", error.message)]
         assert kit.pulls() == 0
@@ -198,7 +200,7 @@ def test_a_bad_name_is_told_as_such() -> None:
     async def main() -> None:
         kit = Kit()
         error = await kit.refused("quay.io/UPPER")
-        assert error.reason is ImageReason.INVALID_NAME
+        assert error.reason is SyncError.INVALID_IMAGE_NAME
         assert "must be lowercase" in error.message
         assert kit.reasons() == ["InspectFailed"]
         assert list(kit.runtime.calls) == []
@@ -212,7 +214,7 @@ def test_a_failed_pull_backs_off_doubling_up_to_the_maximum() -> None:
         delays = []
         for _ in range(7):
             error = await kit.refused(NOWHERE)
-            assert error.reason is ImageReason.PULL_ERROR
+            assert error.reason is SyncError.IMAGE_PULL
             assert "manifest unknown" in error.message
             delays.append(error.retry_at - kit.clock.now().wall)
             await asyncio.sleep(delays[-1])
@@ -227,13 +229,13 @@ def test_during_the_back_off_nothing_is_pulled() -> None:
         failed = await kit.refused(NOWHERE)
         await asyncio.sleep(9.9)
         error = await kit.refused(NOWHERE)
-        assert error.reason is ImageReason.PULL_BACK_OFF
+        assert error.reason is SyncError.IMAGE_PULL_BACK_OFF
         assert error.retry_at == failed.retry_at
         assert error.message == f'Back-off pulling image "{NOWHERE}": ErrImagePull: {failed.message}'
         assert kit.told[-1] == ("Normal", "BackOff", f'Back-off pulling image "{NOWHERE}"')
         assert kit.pulls() == 1
         await asyncio.sleep(0.2)
-        assert (await kit.refused(NOWHERE)).reason is ImageReason.PULL_ERROR
+        assert (await kit.refused(NOWHERE)).reason is SyncError.IMAGE_PULL
         assert kit.pulls() == 2
 
     simulate(main)
@@ -243,7 +245,7 @@ def test_the_back_off_is_per_pod_and_image() -> None:
     async def main() -> None:
         kit = Kit()
         await kit.refused(NOWHERE)
-        assert (await kit.refused(NOWHERE, uid="u2")).reason is ImageReason.PULL_ERROR
+        assert (await kit.refused(NOWHERE, uid="u2")).reason is SyncError.IMAGE_PULL
         await kit.ensure(REMOTE)
 
     simulate(main)
@@ -304,7 +306,7 @@ def test_a_shared_pull_that_fails_fails_for_all() -> None:
     async def main() -> None:
         kit = Kit(latency_s=5.0)
         errors = await asyncio.gather(*(kit.refused(NOWHERE, uid=f"u{n}") for n in range(3)))
-        assert {error.reason for error in errors} == {ImageReason.PULL_ERROR}
+        assert {error.reason for error in errors} == {SyncError.IMAGE_PULL}
         assert kit.pulls() == 1
 
     simulate(main)
@@ -329,7 +331,7 @@ def test_a_pull_that_goes_wrong_is_an_error_image(flavour: Flavour) -> None:
         kit = Kit()
         kit.runtime.fail(1, flavour, "pull_image")
         error = await kit.refused(REMOTE)
-        assert error.reason is ImageReason.PULL_ERROR
+        assert error.reason is SyncError.IMAGE_PULL
         assert kit.reasons() == ["Pulling", "Failed"]
         await asyncio.sleep(10)
         await kit.ensure(REMOTE)
@@ -342,7 +344,7 @@ def test_an_inspect_that_fails_is_an_inspect_error() -> None:
         kit = Kit()
         kit.runtime.fail(1, Flavour.FAILED, "inspect_image")
         error = await kit.refused(THERE)
-        assert error.reason is ImageReason.INSPECT_ERROR
+        assert error.reason is SyncError.IMAGE_INSPECT
         assert kit.reasons() == ["InspectFailed"]
         await kit.ensure(THERE)
 
@@ -389,8 +391,8 @@ def test_a_long_pull_says_how_it_gets_on_more_and_more_rarely() -> None:
         kit.podman.pull_s = 1800.0
         started_at, at = kit.clock.now().mono, []
 
-        async def tell(type: str, reason: str, message: str) -> None:
-            kit.told.append((type, reason, message))
+        async def tell(reason: EventReason, message: str) -> None:
+            await kit.tell(reason, message)
             at.append(kit.clock.now().mono - started_at)
 
         await kit.images.ensure_image(PullBackoff("u1"), REMOTE, "IfNotPresent", tell)
@@ -405,8 +407,8 @@ def test_a_pull_without_news_is_told_about_too() -> None:
     async def main() -> None:
         kit = Kit()
 
-        async def one_blob(reference: str, hear: Callable[[str], None], login: object = None) -> str:
-            hear("Copying blob")
+        async def one_blob(reference: str, on_progress: Callable[[str], None], login: object = None) -> str:
+            on_progress("Copying blob")
             await asyncio.sleep(100)
             return kit.podman.pull_image(reference)
 
@@ -443,7 +445,7 @@ def test_beyond_the_rate_a_pull_is_an_error_that_backs_off() -> None:
         kit = Kit(limits=PullLimits(parallel=10, per_s=1, burst=1))
         await kit.ensure(THERE, "Always")
         error = await kit.refused(REMOTE)
-        assert (error.reason, error.message) == (ImageReason.PULL_ERROR, "pull QPS exceeded")
+        assert (error.reason, error.message) == (SyncError.IMAGE_PULL, "pull QPS exceeded")
         assert kit.told[-1] == ("Warning", "Failed", f'Failed to pull image "{REMOTE}": pull QPS exceeded')
         assert error.retry_at - kit.clock.now().wall == 10
         await asyncio.sleep(10)

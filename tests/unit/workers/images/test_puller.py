@@ -94,7 +94,7 @@ def test_a_bug_is_an_answer_too() -> None:
     async def main() -> None:
         kit = Kit()
 
-        async def broken(reference: str, hear: object, login: object = None) -> str:
+        async def broken(reference: str, on_progress: object, login: object = None) -> str:
             raise ZeroDivisionError("a bug")
 
         kit.runtime.pull_image = broken  # type: ignore[method-assign]

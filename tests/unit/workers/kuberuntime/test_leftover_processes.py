@@ -13,8 +13,8 @@ from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus
 from tests.harness.pods import UID, observed, pod, seen
 from tests.harness.sync import FakeHost, on_host
 from workers.kuberuntime import leftover_processes
+from workers.kuberuntime.leftover_processes import MAX_PODS, SettledEnds
 from workers.proc.container_tags import ContainerTag, container_tag
-from workers.sync.settled_ends import MAX_PODS, SettledEnds
 
 OF = pod("main", "other", share_process_namespace=True, restart_policy="Never")
 
@@ -36,7 +36,7 @@ class Processes:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
     made = Processes()
-    monkeypatch.setattr(leftover_processes, "end_marked", made.end_tagged)
+    monkeypatch.setattr(leftover_processes, "end_tagged", made.end_tagged)
     return made
 
 

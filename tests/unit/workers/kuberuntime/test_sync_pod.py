@@ -19,6 +19,7 @@ from tests.harness.pods import UID, container, pod
 from tests.harness.sync import FakeHost, on_host, results
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import container_name
+from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.logs import layout
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
@@ -177,6 +178,22 @@ def test_a_sandbox_that_cannot_be_made_ends_the_sync_and_is_taken_away(tmp_path:
     on_host(tmp_path, scenario)
 
 
+def test_a_sandbox_that_fails_because_its_pod_is_being_deleted_is_no_event(tmp_path: Path) -> None:
+    async def scenario(host: FakeHost) -> None:
+        cancel = asyncio.Event()
+
+        def deleted_meanwhile(spec: Any) -> str:
+            cancel.set()
+            raise RuntimeCallError(ErrorKind.INTERNAL, "create_pod", "its network is gone")
+
+        host.podman.create_pod = deleted_meanwhile  # type: ignore[method-assign]
+        done = await host.sync(pod("a"), cancel=cancel)
+        assert (done.cancelled, done.error, results(done)) == (True, "", [])
+        assert host.events == []
+
+    on_host(tmp_path, scenario)
+
+
 def test_a_timeout_ends_the_sync(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         host.runtime.fail(1, Flavour.TIMED_OUT, "create_container")
@@ -301,7 +318,7 @@ def test_a_cancelled_sync_does_not_wait_for_a_pull(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         cancel, pulling = asyncio.Event(), asyncio.Event()
 
-        async def endless(reference: str, hear: object, login: object = None) -> str:
+        async def endless(reference: str, on_progress: object, login: object = None) -> str:
             pulling.set()
             await asyncio.Event().wait()
             return reference

@@ -153,9 +153,9 @@ def test_all_containers_restart_in_the_same_sandbox_and_their_counts_go_on(tmp_p
         done = await host.sync(of, restarting_all=True)
         assert host.clock.now().mono - began < 5, "the smallest window, whatever the grace period"
         assert [target for action, target, _ in results(done) if action == "RemoveContainer"] == [
+            "other",
             "i1",
             "s1",
-            "other",
             "source",
         ]
         left = await host.observe(UID)

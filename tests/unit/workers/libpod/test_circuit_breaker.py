@@ -46,7 +46,7 @@ def test_a_ping_half_opens_it_for_one_call_and_that_closes_it() -> None:
     assert breaker.state is BreakerState.HALF_OPEN, "the trial decides"
     breaker.answered()
     assert (breaker.state, breaker.admit(), breaker.admit()) == (BreakerState.CLOSED, True, True)
-    assert not breaker.is_resyncing
+    assert not breaker.needs_pings
 
 
 def test_a_failed_trial_opens_it_at_once() -> None:
@@ -80,10 +80,10 @@ def test_calls_that_hang_while_pings_are_answered_are_tried_one_at_a_time() -> N
         breaker.ping_answered()
     for _ in range(5):
         breaker.ping_answered()
-    assert (breaker.state, breaker.is_resyncing) == (BreakerState.HALF_OPEN, False)
+    assert (breaker.state, breaker.needs_pings) == (BreakerState.HALF_OPEN, False)
     assert [breaker.admit(), breaker.admit()] == [True, False]
     breaker.failed("late", late=True)
-    assert (breaker.state, breaker.is_resyncing) == (BreakerState.OPEN, True)
+    assert (breaker.state, breaker.needs_pings) == (BreakerState.OPEN, True)
     breaker.ping_answered()
     assert breaker.admit()
     breaker.answered()
@@ -122,10 +122,10 @@ def test_two_answered_pings_let_a_call_through_and_that_closes_it_whatever_was_b
             breaker.ping_answered()
         elif what == "no ping":
             breaker.ping_failed("x")
-        assert breaker.is_resyncing or breaker.state is not BreakerState.OPEN
+        assert breaker.needs_pings or breaker.state is not BreakerState.OPEN
     breaker.ping_answered()
     breaker.ping_answered()
-    assert not breaker.is_resyncing
+    assert not breaker.needs_pings
     assert breaker.admit()
     breaker.answered()
     assert breaker.state is BreakerState.CLOSED

@@ -99,3 +99,18 @@ def test_a_mark_cut_short_still_counts_and_a_long_one_is_cut(tmp_path: Path) -> 
     assert start_error.read(log_file) == "the container could not be started"
     start_error.write(log_file, "\N{SNOWMAN}" * 5000)
     assert 0 < len((start_error.read(log_file) or "").encode()) <= start_error.MAX_MESSAGE_BYTES + 3
+
+
+@pytest.mark.parametrize(
+    ("planted", "count"),
+    [
+        (f"{2**63 - 2}.log", 2**63 - 1),
+        (f"{2**63 - 1}.log", 5),
+        (f"{2**63}.log", 5),
+        (f"{'9' * 250}.log", 5),
+        ("\u0667.log", 5),
+    ],
+    ids=["the last one", "without a next one", "beyond int64", "as long as a name can be", "no ASCII digit"],
+)
+def test_a_number_that_go_cannot_count_on_from_does_not_count(planted: str, count: int) -> None:
+    assert layout.restart_count_by_log_dir(["4.log", planted]) == count

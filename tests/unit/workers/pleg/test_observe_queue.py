@@ -10,11 +10,11 @@ NOW = 1000.0
 def test_the_soonest_request_counts_and_keeps_its_place() -> None:
     waiting = ObserveQueue()
     assert (waiting.next_at, waiting.due(NOW)) == (math.inf, [])
-    waiting.ask("u1", NOW + 5)
-    waiting.ask("u2")
-    waiting.ask("u1", NOW + 1)
-    waiting.ask("u1", NOW + 9)
-    waiting.ask("u3", NOW + 2)
+    waiting.request("u1", NOW + 5)
+    waiting.request("u2")
+    waiting.request("u1", NOW + 1)
+    waiting.request("u1", NOW + 9)
+    waiting.request("u3", NOW + 2)
     assert (waiting.next_at, waiting.due(NOW)) == (0.0, ["u2"])
     assert waiting.due(NOW + 1) == ["u1", "u2"]
     waiting.take(["u2"])
@@ -25,8 +25,8 @@ def test_the_soonest_request_counts_and_keeps_its_place() -> None:
 
 def test_who_was_not_looked_at_waits_on_unless_there_is_a_newer_request() -> None:
     waiting = ObserveQueue()
-    waiting.ask("u1", NOW + 5)
-    waiting.ask_again(["u1", "u2"])
+    waiting.request("u1", NOW + 5)
+    waiting.request_again(["u1", "u2"])
     assert waiting.due(NOW) == ["u2"]
     assert waiting.due(NOW + 5) == ["u1", "u2"]
 
@@ -38,10 +38,10 @@ def test_a_look_that_fails_is_repeated_later_and_later() -> None:
         assert waiting.next_at == NOW + delay_s
         assert waiting.retry_delay_s(["u1"]) == delay_s
         waiting.take(["u1"])
-    waiting.ask("u1")
+    waiting.request("u1")
     waiting.failed("u1", NOW)
     assert waiting.due(NOW) == ["u1"], "somebody has asked anew"
-    waiting.seen("u1")
+    waiting.observed("u1")
     assert waiting.failed("u1", NOW) == 1
 
 
@@ -52,5 +52,5 @@ def test_all_that_failed_are_due_when_the_last_of_them_is() -> None:
     waiting.failed("u2", NOW)
     waiting.failed("u2", NOW)
     assert waiting.retry_delay_s(["u1", "u2"]) == 0.5
-    waiting.seen("u2")  # by what a monitor has noted, while others are told that it could not be looked at
+    waiting.observed("u2")  # by what a monitor has noted, while others are told that it could not be looked at
     assert waiting.retry_delay_s(["u1", "u2"]) == 0.25

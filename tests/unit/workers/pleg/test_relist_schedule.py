@@ -58,12 +58,12 @@ def all_of(*acts: Act) -> Act:
 def nothing(schedule: RelistSchedule) -> None: ...
 
 
-def ask(schedule: RelistSchedule) -> None:
-    schedule.ask()
+def request(schedule: RelistSchedule) -> None:
+    schedule.request()
 
 
-def doubt(schedule: RelistSchedule) -> None:
-    schedule.doubt(NOW)
+def resync(schedule: RelistSchedule) -> None:
+    schedule.resync(NOW)
 
 
 def back(schedule: RelistSchedule) -> None:
@@ -90,23 +90,23 @@ def end(schedule: RelistSchedule) -> None:
         (1, nothing, 20.0),
         (4, nothing, 160.0),
         (5, nothing, 300.0),
-        (5, ask, -NOW),
-        (5, doubt, 10.0),
+        (5, request, -NOW),
+        (5, resync, 10.0),
         (5, back, 300.0),
         (5, fail, 0.25),
         (5, all_of(fail, fail, fail), 1.0),
-        (5, all_of(fail, ask), 0.25),
-        (5, all_of(fail, doubt), 0.25),
+        (5, all_of(fail, request), 0.25),
+        (5, all_of(fail, resync), 0.25),
         (5, all_of(fail, back), -NOW),
         (5, begin, math.inf),
-        (5, all_of(begin, doubt), math.inf),
-        (5, all_of(begin, ask), -NOW),
+        (5, all_of(begin, resync), math.inf),
+        (5, all_of(begin, request), -NOW),
         (5, all_of(begin, fail), 0.25),
-        (5, all_of(begin, ask, fail), 0.25),
-        (5, all_of(fail, begin, ask), -NOW),
-        (5, all_of(begin, ask, end), -NOW),
-        (5, all_of(begin, doubt, end), 10.0),
-        (5, all_of(ask, begin, end), 300.0),
+        (5, all_of(begin, request, fail), 0.25),
+        (5, all_of(fail, begin, request), -NOW),
+        (5, all_of(begin, request, end), -NOW),
+        (5, all_of(begin, resync, end), 10.0),
+        (5, all_of(request, begin, end), 300.0),
         (1, all_of(begin, end), 20.0),
         (5, all_of(fail, begin, end), 10.0),
     ],

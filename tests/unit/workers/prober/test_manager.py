@@ -75,7 +75,7 @@ class Stage:
         return round(self.clock.now().mono - START_MONO, 3)
 
     async def begin(self, **command: Any) -> None:
-        await self.prober.probe(ProbePod(uid=UID, **{"pod": self.of, "row": 0, "verdicts": self.known, **command}))
+        await self.prober.probe(ProbePod(uid=UID, **{"pod": self.of, "row": 0, "probe_results": self.known, **command}))
 
     async def show(self, *containers: RuntimeContainerStatus, tell: bool = True) -> None:
         status = observed(self.of, *containers)

@@ -119,6 +119,7 @@ def test_a_container() -> None:
         "healthconfig": {"Test": ["NONE"]},
         "sdnotifyMode": "ignore",
         "systemd": "false",
+        "manage_password": False,
         "image_volume_mode": "ignore",
         "mask": ["/proc/asound", "/proc/interrupts", "/sys/devices/virtual/powercap"],
     }

@@ -12,15 +12,15 @@ from workers.sync.mutation_limiter import MutationLimiter, OwnSlots
 
 
 async def test_the_sync_that_began_first_goes_first() -> None:
-    turns = MutationLimiter(OwnSlots(1))
+    limiter = MutationLimiter(OwnSlots(1))
     done: list[int] = []
 
     async def work(order: int) -> None:
-        async with turns.turn(order):
+        async with limiter.permit(order):
             done.append(order)
             await asyncio.sleep(0)
 
-    async with turns.turn(0):
+    async with limiter.permit(0):
         waiting = [asyncio.create_task(work(order)) for order in (3, 1, 2, 1)]
         await asyncio.sleep(0)
     await asyncio.gather(*waiting)
@@ -34,12 +34,12 @@ async def test_the_sync_that_began_first_goes_first() -> None:
 )
 def test_never_more_than_that_many_and_no_turn_is_lost(at_a_time: int, orders: list[int], cancelled: set[int]) -> None:
     async def run() -> None:
-        turns = MutationLimiter(OwnSlots(at_a_time))
+        limiter = MutationLimiter(OwnSlots(at_a_time))
         running = most = 0
 
         async def work(order: int) -> None:
             nonlocal running, most
-            async with turns.turn(order):
+            async with limiter.permit(order):
                 running += 1
                 most = max(most, running)
                 try:
@@ -62,10 +62,10 @@ def test_never_more_than_that_many_and_no_turn_is_lost(at_a_time: int, orders: l
 
 
 async def test_a_turn_given_to_a_cancelled_waiter_goes_on() -> None:
-    turns = MutationLimiter(OwnSlots(1))
-    holder = turns.turn(0)
+    limiter = MutationLimiter(OwnSlots(1))
+    holder = limiter.permit(0)
     await holder.__aenter__()
-    first, second = (asyncio.create_task(_hold(turns, order)) for order in (1, 2))
+    first, second = (asyncio.create_task(_hold(limiter, order)) for order in (1, 2))
     await asyncio.sleep(0)
     await holder.__aexit__(None, None, None)
     first.cancel()
@@ -75,6 +75,6 @@ async def test_a_turn_given_to_a_cancelled_waiter_goes_on() -> None:
         await second
 
 
-async def _hold(turns: MutationLimiter, order: int) -> None:
-    async with turns.turn(order):
+async def _hold(limiter: MutationLimiter, order: int) -> None:
+    async with limiter.permit(order):
         await asyncio.sleep(0)

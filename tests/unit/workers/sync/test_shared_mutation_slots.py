@@ -24,8 +24,8 @@ async def node() -> AsyncIterator[Callable[[], MutationLimiter]]:
         return made[-1]
 
     yield worker
-    for turns in made:
-        turns.close()
+    for limiter in made:
+        limiter.close()
     shared.close()
 
 
@@ -37,9 +37,9 @@ class Work:
         self.done: list[tuple[str, int]] = []
 
     async def do(
-        self, turns: MutationLimiter, who: str, order: int, act: Callable[[], Awaitable[None]] | None = None
+        self, limiter: MutationLimiter, who: str, order: int, act: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        async with turns.turn(order):
+        async with limiter.permit(order):
             self.now += 1
             self.most = max(self.most, self.now)
             await (act() if act else asyncio.sleep(0.001))
@@ -58,7 +58,7 @@ async def test_one_busy_worker_has_all_slots(node: Callable[[], MutationLimiter]
 async def test_several_busy_workers_keep_the_limit_and_take_turns(node: Callable[[], MutationLimiter]) -> None:
     workers = {name: node() for name in "abc"}
     work = Work()
-    await asyncio.gather(*(work.do(turns, name, n) for name, turns in workers.items() for n in range(20)))
+    await asyncio.gather(*(work.do(limiter, name, n) for name, limiter in workers.items() for n in range(20)))
     assert work.most == SLOTS
     half = [who for who, _ in work.done[:30]]
     assert min(half.count(name) for name in "abc") >= 6, half
@@ -79,26 +79,26 @@ async def test_a_latecomer_waits_for_a_turn_and_not_for_the_end_of_the_others(
 
 async def test_a_worker_that_hangs_while_it_waits_costs_the_others_little(node: Callable[[], MutationLimiter]) -> None:
     shared = MutationSlots.create(slots=1, members=2)
-    hung, turns, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
+    hung, limiter, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
     hung.wait(True)
     async with asyncio.timeout(5):
-        await asyncio.gather(*(work.do(turns, "a", n) for n in range(5)))
+        await asyncio.gather(*(work.do(limiter, "a", n) for n in range(5)))
     assert work.most == 1
-    turns.close()
+    limiter.close()
     hung.close()
     shared.close()
 
 
 async def test_a_worker_that_dies_gives_back_what_it_held(node: Callable[[], MutationLimiter]) -> None:
     shared = MutationSlots.create(slots=1, members=2)
-    dead, turns, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
+    dead, limiter, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
     assert dead.take()
-    waiting = asyncio.create_task(work.do(turns, "a", 0))
+    waiting = asyncio.create_task(work.do(limiter, "a", 0))
     await asyncio.sleep(0)
     dead.close()  # nobody rings
     async with asyncio.timeout(5):
         await waiting
-    turns.close()
+    limiter.close()
     shared.close()
 
 
@@ -112,7 +112,7 @@ async def test_a_cancelled_waiter_keeps_nobody_from_his_turn(node: Callable[[], 
 
     holders = [asyncio.create_task(work.do(first, "a", n, hold)) for n in range(SLOTS)]
     await asyncio.sleep(0)
-    given_up, patient = (asyncio.create_task(work.do(turns, "b", 0)) for turns in (first, second))
+    given_up, patient = (asyncio.create_task(work.do(limiter, "b", 0)) for limiter in (first, second))
     await asyncio.sleep(0)
     given_up.cancel()
     release.set()

@@ -160,6 +160,7 @@ def test_metadata_counts_too() -> None:
         ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b'{"auths": {}}'}, []),
         ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b"null"}, []),
         ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b"hush"}, ["data[.dockerconfigjson]"]),
+        ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b'{"auths": NaN}'}, ["data[.dockerconfigjson]"]),
         ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b"\xff"}, ["data[.dockerconfigjson]"]),
         ("kubernetes.io/dockerconfigjson", {".dockerconfigjson": b"[" * 100_000}, ["data[.dockerconfigjson]"]),
         ("kubernetes.io/dockerconfigjson", {}, ["data[.dockerconfigjson]"]),

@@ -603,15 +603,27 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
                 "i",
                 restartPolicy="Always",
                 livenessProbe={},
-                restartPolicyRules=[{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}],
+                restartPolicyRules=[{"action": "Restart"}],
             )
         },
         [
             "spec.initContainers[0].livenessProbe: Required value: must specify a handler: "
             "exec, httpGet, tcpSocket or grpc",
-            "spec.initContainers[0].restartPolicyRules: Forbidden: "
-            "may not be set on an init container that always restarts",
+            "spec.initContainers[0].restartPolicyRules[0].exitCodes: Required value",
         ],
+    ),
+    (
+        "restart rules of sidecars",
+        {
+            "initContainers": named(
+                "i",
+                restartPolicy="Always",
+                restartPolicyRules=[
+                    {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [88]}}
+                ],
+            )
+        },
+        [],
     ),
     (
         "ephemeral containers",

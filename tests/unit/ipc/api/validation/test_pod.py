@@ -100,6 +100,14 @@ def test_metadata(metadata: dict[str, Any], expected: list[str]) -> None:
     assert errors(metadata=metadata) == expected
 
 
+TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+
+
+def required_nodes(*terms: dict[str, Any]) -> dict[str, Any]:
+    nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"nodeAffinity": nodes}
+
+
 SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
     ("minimal", {}, []),
     ("no containers", {"containers": []}, ["spec.containers: Required value: must hold at least one container"]),
@@ -137,6 +145,7 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     ("aliases", {"hostAliases": [{"ip": "::1", "hostnames": ["a", "b.c"]}]}, []),
+    ("leading zeros", {"hostAliases": [{"ip": "010.0.0.01"}], "dnsConfig": {"nameservers": ["192.000.002.001"]}}, []),
     (
         "bad aliases",
         {"hostAliases": [{"ip": "1.2.3", "hostnames": ["a_b"]}, {"ip": ""}]},
@@ -176,7 +185,7 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
         "dns names",
         {"dnsConfig": {"nameservers": ["fe80::1%eth0"], "searches": ["A"]}},
         [
-            'spec.dnsConfig.nameservers[0]: Invalid value: "fe80::1%eth0": must be an IP address without a zone',
+            f'spec.dnsConfig.nameservers[0]: Invalid value: "fe80::1%eth0": {IP}',
             'spec.dnsConfig.searches[0]: Invalid value: "A": '
             "must consist of lower case letters, digits, '-', '_' and "
             "'.', and start and end with a letter or digit",
@@ -312,6 +321,45 @@ SPEC: list[tuple[str, dict[str, Any], list[str]]] = [
             'spec.tolerations[4].effect: Invalid value: "NoSchedule": must be NoExecute when tolerationSeconds is set',
         ],
     ),
+    ("node affinity", {"affinity": required_nodes({"matchExpressions": [{"key": "a", "operator": "Exists"}]})}, []),
+    (
+        "no node affinity",
+        {"affinity": required_nodes()},
+        [f"{TERMS}: Required value: must have at least one node selector term"],
+    ),
+    (
+        "bad node affinity",
+        {
+            "affinity": required_nodes(
+                {
+                    "matchExpressions": [
+                        {"key": "a", "operator": "In"},
+                        {"key": "a", "operator": "Exists", "values": ["x"]},
+                        {"key": "a", "operator": "Gt", "values": ["1", "2"]},
+                        {"key": "!", "operator": "DoesNotExist"},
+                    ],
+                    "matchFields": [
+                        {"key": "metadata.name", "operator": "Exists"},
+                        {"key": "metadata.name", "operator": "NotIn", "values": ["a", "b"]},
+                        {"key": "metadata.uid", "operator": "In", "values": ["a"]},
+                    ],
+                }
+            )
+        },
+        [
+            f"{TERMS}[0].matchExpressions[0].values: Required value: "
+            "must be specified when `operator` is 'In' or 'NotIn'",
+            f"{TERMS}[0].matchExpressions[1].values: Forbidden: "
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            f"{TERMS}[0].matchExpressions[2].values: Required value: "
+            "must be specified single value when `operator` is 'Lt' or 'Gt'",
+            f'{TERMS}[0].matchExpressions[3].key: Invalid value: "!": name part {QUALIFIED}',
+            f'{TERMS}[0].matchFields[0].operator: Unsupported value: "Exists": supported values: "In", "NotIn"',
+            f"{TERMS}[0].matchFields[1].values: Required value: "
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+            f'{TERMS}[0].matchFields[2].key: Invalid value: "metadata.uid": not a valid field selector key',
+        ],
+    ),
     (
         "references",
         {
@@ -418,10 +466,13 @@ VOLUMES: list[tuple[str, list[dict[str, Any]], list[str]]] = [
             {"name": "a", "hostPath": {"path": "/x/..y", "type": "Directory"}},
             {"name": "b", "hostPath": {"path": "/x/../y"}},
             {"name": "c", "hostPath": {"path": ""}},
+            {"name": "d", "hostPath": {"path": "x/y"}},
         ],
         [
             "spec.volumes[1].hostPath.path: Invalid value: \"/x/../y\": must not contain '..'",
             "spec.volumes[2].hostPath.path: Required value",
+            'spec.volumes[3].hostPath.path: Invalid value: "x/y": must be an absolute path: '
+            "there is no directory on the host that a relative one would begin at",
         ],
     ),
     (

@@ -90,6 +90,28 @@ def test_scalars_mean_what_they_mean_to_kubernetes(scalar: str, value: object) -
     assert type(values(f"a: {scalar}")[0]["a"]) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("scalar", "value"),
+    [
+        (r'"it\'s"', "it's"),
+        (r'"\\\'"', "\\'"),
+        (r'"C:\\\\\/\x41\u00e9\t\0\N\_"', "C:\\\\/A\u00e9\t\0\x85\xa0"),
+        (r"'C:\dir\'", "C:\\dir\\"),
+        (r"it\'s", r"it\'s"),
+    ],
+)
+def test_escapes_are_those_of_gos_parser(scalar: str, value: str) -> None:
+    """goyaml.v2/scannerc.go, yaml_parser_scan_flow_scalar. The second document needs the slow parser in any case."""
+    text = f'a: {scalar}\n---\nb: [1, "isn\\\'t"]\nc: {scalar}'
+    assert values(text) == [{"a": value}, {"b": [1, "isn't"], "c": value}]
+
+
+def test_after_an_unknown_escape_nothing_is_read() -> None:
+    read = read_documents(b'a: 1\n---\nb: "\\q"')
+    assert [document.value for document in read.documents] == [{"a": 1}]
+    assert read.errors[0].message.startswith("line 3: found unknown escape character")
+
+
 def test_keys_become_strings() -> None:
     assert values("1: a\ntrue: b\n1.5: c\nyEs: d") == [{"1": "a", "true": "b", "1.5": "c", "yEs": "d"}]
 
@@ -250,6 +272,8 @@ MERGE_BOMB = (
         pytest.param("---\n" * 2000, f"more than {MAX_DOCUMENTS} documents", id="documents"),
         pytest.param("--- *a\n" * 2000, f"more than {MAX_DOCUMENTS} documents", id="documents that are refused"),
         pytest.param("%TAG !a! x\n" * 100_000 + "--- a", "more than 1000 times %TAG", id="tags' handles"),
+        pytest.param("a: [" + "0," * 120_000 + r'"\'", ' + "[" * 9_000, "nested more than", id="an escape of Go's"),
+        pytest.param("a: [" + "0," * 140_000 + r'"\'"]', "found unknown escape", id="an escape of Go's, far behind"),
         pytest.param("{" * 1_000_000, "line 1", id="braces"),
         pytest.param("a: " * 300_000, "line 1", id="keys"),
     ],

@@ -3,7 +3,7 @@ import pytest
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.selectors import all_hold, parse_field_selector, parse_label_selector
 
-LABELS = {"app": "web", "tier": "front", "app.kubernetes.io/name": "web", "empty": ""}
+LABELS = {"app": "web", "tier": "front", "app.kubernetes.io/name": "web", "empty": "", "size": "12"}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,11 @@ LABELS = {"app": "web", "tier": "front", "app.kubernetes.io/name": "web", "empty
         ("!app", False),
         ("!missing,tier", True),
         ("app.kubernetes.io/name=web", True),
+        ("size>11,size < 13", True),
+        ("size>12", False),
+        ("size<-1", False),
+        ("app>1", False),
+        ("missing<1", False),
     ],
 )
 def test_labels(selector: str, matches: bool) -> None:
@@ -36,7 +41,7 @@ def test_labels(selector: str, matches: bool) -> None:
 
 NONSENSE = (
     *("=x", "a b", "a=b=c", "a in b", "a in (b", "a in (b,c", "a)", "a in (b),"),
-    *(",", " , a", "a=b,", "-a=b", "a>1", "a" * 3000),
+    *(",", " , a", "a=b,", "-a=b", "a>b", "a>1.5", "a<", "a in (b c)", "a" * 3000),
 )
 
 

@@ -1,0 +1,57 @@
+"""Catalogue of the links: which messages the master and the children of a role send one another.
+
+Both ends take their types from here, so they cannot disagree. Commands go down, from the master; reports come up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from ipc.messages.api_server import AdminRequest, ApiServerFeed, ApiServerRequest
+from ipc.messages.base import Ready
+from ipc.messages.dialer import DialerAnswer, DialerCommand, DialerReport, MakeSocket
+from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerEvent, NodeWorkerReport
+from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerEvent, PodWorkerReport
+from ipc.messages.zygote import ZygoteCommand, ZygoteReport
+from ipc.wire.boot import Role
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
+C_co = TypeVar("C_co", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True)
+class LinkTypes(Generic[C_co, R_co]):
+    """Unions of the messages on one link."""
+
+    commands: TypeForm[C_co]
+    """What the serving end takes."""
+    reports: TypeForm[R_co]
+    """What it answers and reports."""
+
+
+POD_WORKER: Final = LinkTypes[PodWorkerCommand, PodWorkerReport](PodWorkerCommand, PodWorkerReport)
+NODE_WORKER: Final = LinkTypes[NodeWorkerCommand, NodeWorkerReport](NodeWorkerCommand, NodeWorkerReport)
+API_SERVER: Final = LinkTypes[ApiServerFeed, ApiServerRequest](ApiServerFeed, ApiServerRequest)
+DIALER: Final = LinkTypes[DialerCommand, DialerReport](DialerCommand, DialerReport)
+ZYGOTE: Final = LinkTypes[ZygoteCommand, ZygoteReport](ZygoteCommand, ZygoteReport)
+DIALING: Final = LinkTypes[MakeSocket, DialerAnswer](MakeSocket, DialerAnswer)
+"""Between the dialer and whoever connects into a pod's network, without the master."""
+
+ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | DialerCommand
+"""What the master sends to a child of any role."""
+ChildEvent = PodWorkerEvent | NodeWorkerEvent | AdminRequest
+"""What comes from a child after it has said that it is ready."""
+ChildReport = Ready | ChildEvent
+
+LINKS: Final[Mapping[Role, LinkTypes[ChildCommand, ChildReport]]] = {
+    Role.POD_WORKER: POD_WORKER,
+    Role.NODE_WORKER: NODE_WORKER,
+    Role.API_SERVER: API_SERVER,
+    Role.DIALER: DIALER,
+}
+"""Of every role but ``Role.EXEC``, which becomes another program and has no link."""

@@ -1,0 +1,55 @@
+"""State that the sync loop keeps of one pod: what is wanted of it, who works for it, and its phase machine."""
+
+from __future__ import annotations
+
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.config_objects import ObjectRef, referenced_objects
+from supervisor.podworkers.pod_lifecycle import PodLifecycle
+
+
+def _references(pod: Pod | None) -> frozenset[ObjectRef]:
+    return referenced_objects(pod) if pod is not None else frozenset()
+
+
+class PodWorkerState:
+    """Entry of the pod table. Only its own methods assign anything of it."""
+
+    def __init__(self, uid: str, name: str, pod: Pod | None, source: str, slot: int, row: int) -> None:
+        """``pod``: None for an orphan. ``name``: namespace and name."""
+        self.uid = uid
+        self.name = name
+        self.source = source
+        self.slot = slot
+        """The pod worker that owns it."""
+        self.row = row
+        """Its row on the board."""
+        self.references = _references(pod)
+        """The ConfigMaps and Secrets that it refers to."""
+        self.all_references = self.references
+        """Those that it has referred to since it is known here: its containers may still have them."""
+        self.successor: Pod | None = None
+        """Wanted again under the same UID while it is still going down (PW-08)."""
+        self.lifecycle = PodLifecycle(pod)
+
+    @property
+    def pod(self) -> Pod | None:
+        """Its desired pod; None for an orphan."""
+        return self.lifecycle.pod
+
+    def update(self, pod: Pod) -> None:
+        """A newer desired pod."""
+        self.references = _references(pod)
+        self.all_references |= self.references
+        self.lifecycle.update(pod)
+
+    def succeed(self, pod: Pod, source: str) -> None:
+        """Have that pod begin when nothing of this one is left."""
+        self.successor, self.source = pod, source
+
+    def drop_successor(self) -> None:
+        """Have nothing follow this pod."""
+        self.successor = None
+
+    def move(self, slot: int) -> None:
+        """Assign the pod to another pod worker."""
+        self.slot = slot

@@ -1,0 +1,58 @@
+"""Commands down: everything that the sync loop has done by the master. Without behaviour.
+
+The answer of the loop to one event (`supervisor.protocol.events`) is a list of these, carried out in their order.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.messages.catalogue import ChildCommand
+
+
+class Send(msgspec.Struct, frozen=True):
+    """A message for the child in that slot."""
+
+    slot: int
+    message: ChildCommand
+
+
+class PodsStopped(msgspec.Struct, frozen=True):
+    """All pods are gone from the runtime: the answer to `StopPods`."""
+
+
+class DeathExplained(msgspec.Struct, frozen=True):
+    """The death that this answers is a pod's doing, and the pod is isolated: the worker is not to blame."""
+
+    slot: int
+
+
+class WorkersWanted(msgspec.Struct, frozen=True):
+    """Number of pod workers from now on; those beyond have to give their pods away first."""
+
+    count: int
+    quarantine: bool = False
+    """And one more, for pods that kill theirs."""
+
+
+class SlotVacated(msgspec.Struct, frozen=True):
+    """A slot that is not wanted any more and whose last pod has moved: its worker is to end."""
+
+    slot: int
+
+
+class UpdateRefused(msgspec.Struct, frozen=True):
+    """The manifest of a running pod asks for what cannot be: this is what the pod stays."""
+
+    pod: Pod
+
+
+class Log(msgspec.Struct, frozen=True):
+    """One line for the agent's log."""
+
+    level: str
+    text: str
+
+
+LoopCommand = Send | PodsStopped | DeathExplained | WorkersWanted | SlotVacated | UpdateRefused | Log

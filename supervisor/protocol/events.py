@@ -1,0 +1,140 @@
+"""Events up: inputs of the sync loop (pkg/kubelet/kubelet.go, syncLoopIteration). Without behaviour.
+
+Reports of children that are events as they are belong to the union too; the others are defined here. The loop answers
+each with commands (`supervisor.protocol.commands`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api.v1.event import Event
+from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.messages.base import EventReport, PullEnded, PullProgress
+from ipc.messages.node_worker import Observation, ObservationFailed
+from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from supervisor.config.settings import Settings
+from supervisor.protocol.source_updates import ObjectsExpected, ObjectUpdate, PodUpdate
+
+
+class SourcesReady(msgspec.Struct, frozen=True):
+    """Every configured source was read completely once."""
+
+
+class Observations(msgspec.Struct, frozen=True):
+    """Observations with their content put on (`supervisor.podworkers.board_views`)."""
+
+    observations: tuple[Observation, ...]
+    relisted_at: float = 0.0
+    """Start of the full relist that they come from; 0.0 when they are of single pods."""
+    unseen: tuple[str, ...] = ()
+    """Pods that exist and that the relist could not observe."""
+
+
+class WorkerUp(msgspec.Struct, frozen=True):
+    """A child sent its first message."""
+
+    slot: int
+    incarnation: int
+
+
+class WorkerLeaving(msgspec.Struct, frozen=True):
+    """A child was asked to end: it gets no more work, what it has comes to its end."""
+
+    slot: int
+
+
+class WorkerDown(msgspec.Struct, frozen=True):
+    """A child was reaped."""
+
+    slot: int
+    orderly: bool = False
+    """It had been asked to end: no pod is to blame."""
+    current_pod: int = 0
+    """`ipc.shm.board.pod_digest` of the pod in whose step it died or hung; 0 when it was in nobody's."""
+
+
+class PullRequest(msgspec.Struct, frozen=True):
+    """A pod worker's request for an image, or the end of its wait."""
+
+    slot: int
+    request: PullImage | AbandonPull
+
+
+class SyncTick(msgspec.Struct, frozen=True):
+    """Once a second."""
+
+
+class HousekeepingTick(msgspec.Struct, frozen=True):
+    """Every housekeepingPeriod."""
+
+
+class EventsRestored(msgspec.Struct, frozen=True):
+    """Events that an earlier agent has recorded, longest unseen first."""
+
+    events: tuple[Event, ...]
+
+
+class ProbeResultsRestored(msgspec.Struct, frozen=True):
+    """Probe results that an earlier agent has kept."""
+
+    probe_results: dict[str, ProbeResults]
+    """By container id."""
+
+
+class EvictionsRestored(msgspec.Struct, frozen=True):
+    """Pods that an earlier agent has evicted and that are not to run again."""
+
+    messages: dict[str, str]
+    """By UID."""
+
+
+class SettingsChanged(msgspec.Struct, frozen=True):
+    settings: Settings
+
+
+class HostAddressesChanged(msgspec.Struct, frozen=True):
+    """The host has other addresses, at most one of each family, or none."""
+
+    ips: tuple[str, ...]
+
+
+class StopPods(msgspec.Struct, frozen=True):
+    """Terminate every pod; answered by one `PodsStopped`."""
+
+
+class KillPod(msgspec.Struct, frozen=True):
+    """A removal that is on its way gets a shorter grace (`rootlet delete --grace-period`)."""
+
+    namespace: str
+    name: str
+    grace_period_s: int
+
+
+LoopEvent = (
+    PodUpdate
+    | ObjectUpdate
+    | ObjectsExpected
+    | SourcesReady
+    | Observations
+    | SyncDone
+    | EventReport
+    | ObservationFailed
+    | PullRequest
+    | PullProgress
+    | PullEnded
+    | ProbeResultChanged
+    | ProbingStopped
+    | WorkerUp
+    | WorkerLeaving
+    | WorkerDown
+    | SyncTick
+    | HousekeepingTick
+    | EventsRestored
+    | ProbeResultsRestored
+    | EvictionsRestored
+    | SettingsChanged
+    | HostAddressesChanged
+    | StopPods
+    | KillPod
+)

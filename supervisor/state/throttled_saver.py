@@ -1,0 +1,110 @@
+"""When something that the agent remembers goes to disk: after a change, not too often, in a thread of its own.
+
+A disk that cannot be written to costs only what the file is for: it is said once, tried again now and then, and what
+was missed is written as soon as that works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Generic, TypeVar
+
+from ipc.host.clock import Clock
+
+LAST_WRITE_S: Final = 2.0
+"""How long the end of the agent waits for the disk, in seconds."""
+
+V = TypeVar("V")
+Write = Callable[[], None]
+"""Blocks, in the thread. Raises OSError."""
+
+
+class ThrottledSaver(Generic[V]):
+    """Owns the thread. ``V`` is the version of what is kept: another one than was written is news."""
+
+    def __init__(
+        self,
+        subject: str,
+        written: V,
+        clock: Clock,
+        log: logging.Logger,
+        *,
+        period_s: float = 0.0,
+        retry_s: float = 0.0,
+    ) -> None:
+        """``subject`` is the plural in its log lines, ``written`` the version that is on disk. Two looks for news are
+        ``period_s`` apart, after a write that failed also ``retry_s``."""
+        self.written = written
+        self._subject = subject
+        self._clock = clock
+        self._log = log
+        self._period_s = period_s
+        self._retry_s = retry_s
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=subject)
+        self._writing: asyncio.Future[None] | None = None
+        self._next_at = 0.0
+        """Monotonic seconds."""
+        self._is_failing = False
+
+    def restored(self, version: V) -> None:
+        """That version is on disk: it was read from there."""
+        self.written = version
+
+    def keep(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
+        """Write what is new, unless nothing is, a write is under way or it is too early. To be called every second.
+
+        ``write`` is called at once, to gather what its result writes down later.
+        """
+        now = self._clock.now().mono
+        if self._writing is not None or now < self._next_at:
+            return
+        self._next_at = now + self._period_s
+        self._begin(version(), write)
+
+    async def close(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
+        """Write the last news, if the disk takes them in time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WRITE_S):
+                await self.settled()
+                self._begin(version(), write)
+                await self.settled()
+        self._thread.shutdown(wait=False)
+
+    def _begin(self, version: V, write: Callable[[V], Write]) -> None:
+        if version != self.written:
+            self._writing = asyncio.get_running_loop().run_in_executor(self._thread, write(version))
+            self._writing.add_done_callback(self._on_end(version))
+
+    async def settled(self) -> None:
+        """Wait for the end of the write that is under way."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+
+    def _on_end(self, version: V) -> Callable[[asyncio.Future[None]], None]:
+        def ended(write: asyncio.Future[None]) -> None:
+            self._writing = None
+            error = write.exception()
+            if error is None:
+                self._succeeded(version)
+            elif isinstance(error, OSError):
+                self._failed(error)
+            else:
+                raise error
+
+        return ended
+
+    def _succeeded(self, version: V) -> None:
+        self.written = version
+        if self._is_failing:
+            self._log.info("%s are kept on disk again", self._subject)
+        self._is_failing = False
+
+    def _failed(self, error: OSError) -> None:
+        if not self._is_failing:
+            self._log.warning("%s are not kept on disk, only in memory: %s", self._subject, error.strerror or error)
+        self._is_failing = True
+        self._next_at = max(self._next_at, self._clock.now().mono + self._retry_s)

@@ -1,0 +1,81 @@
+"""What is known of groups, fields and cases beside what their adapters do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+ABOUT_A_CASE: Final = frozenset(
+    {"name", "source", "source_test", "note", "also_run_from", "feature_gates", "feature_gates_verified"}
+)
+"""Fields that say where a case is from; a gate that matters is read by the group's adapter."""
+
+UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
+    "compute_pod_actions": {
+        "actuated_container_resources": "in-place resize; a case that expects one is skipped",
+        "actuated_pod_resources": "in-place resize; a case that expects one is skipped",
+    },
+    "convert_to_api_container_statuses": {"has_init_containers": "the pod says so"},
+    "expand_subpath_expr": {"expected_ok": "it is there that the error is"},
+    "make_environment_variables": {
+        "error_in_go": "our words are our own",
+        "expected_event": "our words are our own",
+        "nil_service_lister": "there are no services",
+        "services": "there are no services",
+        "unsynced_services": "there are no services",
+        "pod_ip": "the first of pod_ips",
+        "static_pod": "every pod is one",
+    },
+    "label_selector_parse": {"requirements": "null where an error is expected"},
+    "oom_score_adj": {
+        "expected_high": "actual_in_go lies between",
+        "expected_low": "actual_in_go lies between",
+    },
+    "status_merge_pod_status": {
+        "now": "conditions are generated with the phase that they fit",
+        "pod": "conditions are generated with the phase that they fit",
+    },
+}
+"""Group -> field that its adapter leaves aside on purpose -> why."""
+
+CONTRADICTIONS: Final[Mapping[tuple[str, str], str]] = {}
+"""(Group, case) -> in what the case contradicts the source that it names."""
+
+NOT_BUILT: Final[Mapping[str, str]] = {
+    "eviction_": "node-pressure eviction",
+    "image_gc_": "image garbage collection",
+    "preemption_": "preemption of pods for critical ones",
+    "node_shutdown_": "graceful node shutdown",
+    "log_": "log rotation by the agent: conmon bounds a log",
+    "describe": "descriptions of objects other than pods",
+    "strategic_": "patches through the API",
+    "json_": "patches through the API",
+    "label_sets": "label maps of workload controllers",
+    "label_selector_string": "selectors that are printed: none is",
+    "label_requirement": "selectors in the fields of workload controllers",
+    "short_human_duration": "columns with durations of one unit: no table has one",
+    "field_selector_": "field selectors with escapes",
+    "validate_pod_": "updates through the API: a changed manifest replaces its pod",
+    "allocation_": "in-place resize",
+    "resize_": "in-place resize",
+    "status_": "a status that is kept between two syncs and told to an API server",
+    "node_": "the Node object and its status",
+    "cgroup_": "cgroups of pods and QoS classes, which Podman makes",
+    "cpu_weight_": "cgroups of pods and QoS classes, which Podman makes",
+    "resource_config_": "cgroups of pods and QoS classes, which Podman makes",
+    "hugepage_": "cgroups of pods and QoS classes, which Podman makes",
+    "qos_": "cgroups of pods and QoS classes, which Podman makes",
+    "is_pod_cgroup": "cgroups of pods and QoS classes, which Podman makes",
+    "kubelet_request_": "authorization of the API",
+    "image_pulling_": "pulling time as a metric",
+    "is_stateful_": "start-up latency as a metric",
+    "mirror_": "mirror pods, which need an API server",
+    "pod_full_name": "mirror pods, which need an API server",
+    "static_pod_name": "mirror pods, which need an API server: a pod keeps the name of its manifest",
+    "is_subpath": "the check of nested volume mounts by path",
+    "smart_label": "descriptions of kinds that are not known",
+    "deployment_": "workload controllers",
+    "cronjob_": "workload controllers",
+    "job_": "workload controllers",
+}
+"""How the names of groups begin -> the work that they wait for. The first that fits counts."""

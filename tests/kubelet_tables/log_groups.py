@@ -1,0 +1,112 @@
+"""Adapters of the groups about container logs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tests.kubelet_tables.later import Later, Result
+from tests.kubelet_tables.translate import Json, wall
+from workers.api_server.handlers.log_files import LogOptions, LogReader, stream_log, tail_offset
+from workers.logs.cri_format import LogRenderer, parse_entry
+
+_LOG: Final = "0.log"
+
+
+def _log_parse_line(case: Json) -> Result:
+    if case["line"].startswith("{"):
+        raise Later("never: Podman writes no json-file of Docker's")
+    found, expected = parse_entry(case["line"].encode().removesuffix(b"\n")), case["expected"]
+    if case["expect_err"] or found is None:
+        return case["expect_err"], found is None
+    text = found.message.decode() + ("" if found.partial else "\n")
+    return (wall(expected["timestamp"]), expected["log"]), (wall(found.timestamp.decode()), text)
+
+
+def _log_read(case: Json) -> Result:
+    options = case["opts"]
+    given = LogOptions(
+        follow=options["follow"],
+        timestamps=options["timestamps"],
+        tail_lines=options["tail_lines"],
+        since=wall(options["since"]),
+        limit_bytes=options["limit_bytes"],
+    )
+    return case["expected_stdout"], _shown(_cri(case["content"]), given).decode()
+
+
+def _cri(content: str) -> str:
+    """The same log as Podman writes it, of Docker's json-file."""
+    entries = (json.loads(line) if line.startswith("{") else line for line in content.splitlines())
+    return "".join(
+        f"{entry}\n"
+        if isinstance(entry, str)
+        else _entry({"timestamp": entry["time"], "stream": entry["stream"], "log": entry["log"]}).decode() + "\n"
+        for entry in entries
+    )
+
+
+def _log_write(case: Json) -> Result:
+    """Here both streams go one way, as the API has them."""
+    options, messages = case["opts"], case["messages"]
+    if len({message["stream"] for message in messages}) > 1 or len(case["streams"]) < 2:
+        raise Later("never: a client of the API gets both streams as one")
+    renderer = LogRenderer(
+        timestamps=options["timestamps"], since=wall(options["since"]), limit_bytes=options["limit_bytes"]
+    )
+    expected = (case["expected_stdout"] or "") + (case["expected_stderr"] or "")
+    return expected, b"".join(renderer.render([_entry(message)]) for message in messages).decode()
+
+
+def _entry(message: Mapping[str, Any]) -> bytes:
+    tag = "F" if message["log"].endswith("\n") else "P"
+    return f"{message['timestamp']} {message['stream']} {tag} {message['log'].removesuffix(chr(10))}".encode()
+
+
+def _log_tail_start(case: Json) -> Result:
+    """Different on purpose is nothing: an incomplete last line does not count."""
+    line, rest = "a" * case["line_length"] + "\n", "a" * case["rest_length"]
+    with tempfile.TemporaryFile() as file:
+        file.write((line * case["full_lines"] + rest).encode())
+        file.flush()
+        return case["expected"], asyncio.run(tail_offset(file.fileno(), case["n"]))
+
+
+def _log_read_partial(case: Json) -> Result:
+    block = "".join(case["partial_format"].replace("{i}", str(i)) for i in range(case["repeat"])) + case["end_line"]
+    shown = _shown(block * case["blocks"], LogOptions(timestamps=case["timestamps"])).decode().splitlines()
+    wrong = [line for line in shown if not line.endswith(case["expected_each"]) or not wall(line.split(" ", 1)[0])]
+    return (case["expected_lines"], []), (len(shown), wrong)
+
+
+def _shown(content: str, options: LogOptions) -> bytes:
+    async def read(directory: Path) -> bytes:
+        (directory / _LOG).write_text(content)
+        reader, shown = LogReader(directory, directory / _LOG), bytearray()
+
+        async def write(data: bytes) -> None:
+            shown.extend(data)
+
+        try:
+            if options.tail_lines is not None:
+                await reader.skip_to_tail(options.tail_lines)
+            await stream_log(reader, options, lambda: True, write)
+        finally:
+            reader.close()
+        return bytes(shown)
+
+    with tempfile.TemporaryDirectory() as directory:
+        return asyncio.run(read(Path(directory)))
+
+
+ADAPTERS: Final[Mapping[str, Callable[[Json], Result]]] = {
+    "log_parse_line": _log_parse_line,
+    "log_read": _log_read,
+    "log_write": _log_write,
+    "log_tail_start": _log_tail_start,
+    "log_read_partial": _log_read_partial,
+}

@@ -1,0 +1,87 @@
+"""Reads the source: state is assigned by the object that it belongs to, and by nobody else.
+
+Others call a method or get a value. An object of a private class is its module's own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[3]
+ROOMS: Final = ("admission", "managers", "podworkers", "record", "sources", "state", "status", "syncloop")
+FILES: Final = sorted(file for room in ROOMS for file in (ROOT / "supervisor" / room).rglob("*.py"))
+SHARED: Final = ("podworkers/pod_lifecycle.py", "podworkers/pod_worker_state.py")
+"""Modules whose objects many others hold."""
+SETTERS: Final = frozenset({"setattr", "delattr", "object.__setattr__", "object.__delattr__"})
+
+
+def foreign_assignments(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and name of every attribute that is assigned or deleted on anything but ``self``."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ctx=ast.Store() | ast.Del()) if not _is_of_self(node):
+                yield node.lineno, node.attr
+            case ast.Call(func=func) if ast.unparse(func) in SETTERS:
+                yield node.lineno, ast.unparse(node)
+
+
+def own_attributes(tree: ast.Module) -> frozenset[str]:
+    """Names that the classes of a module declare or assign to ``self``."""
+    return frozenset(name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for name in _declared(node))
+
+
+def _declared(of: ast.ClassDef) -> Iterator[str]:
+    for node in ast.walk(of):
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Attribute(ctx=ast.Store()) if _is_of_self(node):
+                yield node.attr
+
+
+def _is_of_self(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def test_there_is_something_to_check() -> None:
+    assert {file.relative_to(ROOT / "supervisor").parts[0] for file in FILES} == set(ROOMS)
+    lifecycle, state = ((ROOT / "supervisor" / name).read_text() for name in SHARED)
+    assert {"phase", "pending", "in_flight", "grace_period_s"} <= own_attributes(ast.parse(lifecycle))
+    assert {"slot", "successor"} <= own_attributes(ast.parse(state))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_only_its_owner_assigns_state(file: Path) -> None:
+    tree = ast.parse(file.read_text())
+    of_pods = frozenset().union(
+        *(own_attributes(ast.parse((ROOT / "supervisor" / name).read_text())) for name in SHARED)
+    )
+    own = own_attributes(tree) - of_pods
+    assert [found for found in foreign_assignments(tree) if found[1] not in own] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "state.pending = True",
+        "state.lifecycle.phase = SYNC",
+        "self.state.slot += 1",
+        "a.x, (b.y, c) = 1, (2, 3)",
+        "for state.slot in slots: pass",
+        "del state.successor",
+        "setattr(state, 'slot', 1)",
+        "object.__setattr__(state, 'slot', 1)",
+    ],
+)
+def test_an_assignment_is_seen(source: str) -> None:
+    assert list(foreign_assignments(ast.parse(source)))
+
+
+@pytest.mark.parametrize("source", ["self.slot = 1", "slot = state.slot", "state.move(1)", "slots[state.slot] = 1"])
+def test_what_is_no_foreign_assignment_is_not_taken_for_one(source: str) -> None:
+    assert not list(foreign_assignments(ast.parse(source)))

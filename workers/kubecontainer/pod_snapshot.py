@@ -1,0 +1,17 @@
+"""A pod as one sync acts on it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ipc.api.v1.pod import Pod
+from ipc.kubecontainer.config_objects import ConfigObjects
+from ipc.kubecontainer.pod_status import RuntimePodStatus
+
+
+class PodSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod's manifest, the objects that it refers to, and the observation that the sync acts on."""
+
+    pod: Pod
+    objects: ConfigObjects = ConfigObjects()
+    status: RuntimePodStatus

@@ -1,0 +1,54 @@
+"""Services and settings that all syncs of one worker share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ipc.kubecontainer.container_gc import GcPolicy
+from ipc.podresources.network_settings import NetworkSettings
+from ipc.podresources.node_resources import NodeResources
+from workers.compute.crash_loop_backoff import BackoffLimits
+from workers.images.manager import ImageManager
+from workers.kubecontainer.label_signatures import Ownership
+from workers.kuberuntime.leftover_processes import SettledEnds
+from workers.lifecycle.handlers import HandlerRunner
+from workers.logs import layout
+from workers.specgen.seccomp import SeccompSettings
+from workers.sync.run import PodRef, SyncServices
+from workers.volumemanager.plugins.volume_host import VolumeHost
+
+
+class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the node from which sandboxes and containers are made."""
+
+    ownership: Ownership
+    pod_logs_dir: str
+    name: str = ""
+    host_ips: Callable[[], tuple[str, ...]] = tuple
+    """The host's addresses as they are now: those of pods in its network."""
+    resources: NodeResources = NodeResources()
+    network: NetworkSettings = NetworkSettings()
+    seccomp: SeccompSettings = SeccompSettings()
+    limits: BackoffLimits
+    """Of the back-off of containers that crash."""
+    gc: GcPolicy = GcPolicy()
+    """How many dead containers a pod keeps."""
+
+    def logs(self, pod: PodRef) -> Path:
+        """The pod's log directory."""
+        return layout.pod_directory(self.pod_logs_dir, pod.namespace, pod.name, pod.uid)
+
+
+class SyncContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The services of one worker's syncs. Steps take those that they use (kubeGenericRuntimeManager,
+    pkg/kubelet/kuberuntime/kuberuntime_manager.go)."""
+
+    services: SyncServices
+    images: ImageManager
+    handlers: HandlerRunner
+    settled_ends: SettledEnds = msgspec.field(default_factory=SettledEnds)
+    volumes: VolumeHost
+    node: NodeConfig

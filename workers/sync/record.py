@@ -1,0 +1,81 @@
+"""Record of one sync: what it has found, done and failed to do, from which its answer is made."""
+
+from __future__ import annotations
+
+from ipc.host.clock import rfc3339
+from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
+from ipc.messages.sync_error import SyncError
+from workers.images.pull_backoff import PullBackoff
+
+
+class SyncEnded(Exception):
+    """The sync ends here, before its last step."""
+
+    def __init__(self, error: SyncError, message: str = "", *, cancelled: bool = False) -> None:
+        super().__init__(f"{error}: {message}")
+        self.error = error
+        self.message = message
+        self.cancelled = cancelled
+
+
+class SyncRecord:
+    """Collects the results of one sync; steps write to it, and none of them reads it but for `changed`.
+
+    Mirrors PodSyncResult (pkg/kubelet/container/sync_result.go).
+    """
+
+    def __init__(self, request: SyncPod) -> None:
+        self._request = request
+        self._results: list[SyncResult] = []
+        self._found = ""
+        self._did: list[str] = []
+        self._evicted = ""
+        self.changed = False
+        """The sync has changed something in the runtime, or tried to."""
+        self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
+        """Pulls of the pod's images that have failed, in this sync and in those before."""
+
+    def found(self, words: str) -> None:
+        """Begin the summary with what the sync acts on."""
+        self._found = words
+
+    def did(self, words: str) -> None:
+        """Add an act to the summary."""
+        self._did.append(words)
+
+    def evicted(self, message: str) -> None:
+        """The pod takes more than its limits allow; the message is its status'."""
+        self._evicted = message
+        self._did.append("to be evicted")
+
+    def succeeded(self, action: SyncAction, target: str) -> None:
+        """Add the result of an action that has succeeded."""
+        self._results.append(SyncResult(action=action, target=target))
+
+    def failed(self, action: SyncAction, target: str, error: SyncError, message: str, retry_at: float = 0.0) -> None:
+        """Add the result of an action that has failed. ``retry_at`` in wall seconds."""
+        self._results.append(SyncResult(action=action, target=target, error=error, message=message, retry_at=retry_at))
+        self._did.append(f"{target}: {error}")
+
+    def done(self, now_wall: float, ended: SyncEnded | None = None) -> SyncDone:
+        """The answer to the request. ``ended`` is why the sync ended before its last step, if it did."""
+        return SyncDone(
+            uid=self._request.uid,
+            generation=self._request.generation,
+            incarnation=self._request.incarnation,
+            kind=self._request.kind,
+            results=tuple(self._results),
+            summary=self._summary(),
+            error=ended.error if ended else SyncError.NONE,
+            message=ended.message if ended else "",
+            changed=self.changed,
+            cancelled=ended.cancelled if ended else False,
+            pull_failures=self.pull_backoff.remembered(now_wall),
+            evicted=self._evicted,
+        )
+
+    def _summary(self) -> str:
+        """Summary: observed state, acts, time of the next try."""
+        tries = [result.retry_at for result in self._results if result.retry_at]
+        back = f"; next try at {rfc3339(min(tries))}" if tries else ""
+        return f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}{back}"

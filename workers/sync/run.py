@@ -1,0 +1,156 @@
+"""One sync under way: carries out its calls until it is cancelled, and sends its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple
+
+import msgspec
+
+from ipc.api.v1.pod import PodSpec
+from ipc.host.clock import Clock
+from ipc.host.tasks import first_of
+from ipc.kubecontainer.pod_containers import field_path
+from ipc.messages.base import EventReport
+from ipc.messages.event_reasons import EventReason
+from ipc.messages.sync_error import SyncError
+from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
+from workers.sync.fs_executor import FsExecutor
+from workers.sync.mutation_limiter import MutationLimiter
+from workers.sync.record import SyncEnded, SyncRecord
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+ENDING_ERRORS: Final = {ErrorKind.TIMEOUT: SyncError.TIMEOUT, ErrorKind.UNAVAILABLE: SyncError.UNAVAILABLE}
+"""After these errors nothing more is tried: the state of the runtime is unknown, or it does not answer."""
+
+
+class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
+    """Services by which every sync of one worker carries out its calls and reports."""
+
+    runtime: Runtime
+    clock: Clock
+    mutations: MutationLimiter
+    """Permits for calls that change something, across all syncs of this worker."""
+    files: FsExecutor = msgspec.field(default_factory=FsExecutor)
+    """Threads for work in file systems, which may hang."""
+    order: Iterator[int]
+    """Numbers the syncs: the one that began first gets the next permit."""
+    report: Callable[[EventReport], Awaitable[None]]
+    step: Callable[[str], None]
+    """Shows the step under way on the board, for people."""
+
+
+class PodRef(msgspec.Struct, frozen=True):
+    """Identity of a pod, known also of an orphan, which has no manifest."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class SyncRun:
+    """One sync of one pod: its calls, its events, its record. Nothing that one step hands to another is kept here."""
+
+    def __init__(
+        self,
+        services: SyncServices,
+        pod: PodRef,
+        record: SyncRecord,
+        cancel: asyncio.Event,
+        spec: PodSpec | None = None,
+    ) -> None:
+        """``spec`` gives events the field path of a container; an orphan has none."""
+        self.pod = pod
+        self.record = record
+        self._services = services
+        self._spec = spec
+        self._cancel = cancel
+        self._order = next(services.order)
+
+    @property
+    def runtime(self) -> Runtime:
+        """For `read`, `find` and, when a call changes something, `act`."""
+        return self._services.runtime
+
+    @property
+    def clock(self) -> Clock:
+        return self._services.clock
+
+    # --- calls ---
+
+    async def act(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a verb that changes the runtime, unless the sync was cancelled.
+
+        Raises SyncEnded when it was, and after an error that leaves nothing to go on from; any other RuntimeCallError
+        is the caller's.
+        """
+        async with self._services.mutations.permit(self._order):
+            self.checkpoint()
+            self.record.changed = True
+            return await self.read(verb, *args, **kwargs)
+
+    async def read(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a verb that changes nothing. Raises as `act`."""
+        try:
+            return await verb(*args, **kwargs)
+        except RuntimeCallError as error:
+            if error.kind in ENDING_ERRORS:
+                raise SyncEnded(ENDING_ERRORS[error.kind], str(error)) from error
+            raise
+
+    async def find(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """`read` something that need not be there: then None. Raises as `act`."""
+        try:
+            return await self.read(verb, *args, **kwargs)
+        except RuntimeCallError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
+            return None
+
+    async def unless_cancelled(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`read` something that takes long; a cancelled sync does not wait for its end. Raises as `act`."""
+        self.checkpoint()
+        return await first_of(self.read(verb, *args, **kwargs), self._until_cancelled())
+
+    async def in_files(
+        self, subject: str, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
+    ) -> T:
+        """Work in file systems, which may hang, in a thread; of one subject of the pod one at a time. Raises what the
+        function does, and TimeoutError, an OSError."""
+        return await self._services.files.run((self.pod.uid, subject), function, *args, deadline_s=deadline_s)
+
+    def checkpoint(self) -> None:
+        """Between two steps. Raises SyncEnded when the sync was cancelled."""
+        if self._cancel.is_set():
+            self._raise_cancelled()
+
+    async def _until_cancelled(self) -> NoReturn:
+        await self._cancel.wait()
+        self._raise_cancelled()
+
+    def _raise_cancelled(self) -> NoReturn:
+        raise SyncEnded(SyncError.NONE, "cancelled", cancelled=True)
+
+    # --- events ---
+
+    def step(self, words: str) -> None:
+        """Show the step under way on the board."""
+        self._services.step(f"{self.pod.namespace}/{self.pod.name}: {words}")
+
+    async def event(self, reason: EventReason, message: str, container: str = "") -> None:
+        """Send an event of the pod, or of one of its containers."""
+        report = EventReport(
+            uid=self.pod.uid,
+            namespace=self.pod.namespace,
+            name=self.pod.name,
+            type=reason.type,
+            reason=reason.reason,
+            message=message,
+            field_path=field_path(self._spec, container) if container else "",
+            wall=self.clock.now().wall,
+        )
+        await self._services.report(report)
