@@ -16,13 +16,13 @@ from typing import Final
 
 from ipc.host.clock import loop_time, wall
 from ipc.host.tasks import BackgroundTasks
+from ipc.host.turns import GiveBack, Turns
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
 from workers.exec.direct import NotDirect, Target, find_target, is_about_the_command
 from workers.exec.sessions import ExecSessions, too_late
 from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import EXEC, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
-from workers.sync.turns import GiveBack, Turns
 
 EXECS_OF_A_CONTAINER: Final = 4
 """Commands under way in one container that wait for no other container's: its probes and a hook."""

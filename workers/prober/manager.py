@@ -19,6 +19,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, FailureLog, restarted
+from ipc.host.turns import Turns
 from ipc.kubecontainer.pod_containers import every_container, field_path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
@@ -40,7 +41,6 @@ from workers.prober.state import (
     next_step,
     probe_spec,
 )
-from workers.sync.turns import Turns
 
 PROBES_OF_A_POD: Final = 16
 """Attempts under way of one pod that wait for nobody else's, which may hang for as long as they may take."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from workers.sync.turns import GiveBack, Turns
+from ipc.host.turns import GiveBack, Turns
 
 OWN, COMMON = 2, 3
 
