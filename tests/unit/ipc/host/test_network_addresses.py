@@ -12,7 +12,6 @@ from ipc.host.network_addresses import (
     InterfaceAddress,
     addresses_of,
     choose_node_ips,
-    node_ips,
     parse_fib_trie,
     parse_if_inet6,
 )
@@ -86,7 +85,3 @@ def test_one_address_of_each_family(
     routed: Mapping[socket.AddressFamily, str], present: tuple[InterfaceAddress, ...], chosen: tuple[str, ...]
 ) -> None:
     assert choose_node_ips(routed, present) == chosen
-
-
-def test_this_hosts_addresses_are_its_interfaces() -> None:
-    assert set(node_ips()) <= set(addresses_of(os.getpid()))

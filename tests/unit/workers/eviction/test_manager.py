@@ -77,7 +77,7 @@ def test_logs_count_for_their_container(tmp_path: Path) -> None:
     on_host(tmp_path / "logs", scenario)
 
 
-def test_depth_hides_nothing(deep_path: Path) -> None:
+def test_depth_hides_nothing(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         await host.sync(limited())
         deep = volume_directory(host).joinpath(*["d"] * 150)
@@ -85,7 +85,7 @@ def test_depth_hides_nothing(deep_path: Path) -> None:
         fill(deep, 128)
         assert (await host.sync(limited())).evicted == MESSAGE
 
-    on_host(deep_path / "logs", scenario)
+    on_host(tmp_path / "logs", scenario)
 
 
 @pytest.mark.parametrize("bound", ["files", "seconds"])
