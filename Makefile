@@ -15,17 +15,18 @@ test: ## everything that is quick enough to run always
 	@tests/run
 
 # What the virtual machine has and the other hosts lack; emulated it is too slow for more.
-vm_tests := tests/e2e/test_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
+vm_tests := tests/e2e/test_cpu_and_memory_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
 	tests/contract/test_apparmor.py
 
-test-slow: ## the long tests, the simulation for 20 minutes, the Podman tests also on Podman 5, and in a machine (root only)
+test-slow: ## the long tests, the attacks, the simulation for 20 minutes, the Podman tests also on Podman 5, and in a machine (root only)
 	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
-	@configs/host/enter pytest -m "slow and not bench"
+	@configs/host/enter python -m tests.attack
+	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
 	@tests/hosts/vm pytest --timeout 400 $(vm_tests) || test $$? -eq 77
 
 bench: ## start rates, restart latency, idle costs, start after a kill; beside raw libpod calls and `podman kube play`
 	@configs/host/enter pytest -m bench -s
 
-lint: ## ruff, mypy
-	@configs/host/enter sh -c 'ruff check . && mypy'
+lint: ## ruff and mypy alone; `make test` has them too
+	@configs/host/enter sh -c 'ruff check . && ruff format --check . && mypy'

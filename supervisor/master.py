@@ -18,6 +18,7 @@ from typing import Any, assert_never
 
 from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
+from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.messages import event_reasons
@@ -58,6 +59,7 @@ from supervisor.protocol.commands import (
 from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    HostAddressesChanged,
     HousekeepingTick,
     LoopEvent,
     Observations,
@@ -83,6 +85,7 @@ log = logging.getLogger("rootlet.master")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
+NO_ADDRESS = "the host has no address but loopback's: pods have no hostIP, and those in its network no podIP"
 EVENTS_FILE = "events.jsonl"
 """Below ``stateDir``."""
 PROBES_FILE = "probes.json"
@@ -107,9 +110,10 @@ class Master:
         self._board = board
         self._service = service
         self._clock = SystemClock()
-        host, node = host_ip(), node_resources(read_machine(settings.state_dir))
+        node, found = node_resources(read_machine(settings.state_dir)), node_ips()
+        board.record_host_ips(found)
         rows = settings.max_pods + SPARE_ROWS
-        self._loop = SyncLoop(settings, rows, host, random.Random(), node)
+        self._loop = SyncLoop(settings, rows, found, random.Random(), node)
         self._sources = SourceManager(settings, self._clock)
         self._event_keeper = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_memory = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
@@ -127,7 +131,7 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), label_key, host, node),
+            lambda: worker_settings(self._settings, str(self._service.socket), label_key, node),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
         self._started_at = self._clock.now().wall
@@ -146,6 +150,8 @@ class Master:
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._children.start()
         self._feed(EventsRestored(self._event_keeper.restore()))
+        if not self._board.host_ips:
+            self._tell_addresses(())
         self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
         self._feed(ProbeResultsRestored(self._probe_memory.restore()))
         for update in self._sources.restore():
@@ -155,7 +161,7 @@ class Master:
         spawn(self._watch_sources(), name="sources")
         spawn(every(lambda: SYNC_TICK_S, self._tick), name="sync tick")
         spawn(every(lambda: self._settings.housekeeping_period_s, self._housekeeping), name="housekeeping")
-        spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_agent), name="node status")
+        spawn(every(lambda: self._settings.node_status_update_frequency_s, self._report_node), name="node status")
         await self._ending.wait()
         await self._shut_down()
         return self._exit_code
@@ -229,6 +235,8 @@ class Master:
                 case PodsStopped():
                     self._sources.forget()
                     self._end()
+                case _:
+                    assert_never(command)
         self._board.record_iteration(self._clock.now().mono)
 
     def _node_event(self, reason: EventReason, message: str) -> None:
@@ -340,6 +348,21 @@ class Master:
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")
         sd_notify.notify("READY=1")
 
+    def _report_node(self) -> None:
+        """tryUpdateNodeStatus: its addresses may be others by now."""
+        found = node_ips()
+        if found != self._board.host_ips:
+            self._board.record_host_ips(found)
+            self._feed(HostAddressesChanged(found))
+            self._tell_addresses(found)
+        self._report_agent()
+
+    def _tell_addresses(self, found: tuple[str, ...]) -> None:
+        if found:
+            self._node_event(event_reasons.NODE_ADDRESSES, f"the host's addresses are {', '.join(found)}")
+        else:
+            self._node_event(event_reasons.NODE_WITHOUT_ADDRESS, NO_ADDRESS)
+
     def _report_agent(self) -> None:
         podman = self._podman.newest
         changed = AgentChanged(
@@ -357,13 +380,3 @@ class Master:
             workers=self._children.infos(self._loop.pods_per_slot()),
         )
         self._children.send(API_SLOT, changed)
-
-
-def host_ip() -> str:
-    """The address that outgoing traffic would have; no packet is sent (connect(2) on a datagram socket)."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError:
-            return "127.0.0.1"
-        return str(probe.getsockname()[0])

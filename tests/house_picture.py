@@ -41,8 +41,8 @@ WIDTH: Final = 1180
 MARGIN: Final = 20
 LINE: Final = 15
 STYLE: Final = (
-    "text{font:12px sans-serif;fill:#1b1f24}.name{font-weight:bold}.small{font-size:11px}"
-    ".message{font:10.5px monospace}"
+    "text{font:12px sans-serif;fill:#1b1f24}.name{font-weight:bold}"
+    ".small{font-size:11px}.message{font:10.5px monospace}"
     "rect{fill:#f6f8fa;stroke:#57606a;rx:6}.board{fill:#fff8c5}.lazy{stroke-dasharray:5 3}"
     "path{fill:none;stroke:#57606a;marker-end:url(#head)}"
 )
@@ -69,7 +69,8 @@ def children() -> list[ChildSpec]:
 
 
 def message_names(union: Any) -> list[str]:
-    return [kind.__name__ for kind in (get_args(union) or (union,))]
+    """In the order of the alphabet: that of an equal union, made elsewhere, may be another."""
+    return sorted(kind.__name__ for kind in (get_args(union) or (union,)))
 
 
 def draw() -> str:
@@ -121,14 +122,12 @@ def _document() -> Iterator[str]:
 def _messages(spec: ChildSpec) -> list[str]:
     if spec.role not in LINKS:
         return ["no link: the libpod API", "on a Unix socket"]
-    link = LINKS[spec.role]
-    asked = ["asked by workers:", *(f"← {name}" for name in message_names(DIALING.commands))]
+    asked = [f"← {name}" for name in message_names(DIALING.commands)]
     answered = [f"→ {name}" for name in message_names(DIALING.reports)]
-    more = [*asked, *answered] if spec.role is Role.DIALER else []
     return [
-        *(f"↓ {name}" for name in message_names(link.commands)),
-        *(f"↑ {name}" for name in message_names(link.reports)),
-        *more,
+        *(f"↓ {name}" for name in message_names(LINKS[spec.role].commands)),
+        *(f"↑ {name}" for name in message_names(LINKS[spec.role].reports)),
+        *(["asked by workers:", *asked, *answered] if spec.role is Role.DIALER else []),
     ]
 
 

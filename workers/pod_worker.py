@@ -33,7 +33,7 @@ from ipc.messages.pod_worker import (
 )
 from ipc.messages.sync_error import SyncError
 from ipc.shm.board import Board, WorkerRowWriter
-from ipc.wire.boot import ChildContext, WorkerSettings
+from ipc.wire.boot import ChildContext
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
 from workers.compute.crash_loop_backoff import crash_loop_limits
 from workers.images.manager import ImageManager
@@ -119,7 +119,7 @@ class PodWorker:
         self._capacity = asyncio.Semaphore(MAX_PODS_IN_FLIGHT)
         self._counted = CallCounts()
         self._pulls = PullRequests(self._send)
-        self._prober = PodProber(context.board, clock, attempt, self._send, rng, context.settings.host_ip)
+        self._prober = PodProber(context.board, clock, attempt, self._send, rng, lambda: context.board.host_ips)
         services = SyncServices(
             runtime=runtime,
             clock=clock,
@@ -129,7 +129,7 @@ class PodWorker:
             step=row_writer.step,
         )
         images = ImageManager(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._pulls.pull)
-        self._context = _sync_context(context.settings, services, images, dialer)
+        self._context = _sync_context(context, services, images, dialer)
 
     async def handle(self, command: PodWork) -> None:
         """Handle a command, attributed to its pod on the board. A pull belongs to no single pod."""
@@ -272,14 +272,19 @@ def _slots(context: ChildContext) -> Slots:
     return context.mutation_slots.member(context.slot)
 
 
-def _sync_context(
-    settings: WorkerSettings, services: SyncServices, images: ImageManager, dialer: Dialer
-) -> SyncContext:
+def _sync_context(context: ChildContext, services: SyncServices, images: ImageManager, dialer: Dialer) -> SyncContext:
+    settings = context.settings
     ownership = Ownership(instance=settings.instance, key=settings.label_key)
+
+    def host_ips() -> tuple[str, ...]:
+        return context.board.host_ips
+
     return SyncContext(
         services=services,
         images=images,
-        handlers=HandlerRunner(http=HttpHookClient(dialer=dialer, ownership=ownership, host_ip=settings.host_ip)),
+        handlers=HandlerRunner(
+            http=HttpHookClient(dialer=dialer, ownership=ownership, host_ips=lambda: context.board.host_ips)
+        ),
         volumes=VolumeHost(
             pods_dir=settings.pods_dir,
             memory_dir=settings.memory_dir,
@@ -291,7 +296,7 @@ def _sync_context(
             ownership=ownership,
             pod_logs_dir=settings.pod_logs_dir,
             name=settings.node_name,
-            host_ip=settings.host_ip,
+            host_ips=host_ips,
             resources=settings.node,
             network=settings.network,
             seccomp=SeccompSettings(default=settings.seccomp_default, profiles_dir=settings.seccomp_dir),

@@ -22,6 +22,7 @@ from podman import PodmanClient
 from podman.api.client import APIClient
 from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
+from ipc.host import network_addresses
 from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
 from ipc.host.tasks import BackgroundTasks
@@ -54,7 +55,7 @@ from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.deadline_socket import DeadlineSockets
 from workers.libpod.health import Listener
 from workers.libpod.line_stream import LineStream
-from workers.proc import network_addresses, orphaned_monitors, procfs
+from workers.proc import orphaned_monitors, procfs
 from workers.proc.pidfd import wait_ended
 
 API_VERSION: Final = "4.0.0"

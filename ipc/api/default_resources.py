@@ -11,9 +11,8 @@ import msgspec.structs
 
 from ipc.api.quantity import Amount, QuantityError, add, larger, parse_amount
 from ipc.api.v1.base import ResourceList
-from ipc.api.v1.container import Container
+from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.pod import PodSpec
-from ipc.api.v1.resources import ResourceRequirements
 
 HUGEPAGES_PREFIX: Final = "hugepages-"
 _POD_LEVEL_RESOURCES: Final = ("cpu", "memory")

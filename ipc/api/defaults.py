@@ -17,7 +17,7 @@ from ipc.api.quantity import QuantityError, round_up_to_milli
 from ipc.api.schema import struct_fields
 from ipc.api.v1.base import Quantity, ResourceList
 from ipc.api.v1.config_objects import OPAQUE, Secret
-from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy
+from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, PullPolicy, ResourceRequirements
 from ipc.api.v1.env import FileKeySelector, ObjectFieldSelector
 from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig, PodSpec
 from ipc.api.v1.probe import GRPCAction, HTTPGetAction, Probe
@@ -28,7 +28,6 @@ from ipc.api.v1.projected import (
     SecretVolumeSource,
     ServiceAccountTokenProjection,
 )
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.v1.security import PodSecurityContext
 from ipc.api.v1.volume import (
     EmptyDirVolumeSource,

@@ -1,4 +1,4 @@
-"""One module and one tagged union each way per link: everything that crosses a process boundary as a message.
+"""Messages between processes: one module per link, a catalogue of the links, sync errors and event reasons.
 
 Which message answers which:
 

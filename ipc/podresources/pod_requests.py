@@ -36,11 +36,11 @@ def pod_requests(pod: Pod) -> Mapping[str, int]:
     own = pod.spec.resources.requests if pod.spec.resources is not None else {}
     pod_level = {name: parse_amount(quantity) for name, quantity in own.items() if is_pod_level_resource(name)}
     asked = {**aggregate_requests(pod.spec), **pod_level}
-    counted = {name: _in_units(found, name) for name, found in asked.items() if _counts(name)}
+    counted = {name: _in_units(found, name) for name, found in asked.items() if is_counted(name)}
     return {name: number for name, number in counted.items() if number}
 
 
-def _counts(name: str) -> bool:
+def is_counted(name: str) -> bool:
     """Other resources are counted where somebody manages them."""
     return name in COMPUTE or name.startswith(HUGEPAGES_PREFIX)
 

@@ -1,1 +1,1 @@
-"""Shared memory: the board, mutation slots, breaker states."""
+"""Shared memory: the board and the observations on it, mutation slots, breaker states."""

@@ -25,6 +25,7 @@ import mmap
 import os
 import struct
 import zlib
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -131,8 +132,9 @@ class Board:
         self._pod_row_bytes = pod_row_bytes
         self._pods_start = worker_slots * WORKER_ROW_BYTES
         self._memory = memoryview(mmap.mmap(-1, self._pods_start + pod_rows * pod_row_bytes))
-        self._last_iteration = memoryview(mmap.mmap(-1, mmap.PAGESIZE)).cast("d")
-        """On a page of its own, because it belongs to no row."""
+        masters = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
+        self._last_iteration = masters[:_ALIGN_BYTES].cast("d")
+        self._host_ips = _Cell(masters[_ALIGN_BYTES:])
 
     @property
     def last_iteration(self) -> float:
@@ -142,6 +144,19 @@ class Board:
     def record_iteration(self, mono: float) -> None:
         """For the master: its sync loop has come to the end of an iteration. One aligned store, with no checksum."""
         self._last_iteration[0] = mono
+
+    @property
+    def host_ips(self) -> tuple[str, ...]:
+        """The host's addresses as the master has last found them: at most one of each family, or none."""
+        stamped = self._host_ips.read()
+        return tuple(stamped.content.decode().split()) if stamped is not None else ()
+
+    def record_host_ips(self, ips: Iterable[str]) -> None:
+        """For the master."""
+        if text := " ".join(ips):
+            self._host_ips.write(0.0, text.encode())
+        else:
+            self._host_ips.clear()
 
     def worker_writer(self, slot: int) -> WorkerRowWriter:
         """For the process that lives in that slot. Raises IndexError."""

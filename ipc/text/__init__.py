@@ -1,1 +1,1 @@
-"""Texts: made safe for people, without the values of Secrets, formatted as Go formats them. Pure."""
+"""Texts: made safe for people, formatted and read as Go does it. Pure."""

@@ -37,8 +37,6 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the libpod API socket."""
     dialer_socket: str = ""
     """Path of the socket on which the dialer is asked for sockets in pods' networks."""
-    host_ip: str = ""
-    """The host's address: that of pods in its network."""
     podman_path: str = "podman"
     """Podman's command line, for what its API has no word for."""
     pod_logs_dir: str

@@ -21,7 +21,8 @@ from supervisor.admission.apparmor import APPARMOR, apparmor_problem
 from supervisor.admission.host_ports import host_ports
 from supervisor.admission.node_affinity import HOST_OS, OS_LABEL, matches_node, node_labels
 from supervisor.admission.node_usage import NodeUsage
-from supervisor.admission.resource_fit import resource_problem, unenforced
+from supervisor.admission.old_annotations import dead_annotations
+from supervisor.admission.resource_fit import resource_problem, unenforced, unprovided
 from supervisor.config.settings import Settings
 from supervisor.config.sysctl_allowlist import SYSCTL_FORBIDDEN, forbidden_sysctl
 from supervisor.protocol.manifests import pod_key
@@ -52,7 +53,7 @@ def admit(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources =
     for check in _CHECKS:
         if rejected := check(pod, others, settings, node):
             return rejected
-    return Admitted((*_warnings(pod), *unenforced(pod, node)))
+    return Admitted((*_warnings(pod), *dead_annotations(pod), *unenforced(pod, node), *unprovided(pod)))
 
 
 def _os_label(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
@@ -108,8 +109,11 @@ def _apparmor(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResourc
 
 
 def _warnings(pod: Pod) -> tuple[str, ...]:
+    """A line for each field that would be acted on by a kubelet, and one for all that speak to a cluster."""
     findings = unsupported_fields(pod)
-    return tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
+    warned = tuple(f"{finding.path}: {finding.why}" for finding in findings if finding.support is Support.WARNED)
+    cluster = [finding.path for finding in findings if finding.support is Support.NOT_APPLICABLE]
+    return (*warned, f"{', '.join(cluster)}: said to a cluster: nothing on this host acts on it") if cluster else warned
 
 
 def _resources(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ipc.api.v1.pod import Pod
 from ipc.podresources.node_resources import NodeResources
-from ipc.podresources.pod_requests import COMPUTE, amount, pod_requests
+from ipc.podresources.pod_requests import COMPUTE, amount, is_counted, pod_requests
 from supervisor.admission.node_usage import NodeUsage
+
+MAX_SHOWN: Final = 10
+"""Most resources that one warning names."""
 
 
 def allocatable(node: NodeResources) -> dict[str, int]:
@@ -25,6 +30,17 @@ def resource_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> tuple[
             numbers = f"requested: {asked}, used: {used}, capacity: {room}"
             return f"OutOf{resource}", f"Node didn't have enough resource: {resource}, {numbers}"
     return None
+
+
+def unprovided(pod: Pod) -> tuple[str, ...]:
+    """What is asked for that nobody here has: it is not counted, as upstream does not count it for a node that lacks it
+    (removeMissingExtendedResources), and no container gets any."""
+    asked = (each.resources for each in (*pod.spec.init_containers, *pod.spec.containers))
+    names = sorted({name for each in asked for name in (*each.limits, *each.requests) if not is_counted(name)})
+    if not names:
+        return ()
+    shown = ", ".join(names[:MAX_SHOWN]) + (f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else "")
+    return (f"resources: {shown}: nothing on this host provides it: it is not counted, and no container gets any",)
 
 
 def unenforced(pod: Pod, node: NodeResources) -> tuple[str, ...]:

@@ -69,7 +69,8 @@ def chosen_socket(ctx: click.Context) -> Path:
 @contextmanager
 def agent(ctx: click.Context) -> Iterator[AgentClient]:
     """A client of the chosen agent. What it fails of becomes one line on stderr and exit code 1."""
-    from supervisor.client.http import AgentClient, AgentError
+    from supervisor.client.errors import AgentError
+    from supervisor.client.http import AgentClient
 
     with AgentClient(chosen_socket(ctx)) as client:
         try:

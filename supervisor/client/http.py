@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,8 @@ from urllib.parse import quote
 
 import httpx
 import msgspec
+
+from supervisor.client.errors import AgentUnreachable, ConnectionLost, decode_object, raise_for_status, raise_status
 
 CONNECT_TIMEOUT_S: Final = 5.0
 REQUEST_TIMEOUT_S: Final = 45.0
@@ -28,31 +29,6 @@ Query = Mapping[str, str | int | bool | None]
 
 _LOST: Final = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.ReadTimeout)
 _ABSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout)
-
-
-class AgentError(Exception):
-    """Asking the agent failed; the text is for people."""
-
-
-class AgentUnreachable(AgentError):
-    """Nobody answers on the socket."""
-
-    def __init__(self, socket: Path) -> None:
-        super().__init__(f"no agent answers on {socket}; start one with 'rootlet run'")
-
-
-class ConnectionLost(AgentError):
-    """The answer broke off: the API server died, or hangs."""
-
-
-class RequestFailed(AgentError):
-    """The agent answered with a v1 Status. Its text is in kubectl's form."""
-
-    def __init__(self, code: int, reason: str, message: str) -> None:
-        super().__init__(f"Error from server ({reason}): {message}" if reason else f"Error from server: {message}")
-        self.code = code
-        self.reason = reason
-        self.message = message
 
 
 class WatchEvent(msgspec.Struct, frozen=True, rename="camel"):
@@ -102,7 +78,7 @@ class AgentClient:
     def get(self, path: str, query: Query | None = None) -> dict[str, Any]:
         """A JSON object. Asked again when the API server dies over it."""
         response = self._get(path, query or {}, MAX_READ_ATTEMPTS)
-        found: dict[str, Any] = _decode(response.content)
+        found: dict[str, Any] = decode_object(response.content)
         return found
 
     def apply(self, body: bytes, file: str) -> ActionResult:
@@ -144,7 +120,7 @@ class AgentClient:
             for line in _lines(response.iter_raw()):
                 event = decoder.decode(line)
                 if event.type == "ERROR":
-                    _raise_status(event.object)
+                    raise_status(event.object)
                 yield event
 
     def stream_log(self, namespace: str, name: str, query: Query) -> Iterator[bytes]:
@@ -167,9 +143,9 @@ class AgentClient:
     def _act(self, path: str, query: Query, body: bytes = b"") -> ActionResult:
         with self._translated():
             response = self._http.post(path, params=_params(query), content=body)
-        found = _decode(response.content)
+        found = decode_object(response.content)
         if found.get("kind") != "ActionResult":
-            _raise_status(found)
+            raise_status(found)
         return msgspec.convert(found, ActionResult)
 
     @contextlib.contextmanager
@@ -249,24 +225,3 @@ def _params(query: Query) -> dict[str, str]:
 
 def _text(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def raise_for_status(code: int, content: bytes) -> None:
-    """Raises RequestFailed for a v1 Status, ConnectionLost for what is none."""
-    if code >= 400:
-        _raise_status(_decode(content))
-
-
-def _raise_status(status: Json) -> None:
-    raise RequestFailed(int(status.get("code", 500)), str(status.get("reason", "")), str(status.get("message", "")))
-
-
-def _decode(content: bytes) -> dict[str, Any]:
-    """Raises ConnectionLost for what no agent of ours sends."""
-    try:
-        found = json.loads(content)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise ConnectionLost(f"not an answer of an agent: {content[:80]!r}")
-    return found

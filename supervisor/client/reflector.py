@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from ipc.host import clock
-from supervisor.client.http import AgentClient, ConnectionLost, Query, RequestFailed, WatchEvent
+from supervisor.client.errors import ConnectionLost, RequestFailed
+from supervisor.client.http import AgentClient, Query, WatchEvent
 
 RETRY_PERIOD_S: Final = 0.2
 """Between two attempts to watch."""

@@ -12,7 +12,7 @@ from typing import Final
 import aiohttp
 
 from ipc.wire.stream_channels import MAX_MESSAGE_BYTES, V5, ChannelSocket
-from supervisor.client.http import AgentUnreachable, ConnectionLost, raise_for_status
+from supervisor.client.errors import AgentUnreachable, ConnectionLost, raise_for_status
 
 CONNECT_TIMEOUT_S: Final = 5.0
 OPEN_TIMEOUT_S: Final = 75.0

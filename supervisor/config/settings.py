@@ -220,7 +220,6 @@ def worker_settings(
     settings: Settings,
     podman_socket: str,
     label_key: LabelKey,
-    host_ip: str = "",
     node: NodeResources = _UNKNOWN_NODE,
 ) -> WorkerSettings:
     """The children's part of resolved settings, and what the master has found out for them."""
@@ -231,7 +230,6 @@ def worker_settings(
         podman_socket=podman_socket,
         podman_path=settings.podman.path,
         dialer_socket=str(settings.dialer_socket),
-        host_ip=host_ip,
         node=node,
         pod_logs_dir=str(settings.pod_logs_dir),
         pods_dir=str(settings.state_dir / PODS_DIR),

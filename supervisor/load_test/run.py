@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
 from ipc.host import clock
-from supervisor.client.http import AgentClient, RequestFailed, pods_path
+from supervisor.client.errors import RequestFailed
+from supervisor.client.http import AgentClient, pods_path
 from supervisor.client.reflector import Reflector
 from supervisor.load_test.generate import Batch, Load, batches
 from supervisor.load_test.measure import Tracker, percentiles

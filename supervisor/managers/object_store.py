@@ -17,7 +17,7 @@ import msgspec
 
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.kubecontainer.config_objects import ConfigObject, ConfigObjects, ObjectKey, ObjectKind, ObjectRef
-from ipc.text.redaction import Blocks
+from ipc.kubecontainer.redaction import Blocks
 from supervisor.managers.secret_values import SecretValues
 from supervisor.protocol.source_updates import ObjectUpdate
 
@@ -85,8 +85,8 @@ class ObjectStore:
         return stored is not None
 
     def values_known(self, namespace: str, references: Iterable[ObjectRef]) -> tuple[Blocks, ...] | None:
-        """What the values of those of them that are Secrets are known by, for `ipc.text.redaction`; None when one of
-        them is unknown, or they are too large."""
+        """What the values of those of them that are Secrets are known by, for `ipc.kubecontainer.redaction`; None when
+        one of them is unknown, or they are too large."""
         keys = [_key(namespace, ref) for ref in references if ref.kind is ObjectKind.SECRET]
         if any(key not in self._stored and self._may_come(key) for key in keys):
             return None

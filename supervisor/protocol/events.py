@@ -93,6 +93,12 @@ class SettingsChanged(msgspec.Struct, frozen=True):
     settings: Settings
 
 
+class HostAddressesChanged(msgspec.Struct, frozen=True):
+    """The host has other addresses, at most one of each family, or none."""
+
+    ips: tuple[str, ...]
+
+
 class StopPods(msgspec.Struct, frozen=True):
     """Terminate every pod; answered by one `PodsStopped`."""
 
@@ -128,6 +134,7 @@ LoopEvent = (
     | ProbeResultsRestored
     | EvictionsRestored
     | SettingsChanged
+    | HostAddressesChanged
     | StopPods
     | KillPod
 )

@@ -92,8 +92,9 @@ class _Record:
 class StatusManager:
     """Owns the record of every pod, the reason cache, the event history and the feed."""
 
-    def __init__(self, settings: Settings, host_ip: str, texts: PodTexts, pod_table: PodTable) -> None:
-        self._host_ip = host_ip
+    def __init__(self, settings: Settings, host_ips: tuple[str, ...], texts: PodTexts, pod_table: PodTable) -> None:
+        self._host_ips = host_ips
+        """At most one of each family, as they are now."""
         self._texts = texts
         self._pod_table = pod_table
         self._records: dict[str, _Record] = {}
@@ -102,6 +103,10 @@ class StatusManager:
             settings.node_name, settings.event_history.max_events, settings.event_history.ttl_s
         )
         self._feed = Feed()
+
+    def host_addresses_changed(self, ips: tuple[str, ...]) -> None:
+        """Other addresses are in each status that is generated from now on."""
+        self._host_ips = ips
 
     def settings_changed(self, settings: Settings) -> None:
         self._events.resize(settings.event_history.max_events, settings.event_history.ttl_s)
@@ -222,7 +227,7 @@ class StatusManager:
             observed=self._texts.observed(state, observed),
             reasons=self._reasons.of_pod(state.uid),
             previous=record.status,
-            host_ip=self._host_ip,
+            host_ips=self._host_ips,
             probe_results=probe_results,
             replaced=replaced if phase is WorkType.SYNC else frozenset(),
             looked_at_before=record.was_observed,

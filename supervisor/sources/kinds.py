@@ -23,6 +23,7 @@ from ipc.api.support.table import Support
 from ipc.api.v1.config_objects import ConfigMap, Secret
 from ipc.api.v1.pod import Pod
 from ipc.api.validation.config_objects import validate_config_map, validate_secret
+from ipc.api.validation.names import DNS_SUBDOMAIN
 from ipc.api.validation.pod import validate_pod
 from supervisor.sources.identity import Origin, identify, identify_object
 
@@ -74,9 +75,16 @@ def decode_item(value: Any, origin: Origin) -> Stated:
     if decode is None:
         holds = ", ".join((*_KINDS, *(name for name in _LISTS if name != _LIST)))
         stated = kind[:MAX_KIND_CHARS] if is_type_word(kind[:MAX_KIND_CHARS]) else "this"
-        message = f"{stated} is not supported here; a manifest holds {holds} or {_LIST}"
+        message = f"{stated}{_shown_name(value)} is not supported here; a manifest holds {holds} or {_LIST}"
         raise FieldErrors([FieldError("kind", message)])
     return decode(value, origin)
+
+
+def _shown_name(value: Mapping[str, Any]) -> str:
+    """That of an object of a kind that nobody here knows, if it is a name: it may be a piece of anything."""
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f' "{name}"' if isinstance(name, str) and DNS_SUBDOMAIN.problem(name) is None else ""
 
 
 def _pod(value: Any, origin: Origin) -> Pod:

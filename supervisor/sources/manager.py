@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -152,8 +152,7 @@ class SourceManager:
             except OSError as error:
                 return Reply(request_id=0, code=500, reason="InternalError", message=f"cannot store: {error}")
             if result.errors:
-                text = "; ".join(map(str, result.errors))
-                return Reply(request_id=0, code=422, reason="Invalid", message=text)
+                return Reply(request_id=0, code=422, reason="Invalid", message=_not_applied(file, result.errors))
             self._merge(await asyncio.to_thread(self._applied.read))
             await self._save()
         return Reply(request_id=0, code=200, results=result.lines)
@@ -248,3 +247,12 @@ class SourceManager:
             save_names(self._names_file, names)
             self._saved_names = names
         checkpoint.save(self._checkpoint, desired)
+
+
+def _not_applied(file: str, errors: Sequence[ManifestError]) -> str:
+    """What is wrong, and what to do about it."""
+    numbers = sorted({error.document for error in errors if error.document})
+    wrong = f"document {', '.join(map(str, numbers))}" if numbers else "it"
+    what = "the input" if file == "-" else file
+    advice = f"nothing of {what} was applied: mend {wrong} or take it out, and apply again"
+    return "; ".join((*map(str, errors), advice))

@@ -1,1 +1,1 @@
-"""Files that outlive the agent, and locks on its directories."""
+"""Files that outlive the agent, when they are written, and locks on its directories."""

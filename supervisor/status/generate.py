@@ -42,7 +42,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     reasons: Mapping[str, SyncResult]
     """Container name -> why its last start failed."""
     previous: PodStatus | None
-    host_ip: str = ""
+    host_ips: tuple[str, ...] = ()
+    """At most one of each family."""
     probe_results: Mapping[str, ProbeResults] = {}
     """Container id -> what its probes said."""
     replaced: frozenset[str] = frozenset()
@@ -87,9 +88,9 @@ def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
     statuses = _container_statuses(given, previous)
     return PodStatus(
         observed_generation=given.pod.metadata.generation,
-        host_ip=given.host_ip,
-        host_ips=(HostIP(ip=given.host_ip),) if given.host_ip else (),
-        pod_ip=ips[0] if ips else "",
+        host_ip=_first(given.host_ips),
+        host_ips=tuple(HostIP(ip=ip) for ip in given.host_ips),
+        pod_ip=_first(ips),
         pod_ips=tuple(PodIP(ip=ip) for ip in ips),
         init_container_statuses=statuses[ContainerKind.INIT],
         container_statuses=statuses[ContainerKind.REGULAR],
@@ -129,11 +130,16 @@ def _restarting_all(given: StatusInput, previous: PodStatus) -> bool:
 
 
 def _pod_ips(given: StatusInput, previous: PodStatus) -> tuple[str, ...]:
-    """The newest sandbox's; a pod that has lost it keeps the ones it had."""
-    if given.pod.spec.host_network and given.host_ip:
-        return (given.host_ip,)
+    """The newest sandbox's; a pod that has lost it keeps the ones it had. In the host's network they are the host's: as
+    these are now, where upstream's stay what they were (generateAPIPodStatus)."""
+    if given.pod.spec.host_network:
+        return given.host_ips
     newest = next((sandbox.ips for sandbox in given.observed.sandboxes), ())
-    return sort_pod_ips(newest, given.host_ip) or tuple(ip.ip for ip in previous.pod_ips)
+    return sort_pod_ips(newest, _first(given.host_ips)) or tuple(ip.ip for ip in previous.pod_ips)
+
+
+def _first(ips: tuple[str, ...]) -> str:
+    return ips[0] if ips else ""
 
 
 def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now: Instant) -> PodStatus:

@@ -25,7 +25,7 @@ from supervisor.syncloop.command_buffer import CommandBuffer
 class LoopParts:
     """Made once; only the settings are ever replaced."""
 
-    def __init__(self, settings: Settings, pod_rows: int, host_ip: str, node: NodeResources) -> None:
+    def __init__(self, settings: Settings, pod_rows: int, host_ips: tuple[str, ...], node: NodeResources) -> None:
         self.settings = settings
         self.node = node
         self.usage = NodeUsage()
@@ -39,7 +39,7 @@ class LoopParts:
         self.probes = ProbeManager()
         self.out = CommandBuffer()
         self.texts = PodTexts(self.pod_table, self.objects)
-        self.statuses = StatusManager(settings, host_ip, self.texts, self.pod_table)
+        self.statuses = StatusManager(settings, host_ips, self.texts, self.pod_table)
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
 
     def settings_changed(self, settings: Settings) -> None:

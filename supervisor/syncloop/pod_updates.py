@@ -8,7 +8,7 @@ leaves the running pod as it is; orphans get the grace that their labels carry i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
@@ -16,6 +16,7 @@ from ipc.host.tasks import note_failure
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from supervisor.admission.predicates import Admitted, Rejected, admit
+from supervisor.admission.resize import restarts_for_resize
 from supervisor.podworkers.pod_worker_state import PodWorkerState
 from supervisor.protocol.commands import PodsStopped, UpdateRefused
 from supervisor.protocol.events import EvictionsRestored, HousekeepingTick, KillPod, SourcesReady, StopPods
@@ -117,6 +118,8 @@ class PodUpdates:
                 self._out.add(UpdateRefused(state.pod))
             return
         self._warn(state, verdict.warnings, now)
+        if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
+            self._warn(state, restarts_for_resize(state.pod, pod), now)
         if self._parts.statuses.is_rejected(state.uid):
             state.succeed(pod, state.source)
             state.lifecycle.remove(None, now.wall)
@@ -160,7 +163,7 @@ class PodUpdates:
         is_rejected = self._parts.statuses.is_rejected
         return {state.uid for state in self._pod_table if not state.lifecycle.active or is_rejected(state.uid)}
 
-    def _warn(self, state: PodWorkerState, warnings: tuple[str, ...], now: Instant) -> None:
+    def _warn(self, state: PodWorkerState, warnings: Iterable[str], now: Instant) -> None:
         for warning in warnings:
             self._announcer.pod_event(state, event_reasons.UNSUPPORTED_FIELD, warning, now)
 

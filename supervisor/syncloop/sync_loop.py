@@ -37,6 +37,7 @@ from supervisor.protocol.dispatch import DispatchTable
 from supervisor.protocol.events import (
     EventsRestored,
     EvictionsRestored,
+    HostAddressesChanged,
     HousekeepingTick,
     KillPod,
     LoopEvent,
@@ -69,12 +70,12 @@ class SyncLoop:
         self,
         settings: Settings,
         pod_rows: int,
-        host_ip: str,
+        host_ips: tuple[str, ...],
         rng: random.Random,
         node: NodeResources = UNKNOWN_NODE,
     ) -> None:
         self._rng = rng
-        self._parts = parts = LoopParts(settings, pod_rows, host_ip, node)
+        self._parts = parts = LoopParts(settings, pod_rows, host_ips, node)
         self._pod_table, self._observation_requests, self._cache, self._out = (
             parts.pod_table,
             parts.observation_requests,
@@ -249,6 +250,11 @@ class SyncLoop:
 
     def _on_settings_changed(self, change: SettingsChanged, now: Instant) -> None:
         self._parts.settings_changed(change.settings)
+
+    def _on_host_addresses_changed(self, change: HostAddressesChanged, now: Instant) -> None:
+        self._parts.statuses.host_addresses_changed(change.ips)
+        for state in self._pod_table:
+            self._announcer.report(state, now)
 
     # --- time ----------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class Attack(NamedTuple):
     manifests: tuple[Json, ...] = ()
     """Written before it strikes."""
     is_quick: bool = True
-    """Takes some seconds."""
+    """One of those that `make test` carries out: some seconds each, 90 s for all of them."""
 
 
 def all_of(*strikes: Strike) -> Strike:

@@ -214,14 +214,22 @@ ATTACKS: Final = (
         "Three hundred connections say nothing, half a request, or do not read their answers.",
         "wait",
         _idle,
+        is_quick=False,
     ),
-    Attack("client-flood", "Eight clients ask for everything as fast as they can.", "be answered late", _requests),
+    Attack(
+        "client-flood",
+        "Eight clients ask for everything as fast as they can.",
+        "be answered late",
+        _requests,
+        is_quick=False,
+    ),
     Attack(
         "client-leaves",
         "Eight clients of commands that would run for a day are killed.",
         "have their commands ended",
         _leaves,
         _STREAMS,
+        is_quick=False,
     ),
     Attack(
         "stdin-exec",

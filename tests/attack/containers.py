@@ -108,6 +108,7 @@ ATTACKS: Final = (
                 volumes=[{"name": "s", "emptyDir": {}}],
             ),
         ),
+        is_quick=False,
     ),
     Attack(
         "stops-a-monitor",
@@ -132,6 +133,7 @@ ATTACKS: Final = (
                 terminationGracePeriodSeconds=1,
             ),
         ),
+        is_quick=False,
     ),
     Attack(
         "holds-its-network",
@@ -139,6 +141,7 @@ ATTACKS: Final = (
         "be deleted and made again",
         _holds_a_network,
         (pod("held"),),
+        is_quick=False,
     ),
     Attack(
         "leaves-processes",
@@ -153,6 +156,7 @@ ATTACKS: Final = (
                 terminationGracePeriodSeconds=1,
             ),
         ),
+        is_quick=False,
     ),
     Attack(
         "termination-messages",

@@ -87,24 +87,28 @@ ATTACKS: Final = (
         "A file's name beside the manifest directory is no UTF-8.",
         "nothing: it is no manifest",
         all_of(_names_in_the_parent, _read),
+        is_quick=False,
     ),
     Attack(
         "file-links",
         "Manifests are links to /proc/self/environ, /dev/zero, themselves, nothing and /.",
         "be refused in words",
         all_of(_links, _read),
+        is_quick=False,
     ),
     Attack(
         "file-kinds",
         "Manifests are a FIFO, 10 GiB of nothing, and a file that may not be read.",
         "be refused in words",
         all_of(_no_files, _read),
+        is_quick=False,
     ),
     Attack(
         "file-rewritten",
         "A manifest is written anew as fast as a program can.",
         "be read late",
         all_of(_rewrite, _read),
+        is_quick=False,
     ),
     Attack(
         "file-flood",

@@ -150,6 +150,7 @@ ATTACKS: Final = (
         "An image has all labels of the agent's own: numbers of 5,000 digits, a preStop hook.",
         "run; it is stopped without the image's hook",
         _hostile_labels,
+        is_quick=False,
     ),
     Attack(
         "image-config",

@@ -99,6 +99,7 @@ ATTACKS: Final = (
                 ),
             ),
         ),
+        is_quick=False,
     ),
     Attack(
         "documents",
@@ -155,6 +156,7 @@ ATTACKS: Final = (
                 ]
             )
         ),
+        is_quick=False,
     ),
     Attack(
         "quantities",
@@ -175,6 +177,7 @@ ATTACKS: Final = (
             _probed("no-probe-host", httpGet={"host": NO_HOST, "port": 80}),
             pod("no-hook-host", container(lifecycle={"preStop": {"httpGet": {"host": NO_HOST, "port": 80}}})),
         ),
+        is_quick=False,
     ),
     Attack(
         "steering-texts",
@@ -187,6 +190,7 @@ ATTACKS: Final = (
                 "metadata": {"name": "steers", "annotations": {"steer": STEER}},
             },
         ),
+        is_quick=False,
     ),
     Attack(
         "secrets-told",

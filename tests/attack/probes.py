@@ -98,6 +98,7 @@ ATTACKS: Final = (
             _probed("endless-bytes", exec={"command": ["sh", "-c", "busybox yes \u202e; cat /bin/busybox; exit 1"]}),
             _probed("bytes", exec={"command": ["sh", "-c", "cat /bin/busybox; exit 1"]}),
         ),
+        is_quick=False,
     ),
     Attack(
         "probe-answers",
@@ -146,6 +147,7 @@ ATTACKS: Final = (
         "Servers answer preStop hooks with endless bodies and headers, byte by byte, or never.",
         "be stopped after its grace period",
         _hooks,
+        is_quick=False,
     ),
     Attack(
         "hook-output",
@@ -160,5 +162,6 @@ ATTACKS: Final = (
                 ),
             ),
         ),
+        is_quick=False,
     ),
 )

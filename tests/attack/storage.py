@@ -84,6 +84,7 @@ ATTACKS: Final = (
         "be evicted",
         fails("moves", "Evicted"),
         (_fills("moves", f"{DEEP}; {FILL}; cd /cache; while true; do mv d e; mv e d; done"),),
+        is_quick=False,
     ),
     Attack(
         "many-files",

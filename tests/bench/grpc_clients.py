@@ -100,7 +100,7 @@ CLIENTS: Final[Mapping[str, Say]] = {"ours": by_ours, "grpclib": by_grpclib, "gr
 
 
 def installed() -> dict[str, Say]:
-    found = {"ours": by_ours}
+    found: dict[str, Say] = {"ours": by_ours}
     for name, module in (("grpclib", "grpclib"), ("grpcio", "grpc")):
         if importlib.util.find_spec(module) is None:
             print(f"{name} is not installed: left out")

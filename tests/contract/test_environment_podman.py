@@ -70,13 +70,19 @@ async def test_values_and_names_arrive_as_they_are(host: PodmanHost) -> None:
 
 
 async def test_every_source(host: PodmanHost) -> None:
-    host.configure("node", name="node-1", host_ip="192.0.2.1", resources=NodeResources(allocatable={"memory": "2Gi"}))
+    host.configure(
+        "node",
+        name="node-1",
+        host_ips=lambda: ("192.0.2.1", "fd00::1"),
+        resources=NodeResources(allocatable={"memory": "2Gi"}),
+    )
     of = container(
         {"name": "GREETING", "value": "$(GREETING) again"},
         value_from("PASSWORD", secretKeyRef={"name": "s", "key": "password"}),
         value_from("POD", fieldRef={"fieldPath": "metadata.name"}),
         value_from("NODE", fieldRef={"fieldPath": "spec.nodeName"}),
         value_from("HOST", fieldRef={"fieldPath": "status.hostIP"}),
+        value_from("HOSTS", fieldRef={"fieldPath": "status.hostIPs"}),
         value_from("MEMORY", resourceFieldRef={"resource": "limits.memory", "divisor": "1Mi"}),
         value_from("CPU", resourceFieldRef={"resource": "requests.cpu", "divisor": "1m"}),
         value_from("NOT_THERE", configMapKeyRef={"name": "c", "key": "x", "optional": True}),
@@ -93,6 +99,7 @@ async def test_every_source(host: PodmanHost) -> None:
         "POD": "web",
         "NODE": "node-1",
         "HOST": "192.0.2.1",
+        "HOSTS": "192.0.2.1,fd00::1",
         "MEMORY": "2048",
         "CPU": "500",
         "ALL": "web on node-1: $(NOT_THERE)",

@@ -6,12 +6,13 @@ import json
 import re
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.agent import Agent
 from tests.e2e.conftest import NewAgent
-from tests.e2e.manifests import STAY, container, pod
+from tests.e2e.manifests import STAY, config_map, container, pod
 from tests.podman_service import podman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
@@ -66,6 +67,18 @@ def test_an_invalid_apply_changes_nothing(agent: Agent) -> None:
     assert "document 2" in done.err
     assert "spec.conteiners" in done.err
     assert not {"right", "wrong"} & agent.pods().keys()
+
+
+def test_an_apply_with_another_kind_says_which_document_and_what_to_do(agent: Agent, tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {}}
+    file.write_text("\n---\n".join(map(json.dumps, (config_map("app", a="b"), service, pod("beside")))))
+    done = agent.cli("apply", "-f", str(file))
+    assert done.code == 1
+    assert f'{file}: document 2: kind: Service "web" is not supported here; a manifest holds Pod, ' in done.err
+    assert done.err.endswith(f"; nothing of {file} was applied: mend document 2 or take it out, and apply again\n")
+    assert agent.cli("get", "configmap", "app").code == 1
+    assert "beside" not in agent.pods()
 
 
 def test_a_manifests_pod_is_not_deleted_by_name(agent: Agent) -> None:

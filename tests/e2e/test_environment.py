@@ -119,7 +119,7 @@ def test_fields_of_the_pod(agent: Agent) -> None:
         "NODE": "e2e",
         "ACCOUNT": "builder",
         "HOST_IP": seen["status"]["hostIP"],
-        "HOST_IPS": seen["status"]["hostIP"],
+        "HOST_IPS": ",".join(each["ip"] for each in seen["status"]["hostIPs"]),
         "POD_IP": seen["status"].get("podIP", ""),
         "POD_IPS": ",".join(ip["ip"] for ip in seen["status"].get("podIPs", ())),
     }

@@ -80,6 +80,12 @@ def test_a_port_is_published_where_it_was_asked_for(agent: Agent) -> None:
     agent.remove("published")
 
 
+def test_the_node_of_a_manifest_is_overwritten(agent: Agent) -> None:
+    agent.run(pod("from-elsewhere", nodeName="elsewhere"))
+    assert agent.pods()["from-elsewhere"]["spec"]["nodeName"] == "e2e"
+    agent.remove("from-elsewhere")
+
+
 def test_a_pod_for_another_node_is_rejected(new_agent: NewAgent) -> None:
     agent = new_agent(nodeLabels={"disk": "ssd"})
     agent.start()

@@ -153,7 +153,7 @@ class Talk:
     ) -> None:
         limits = WorkersSettings(count=workers, pods_per_worker=pods_per_worker)
         self.settings = Settings(workers=limits, **settings)
-        self.loop = SyncLoop(self.settings, rows, "10.0.0.1", random.Random(0))
+        self.loop = SyncLoop(self.settings, rows, ("10.0.0.1",), random.Random(0))
         self.mono = 100.0
         self.clock_set_by_s = 0.0
         self.syncs: dict[str, SyncPod] = {}

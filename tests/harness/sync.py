@@ -66,7 +66,7 @@ class Host:
         new_runtime: Callable[[], Runtime],
         instance: str,
         dialer: Dialer | None = None,
-        host_ip: str = "",
+        host_ips: tuple[str, ...] = (),
     ) -> None:
         self.clock = clock
         self.logs_dir = logs_dir
@@ -76,7 +76,7 @@ class Host:
         self._new_runtime = new_runtime
         self._instance = instance
         self._dialer = dialer or FakeDialer()
-        self._host_ip = host_ip
+        self._host_ips = host_ips
         self._eyes = new_runtime()
         self._board = Board.create(worker_slots=1, pod_rows=1)
         self._generations = itertools.count(1)
@@ -86,6 +86,10 @@ class Host:
         """The worker's next life: nothing is remembered, and no fault is due any more."""
         runtime = self._new_runtime()
         owner = ownership(self._instance)
+
+        def host_ips() -> tuple[str, ...]:
+            return self._host_ips
+
         self.context = SyncContext(
             services=SyncServices(
                 runtime=runtime,
@@ -96,7 +100,7 @@ class Host:
                 step=lambda text: None,
             ),
             images=ImageManager(runtime, self.clock, PullRecords(""), LocalPulls(runtime, self.clock).pull),
-            handlers=HandlerRunner(http=HttpHookClient(dialer=self._dialer, ownership=owner, host_ip=self._host_ip)),
+            handlers=HandlerRunner(http=HttpHookClient(dialer=self._dialer, ownership=owner, host_ips=host_ips)),
             volumes=VolumeHost(
                 pods_dir=str(self.pods_dir),
                 memory_dir=str(self.memory_dir),
@@ -106,7 +110,7 @@ class Host:
             node=NodeConfig(
                 ownership=owner,
                 pod_logs_dir=str(self.logs_dir),
-                host_ip=self._host_ip,
+                host_ips=host_ips,
                 limits=crash_loop_limits(300.0),
             ),
         )

@@ -3,11 +3,13 @@ that they have synced, and a node worker that never sees anything."""
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import os
 import select
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -34,6 +36,9 @@ DEADLINE_S: Final = 30.0
 TURN_S: Final = 0.05
 SYNC_S: Final = 0.1
 """How long a sync takes."""
+CLONE_NEWUSER: Final = 0x10000000
+CLONE_NEWNET: Final = 0x40000000
+"""linux/sched.h."""
 POISON_IMAGE: Final = "localhost/poison"
 GOOD_IMAGE: Final = "localhost/good"
 
@@ -143,8 +148,9 @@ def _see_nothing(context: ChildContext) -> int:
 class Agent:
     """`run_agent` in a process of its own, with its configuration in a file."""
 
-    def __init__(self, lifecycle: Callable[[ChildContext], Life], **changes: Any) -> None:
-        """``life`` chooses that of a pod worker. ``changes`` replace settings."""
+    def __init__(self, lifecycle: Callable[[ChildContext], Life], *, own_network: bool = False, **changes: Any) -> None:
+        """``life`` chooses that of a pod worker. ``own_network``: in a network namespace with nothing in it, in which
+        `in_network` has all rights. ``changes`` replace settings."""
         self._directory = tempfile.TemporaryDirectory(prefix="rl-", dir="/tmp")  # a socket's path must be short
         directory = Path(self._directory.name)
         self._log, self._journal, self._config = directory / "log", directory / "journal", directory / "rootlet.yaml"
@@ -172,6 +178,8 @@ class Agent:
         self.exit_code: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
+            if own_network:
+                enter_own_network()
             sys.stderr = self._log.open("a", buffering=1)
             os.dup2(sys.stderr.fileno(), 2)
             settings = load_settings(self._config)
@@ -192,9 +200,9 @@ class Agent:
         self._configure()
         os.kill(self.pid, signal.SIGHUP)
 
-    def state(self, *names: str, image: str = GOOD_IMAGE) -> None:
+    def state(self, *names: str, image: str = GOOD_IMAGE, **fields: Any) -> None:
         for name in names:
-            spec = {"containers": [{"name": "main", "image": image}]}
+            spec = {"containers": [{"name": "main", "image": image}], **fields}
             meta = {"name": name, "uid": name}
             new = self._manifests / f".{name}.new"
             new.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}))
@@ -229,6 +237,11 @@ class Agent:
         states = {name: worker["state"] for name, worker in self.workers().items()}
         return states == dict.fromkeys(("node", "api", "dialer", *names), "Running")
 
+    def in_network(self, *command: str) -> None:
+        """A command in its network namespace. Raises CalledProcessError."""
+        enter = ["nsenter", "--target", str(self.pid), "--user", "--net", "--preserve-credentials", "--"]
+        subprocess.run([*enter, *command], check=True, capture_output=True, timeout=DEADLINE_S)
+
     # --- its life ---
 
     def until(self, condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
@@ -248,6 +261,15 @@ class Agent:
             os.waitpid(self.pid, 0)
         self.client.close()
         self._directory.cleanup()
+
+
+def enter_own_network() -> None:
+    """Leave this process's user and network namespaces for new ones, in which it is root. Raises OSError."""
+    uid, gid = os.getuid(), os.getgid()
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUSER | CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "unshare")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        Path("/proc/self", name).write_text(text)
 
 
 def by_incarnation(pod_table: Mapping[int, Life], otherwise: Life = sync_pods) -> Callable[[ChildContext], Life]:

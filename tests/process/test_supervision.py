@@ -15,7 +15,7 @@ import pytest
 
 from ipc.messages.event_reasons import SYNC_CRASH_LOOP_BACK_OFF
 from ipc.wire.boot import ChildContext
-from supervisor.client.http import RequestFailed
+from supervisor.client.errors import RequestFailed
 from supervisor.podworkers.poison_pods import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 from tests.bench.raw_pods import UnixConnection

@@ -125,7 +125,7 @@ class Agent:
         """Of those that the newest relist could not look at: when one last did."""
         self._api_up = False
         self._probe_results = dict(probe_results or {})
-        self._loop = SyncLoop(given.settings, given.pod_rows, "10.0.0.1", random.Random(given.rng.random()))
+        self._loop = SyncLoop(given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()))
         self._closed = {*POD_SLOTS[self._loop.workers :], QUARANTINE_SLOT}
         """Slots in which nobody is to be."""
 

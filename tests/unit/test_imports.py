@@ -42,9 +42,9 @@ CLOCKS: Final = frozenset(
 
 ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "ipc": (
-        "ipc.api.v1",
         "ipc.text",
         "ipc.host",
+        "ipc.api.v1",
         "ipc.api",
         "ipc.podresources",
         "ipc.api.validation",
@@ -110,10 +110,6 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
-    "ipc.api.v1": "a file for each group of upstream's types",
-    "ipc.shm": "the memory that all processes share: a room by its danger, not by its size",
-    "supervisor.client": "two ways to the API, and what follows lists by them",
-    "supervisor.protocol": "what passes between the sync loop and everything else",
     "workers.api_server.streams": "exec, attach and port-forward, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
@@ -173,7 +169,8 @@ def files_that_use(sources: Sources, names: Iterable[str]) -> set[str]:
 
 
 def files_that_import(sources: Sources, package: str) -> set[str]:
-    return {file for file, tree in sources.items() if any(name.split(".")[0] == package for name in imported(tree))}
+    within = f"{package}."
+    return {file for file, tree in sources.items() if any(f"{name}.".startswith(within) for name in imported(tree))}
 
 
 def files_that_name(sources: Sources, name: str) -> set[str]:
@@ -201,6 +198,14 @@ def test_imports_point_to_ipc(sources: Sources) -> None:
 
 def test_nothing_imports_the_tests(sources: Sources) -> None:
     assert files_that_import(sources, "tests") == set()
+
+
+@pytest.mark.parametrize("suite", ["unit", "contract"])
+def test_what_is_measured_is_no_part_of_what_is_tested(suite: str) -> None:
+    files = sorted((ROOT / "tests" / suite).rglob("*.py"))
+    assert files
+    trees = {str(file.relative_to(ROOT)): ast.parse(file.read_text()) for file in files}
+    assert files_that_import(trees, "tests.bench") == set()
 
 
 def test_podman_is_imported_in_one_file(sources: Sources) -> None:

@@ -34,12 +34,12 @@ from ipc.api.v1.env import EnvVar
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
-from ipc.host import clock
+from ipc.host import clock, network_addresses
+from ipc.kubecontainer.redaction import blocks_of, redacted
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
 from ipc.text.ip_address import without_leading_zeros
-from ipc.text.redaction import blocks_of, redacted
 from ipc.text.safe_text import safe_text
 from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
 from supervisor.sources.documents.reader import read_documents
@@ -62,7 +62,6 @@ from workers.podhttp.request import redirected, request_of
 from workers.prober.exec import expanded_command
 from workers.prober.grpc import decode_status
 from workers.prober.grpc_call import _Answer
-from workers.proc import network_addresses
 from workers.specgen.container_user import parse_image_user
 from workers.volumemanager.plugins.payload import path_problem
 
@@ -331,12 +330,12 @@ PARSERS: Final[Mapping[str, Parser]] = {
         "ipc/text/safe_text.py", safe_text, NAMES | DIGITS | repeated("\x1b", "\u202e", "\udcff")
     ),
     "texts without Secrets": Parser(
-        "ipc/text/redaction.py",
+        "ipc/kubecontainer/redaction.py",
         lambda text: redacted(text, SECRETS),
         NAMES | repeated("hunter2", "hunter", "\\x68", "\\u0068", "%68", "\n", "aHVudGVy"),
     ),
     "Secrets to be known by": Parser(
-        "ipc/text/redaction.py",
+        "ipc/kubecontainer/redaction.py",
         lambda text: blocks_of(Secret(data={"key": text.encode(errors="replace")})),
         NAMES | repeated("hunter2"),
     ),
@@ -408,8 +407,8 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "labels": Parser(
         "workers/kubecontainer/labels.py", lambda text: labels.read_container({labels.ATTEMPT: text}), DIGITS
     ),
-    "IPv4 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
-    "IPv6 of the kernel": Parser("workers/proc/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
+    "IPv4 of the kernel": Parser("ipc/host/network_addresses.py", network_addresses.parse_fib_trie, KERNEL_TABLES),
+    "IPv6 of the kernel": Parser("ipc/host/network_addresses.py", network_addresses.parse_if_inet6, KERNEL_TABLES),
     "YAML": Parser(
         "supervisor/sources/documents/scalars.py", lambda text: read_documents(text.encode()), YAML | DIGITS
     ),
@@ -471,7 +470,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
-    "heads of at most 16 KiB, numbers of at most 18 digits": ("workers/libpod/streams.py",),
 }
 
 

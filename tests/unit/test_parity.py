@@ -9,12 +9,15 @@ from typing import Final
 import msgspec
 import pytest
 
+from tests.parity.mutations import MUTATIONS, Mutation
 from tests.parity.page import page
 from tests.parity.table import DATA_FILE, ROOT, Group, Row, State, Table, faults, load
 
 BEHAVIOURS: Final = ROOT.parent / "shared" / "KUBELET.md"
 """The list of the kubelet's behaviours, where it lies beside the project."""
 BEHAVIOUR: Final = re.compile(r"^\| ([A-Z]+-\d{2}) \|", re.MULTILINE)
+BEYOND: Final = frozenset({"PORT-05"})
+"""Rows of what is no part of the kubelet, but of every node that it runs on."""
 HERE: Final = "tests/unit/test_parity.py"
 
 DONE = Row(title="it does something", state=State.DONE, tests=(f"{HERE}::test_every_row_holds",))
@@ -41,7 +44,20 @@ def test_the_page_is_what_the_rows_say() -> None:
 @pytest.mark.skipif(not BEHAVIOURS.exists(), reason=f"{BEHAVIOURS} is not there")
 def test_every_behaviour_has_its_row() -> None:
     wanted = BEHAVIOUR.findall(BEHAVIOURS.read_text())
-    assert [id for id, _ in load(DATA_FILE.read_bytes()).rows()] == wanted
+    rows = [id for id, _ in load(DATA_FILE.read_bytes()).rows()]
+    assert [id for id in rows if id not in BEYOND] == wanted
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.row)
+def test_a_mutation_fits_its_row_and_its_file(mutation: Mutation) -> None:
+    """Whether the row's test notices it is tried by `tests.parity.test_mutations`."""
+    rows = dict(load(DATA_FILE.read_bytes()).rows())
+    assert mutation.test in rows[mutation.row].tests
+    assert (ROOT / mutation.file).read_text().count(mutation.old) == 1
+
+
+def test_there_are_mutations_of_many_rows() -> None:
+    assert len({mutation.row for mutation in MUTATIONS}) >= 20
 
 
 def test_a_row_that_holds_is_accepted() -> None:

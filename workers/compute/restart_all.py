@@ -27,7 +27,7 @@ GRACE_PERIOD_S = 0
 
 def containers_to_reset(given: Given) -> tuple[ContainerReset, ...]:
     """Regular containers of the spec, then init containers, and last those whose exit was the reason."""
-    triggers, others = [], []
+    triggers, others = list[Container](), list[Container]()
     for container in (*given.pod.spec.containers, *given.pod.spec.init_containers):
         (triggers if triggers_restart_of_all(container, given.status) else others).append(container)
     return tuple(
@@ -40,7 +40,7 @@ def containers_to_reset(given: Given) -> tuple[ContainerReset, ...]:
 def _in_order(of_one_name: list[RuntimeContainerStatus]) -> list[RuntimeContainerStatus]:
     """The live one, then past ones. Of these the newest goes last: it may be the reason, which is still seen then after
     an interruption in between."""
-    live, past = [], []
+    live, past = list[RuntimeContainerStatus](), list[RuntimeContainerStatus]()
     for ran in of_one_name:
         (live if ran.state in ALIVE else past).append(ran)
     return [*live, *reversed(past)]

@@ -95,7 +95,7 @@ async def _environment(
         objects=inputs.of.objects,
         where=Whereabouts(
             node_name=node.name,
-            host_ips=(node.host_ip,) if node.host_ip else (),
+            host_ips=node.host_ips(),
             pod_ips=inputs.sandbox.network.ips,
         ),
         node=node.resources,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,8 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
     ownership: Ownership
     pod_logs_dir: str
     name: str = ""
-    host_ip: str = ""
-    """Of pods in the host's network."""
+    host_ips: Callable[[], tuple[str, ...]] = tuple
+    """The host's addresses as they are now: those of pods in its network."""
     resources: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp: SeccompSettings = SeccompSettings()

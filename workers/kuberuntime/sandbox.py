@@ -43,7 +43,7 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod
     try:
         id = await _create_or_adopt(run, node, pod, attempt)
         await _start(run, id, infra_name(pod, attempt))
-        network = await _network(run, pod, infra_name(pod, attempt), node.host_ip)
+        network = await _network(run, pod, infra_name(pod, attempt), node.host_ips())
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
         await etc_files.report_problems()
     except (RuntimeCallError, HostnameError, OSError) as error:
@@ -59,7 +59,7 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod
 
 def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, id: str) -> Sandbox:
     """The sandbox that is there; its hosts file is refreshed. Raises SyncEnded."""
-    network = seen_network(of.pod, of.status, id, node.host_ip)
+    network = seen_network(of.pod, of.status, id, node.host_ips())
     etc_files = EtcFiles(run, pods_dir, node.network, of.pod, network)
     try:
         etc_files.refresh()
@@ -68,10 +68,10 @@ def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, 
     return Sandbox(id, network, etc_files)
 
 
-async def _network(run: SyncRun, pod: Pod, infra: str, host_ip: str) -> SandboxNetwork:
+async def _network(run: SyncRun, pod: Pod, infra: str, host_ips: tuple[str, ...]) -> SandboxNetwork:
     """Network of a sandbox that was just made. Raises RuntimeCallError, SyncEnded."""
     found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
-    return made_network(pod, infra, found, host_ip)
+    return made_network(pod, infra, found, host_ips)
 
 
 async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: int) -> str:

@@ -13,10 +13,10 @@ import msgspec
 from ipc.api.v1.container import Container
 from ipc.kubecontainer.hashing import hash_in
 from ipc.kubecontainer.pod_containers import find_container
+from ipc.kubecontainer.redaction import known_by, redacted
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
-from ipc.text.redaction import known_by, redacted
 from workers.compute.types import ContainerStart
 from workers.images.manager import ImageError
 from workers.kubecontainer.config_error import ConfigError

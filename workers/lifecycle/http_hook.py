@@ -7,6 +7,8 @@ or sent: it may hold secrets.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from ipc.api.v1.container import Container
@@ -43,8 +45,8 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
 
     dialer: Dialer
     ownership: Ownership
-    host_ip: str = ""
-    """Of pods in the host's network."""
+    host_ips: Callable[[], tuple[str, ...]] = tuple
+    """The host's addresses as they are now: those of pods in its network."""
 
     async def get(self, run: SyncRun, action: HTTPGetAction, container: str, timeout_s: float) -> None:
         """Return when the server has answered, within ``timeout_s``, and once more so if it does not speak TLS.
@@ -76,7 +78,7 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
         if newest is None or not newest.infra_id:
             return pod_network(pod_status(run.pod.uid, (), (), 0.0))
         infra = await run.read(run.runtime.inspect_container, newest.infra_id)
-        return pod_network(pod_status(run.pod.uid, [newest], [infra], 0.0), self.host_ip)
+        return pod_network(pod_status(run.pod.uid, [newest], [infra], 0.0), self.host_ips())
 
 
 async def _get(dialer: Dialer, request: HttpRequest, timeout_s: float) -> None:

@@ -22,23 +22,23 @@ class SandboxNetwork(msgspec.Struct, frozen=True, kw_only=True):
     has not been asked."""
 
 
-def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ip: str) -> SandboxNetwork:
+def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ips: tuple[str, ...]) -> SandboxNetwork:
     """Network of a sandbox that existed when the sync began."""
     for sandbox in status.sandboxes:
         if sandbox.id == sandbox_id:
-            return SandboxNetwork(infra=sandbox.infra_id, ips=_pod_ips(pod, sandbox.ips, host_ip))
+            return SandboxNetwork(infra=sandbox.infra_id, ips=_pod_ips(pod, sandbox.ips, host_ips))
     return SandboxNetwork()
 
 
-def made_network(pod: Pod, infra: str, found: InspectedContainer | None, host_ip: str) -> SandboxNetwork:
+def made_network(pod: Pod, infra: str, found: InspectedContainer | None, host_ips: tuple[str, ...]) -> SandboxNetwork:
     """Network of a sandbox that was just made; ``found`` is its infra container, None when no inspect was needed."""
     if found is None:
-        return SandboxNetwork(infra=infra, ips=_pod_ips(pod, (), host_ip))
-    return SandboxNetwork(infra=infra, ips=_pod_ips(pod, found.ips, host_ip), resolv_conf=found.resolv_conf)
+        return SandboxNetwork(infra=infra, ips=_pod_ips(pod, (), host_ips))
+    return SandboxNetwork(infra=infra, ips=_pod_ips(pod, found.ips, host_ips), resolv_conf=found.resolv_conf)
 
 
-def _pod_ips(pod: Pod, of_sandbox: tuple[str, ...], host_ip: str) -> tuple[str, ...]:
+def _pod_ips(pod: Pod, of_sandbox: tuple[str, ...], host_ips: tuple[str, ...]) -> tuple[str, ...]:
     """determinePodSandboxIPs and generateAPIPodStatus: a pod in the host's network has the host's."""
     if pod.spec.host_network:
-        return (host_ip,) if host_ip else ()
-    return sort_pod_ips(of_sandbox, host_ip)
+        return host_ips
+    return sort_pod_ips(of_sandbox, next(iter(host_ips), ""))

@@ -23,17 +23,20 @@ class PodNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """The pod's address as in its status. Inside the pod's own namespace 127.0.0.1 is reached as well."""
 
 
+LOOPBACK: Final = "127.0.0.1"
 NOWHERE: Final = PodNetwork(infra_pid=-1)
 """The network of a pod without a sandbox that runs."""
 
 
-def pod_network(status: RuntimePodStatus, host_ip: str = "") -> PodNetwork:
-    """Where the pod's newest sandbox is reached. ``host_ip``: the address of pods in the host's network."""
+def pod_network(status: RuntimePodStatus, host_ips: tuple[str, ...] = ()) -> PodNetwork:
+    """Where the pod's newest sandbox is reached. ``host_ips``: the addresses of pods in the host's network; of a host
+    without any its loopback is asked."""
+    host_ip = next(iter(host_ips), "")
     ready = next((sandbox for sandbox in status.sandboxes if sandbox.state is SandboxState.READY), None)
     if ready is None:
         return NOWHERE
     if ready.host_network:
-        return PodNetwork(ip=host_ip)
+        return PodNetwork(ip=host_ip or LOOPBACK)
     if not ready.infra_start_ticks:
         return NOWHERE
     return PodNetwork(

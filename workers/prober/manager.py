@@ -132,10 +132,10 @@ class PodProber:
         attempt: Attempt,
         send: Callable[[ProberReport], Awaitable[None]],
         rng: random.Random,
-        host_ip: str = "",
+        host_ips: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        """``host_ip``: where pods in the host's network are reached."""
-        self._host_ip = host_ip
+        """``host_ips``: where pods in the host's network are reached."""
+        self._host_ips = host_ips
         self._board = board
         self._clock = clock
         self._attempt = attempt
@@ -245,7 +245,7 @@ class PodProber:
         await self._report(pod.command.pod, prober, outcome)
 
     def _target(self, prober: _Prober, target: Target, view: RuntimePodStatus) -> ProbeTarget:
-        network = pod_network(view, self._host_ip)
+        network = pod_network(view, self._host_ips())
         return ProbeTarget(container=prober.container, container_id=target.id, network=network)
 
     async def _try(self, prober: _Prober, target: ProbeTarget) -> ProbeOutcome | ProbeError:

@@ -6,16 +6,18 @@ from typing import Any, Final
 import msgspec
 
 from ipc.api.schema import Kind, Shape, shape_of, struct_fields
-from ipc.api.support.table import ROWS, FieldSupport, Support
+from ipc.api.support.table import ANNOTATION_ROWS, ROWS, FieldSupport, Support
 from ipc.api.v1.pod import Pod
 
 _BY_PATH: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ROWS}
+_BY_ANNOTATION: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ANNOTATION_ROWS}
 _CONTAINER: Final = "spec.containers[*]"
 _OTHER_CONTAINERS: Final = ("spec.initContainers[*]", "spec.ephemeralContainers[*]")
 
 
 class FieldFinding(msgspec.Struct, frozen=True):
-    """A field that is set and not acted on: WARNED or REFUSED. `path` names the item, as `spec.containers[0].…`."""
+    """A field that is set and not acted on: WARNED, REFUSED or NOT_APPLICABLE. `path` names the item, as
+    `spec.containers[0].…`."""
 
     path: str
     support: Support
@@ -51,11 +53,17 @@ def row_of(pattern: str) -> FieldSupport | None:
 
 
 def unsupported_fields(pod: Pod) -> tuple[FieldFinding, ...]:
-    """The WARNED and REFUSED fields that the pod sets to something else than their default, each once, in order.
+    """The fields not acted on that the pod sets to something else than their default, each once, in order.
 
     Right for a plain pod and for a defaulted one: what `default_pod` fills in is never a finding.
     """
-    return tuple(dict.fromkeys(_struct_findings(pod, _At())))
+    return tuple(dict.fromkeys((*_annotation_findings(pod), *_struct_findings(pod, _At()))))
+
+
+def _annotation_findings(pod: Pod) -> Iterator[FieldFinding]:
+    for key in pod.metadata.annotations:
+        if row := _BY_ANNOTATION.get(f"metadata.annotations[{key}]"):
+            yield FieldFinding(row.path, row.support, row.why)
 
 
 def _struct_findings(struct: msgspec.Struct, at: _At) -> Iterator[FieldFinding]:
@@ -79,7 +87,7 @@ def _findings(value: Any, shape: Shape, at: _At) -> Iterator[FieldFinding]:
 
 def _leaf_findings(value: Any, at: _At) -> Iterator[FieldFinding]:
     row = at.row
-    if row is None or row.support not in (Support.WARNED, Support.REFUSED):
+    if row is None or row.support in (Support.SUPPORTED, Support.SUPPORTED_WITH_NOTE):
         return
     if not (at.row_path == at.path and value in row.accepted):
         yield FieldFinding(at.row_path, row.support, row.why)

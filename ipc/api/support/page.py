@@ -6,7 +6,7 @@ from typing import Final
 
 from ipc.api.support.findings import FieldFinding, unsupported_fields
 from ipc.api.support.kube_play import kube_play
-from ipc.api.support.table import ROWS, SECTIONS, FieldSupport, Support
+from ipc.api.support.table import ANNOTATION_ROWS, ROWS, SECTIONS, FieldSupport, Support
 
 __all__ = ["ROWS", "SECTIONS", "FieldFinding", "FieldSupport", "Support", "render_pod_fields", "unsupported_fields"]
 
@@ -26,12 +26,14 @@ as Kubernetes lets them have the field.
 | supported, with a note | it is acted on, within what the note says |
 | warned | it is not acted on yet; the pod is admitted with a warning event that names it |
 | refused | running without it would be wrong or unsafe; the manifest is refused, with an event that names the field |
-| not applicable | it speaks to a cluster and asks nothing of a host |
+| not applicable | it speaks to a cluster and asks nothing of a host; one warning event names all such fields |
 
 The last column says what `podman kube play` does with the field, by Podman's own list for 5.8: what is not on it is
 ignored without a word.
 
-Of a warned or refused field the values under *as good as acted on* are taken without a word, and so is its default.
+Of a field that is not acted on the values under *as good as acted on* are taken without a word, and so is its default;
+so is what an API server, too, overwrites when an object is created (`resourceVersion` and the like). Annotations that
+Kubernetes has given up, or that nothing here acts on (seccomp, sysctls, bandwidth), are warned about.
 
 A refusal is told as every wrong field is: an event `FailedValidation` and a line of the log name file, document and
 field, and `rootlet apply` answers with all of them. The document is refused whole, and nothing changes: pods that the
@@ -41,7 +43,7 @@ file stated before stay as they are, also over a restart of the agent.
 
 def render_pod_fields() -> str:
     """The page, Markdown."""
-    sections = (f"\n## {title}\n\n{_table(rows)}" for title, rows in SECTIONS)
+    sections = (f"\n## {title}\n\n{_table(rows)}" for title, rows in (*SECTIONS, ("Annotations", ANNOTATION_ROWS)))
     return _INTRODUCTION + "".join(sections)
 
 

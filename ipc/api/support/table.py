@@ -21,11 +21,11 @@ class Support(Enum):
     REFUSED = "refused"
     """Running without it would be wrong or unsafe: the manifest is refused, as with a wrong value."""
     NOT_APPLICABLE = "not applicable"
-    """Speaks to a cluster and asks nothing of a host: taken without a word."""
+    """Speaks to a cluster and asks nothing of a host: the pod is admitted with one warning that names all of them."""
 
 
 class FieldSupport(msgspec.Struct, frozen=True):
-    """One row. `accepted` are values of a warned or refused field that are as good as acted on."""
+    """One row. `accepted` are values of a field not acted on that are as good as acted on."""
 
     path: str
     support: Support
@@ -52,10 +52,11 @@ _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of t
 _AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
 _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
-_NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
-_SERVERS: Final = "e2e/test_names.py::test_name_servers"
+_NAMED: Final = "e2e/test_host_names_and_dns.py::test_a_host_name_given_instead_of_the_pods"
+_SERVERS: Final = "e2e/test_host_names_and_dns.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
+_NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
 _NO_HANDLER: Final = "the kubelet takes it and calls it an invalid handler: the hook would fail each time"
 
 _DELEGATED: Final = (
@@ -67,10 +68,10 @@ _LIMITED: Final = f"ephemeral-storage: a pod with more on the disk is evicted; {
 _RESOURCES: Final = (
     "e2e/test_resources.py::test_a_pod_for_which_there_is_no_room_is_rejected",
     "e2e/test_resources.py::test_limits_hold_or_are_said_not_to",
-    "e2e/test_limits.py::test_a_container_has_what_its_limits_say",
-    "e2e/test_limits.py::test_requests_of_cpu_are_weights",
-    "e2e/test_limits.py::test_who_wants_more_cpu_than_its_limit_waits",
-    "e2e/test_limits.py::test_who_takes_more_memory_than_its_limit_is_killed_and_backs_off",
+    "e2e/test_cpu_and_memory_limits.py::test_a_container_has_what_its_limits_say",
+    "e2e/test_cpu_and_memory_limits.py::test_requests_of_cpu_are_weights",
+    "e2e/test_cpu_and_memory_limits.py::test_who_wants_more_cpu_than_its_limit_waits",
+    "e2e/test_cpu_and_memory_limits.py::test_who_takes_more_memory_than_its_limit_is_killed_and_backs_off",
     "e2e/test_resources.py::test_whom_the_kernel_kills_first",
 )
 
@@ -101,7 +102,7 @@ OBJECT_ROWS: Final = (
         "metadata.labels",
         _YES,
         tests=(
-            "e2e/test_edits.py::test_a_changed_label_touches_no_container",
+            "e2e/test_manifest_edits.py::test_a_changed_label_touches_no_container",
             "e2e/test_environment.py::test_fields_of_the_pod",
         ),
     ),
@@ -147,7 +148,7 @@ POD_ROWS: Final = (
         "spec.hostNetwork",
         _NOTE,
         "the host's network as the agent's user sees it: no ports below 1024",
-        tests=("e2e/test_names.py::test_the_nodes_hosts_file_in_its_network",),
+        tests=("e2e/test_host_names_and_dns.py::test_the_nodes_hosts_file_in_its_network",),
     ),
     FieldSupport("spec.hostname", _YES, "the pod's name when not given", tests=(_NAMED,)),
     FieldSupport("spec.os.name", _NO, "only Linux containers run here", ("linux",)),
@@ -171,7 +172,7 @@ POD_ROWS: Final = (
         "spec.ephemeralContainers",
         _NOTE,
         "added and changed by editing the manifest, at any time; started at once, never restarted",
-        tests=("e2e/test_ephemeral.py::test_it_is_added_to_a_pod_that_runs",),
+        tests=("e2e/test_ephemeral_containers.py::test_it_is_added_to_a_pod_that_runs",),
     ),
     FieldSupport("spec.volumes", _NO, "nothing on this host provides such a volume"),
     FieldSupport(
@@ -183,7 +184,7 @@ POD_ROWS: Final = (
         "spec.dnsPolicy",
         _NOTE,
         "ClusterFirst and ClusterFirstWithHostNet mean Default unless clusterDNS is configured (docs/network.md)",
-        tests=(_SERVERS, "e2e/test_names.py::test_a_clusters_dns"),
+        tests=(_SERVERS, "e2e/test_host_names_and_dns.py::test_a_clusters_dns"),
     ),
     FieldSupport("spec.dnsConfig.nameservers", _YES, tests=(_SERVERS,)),
     FieldSupport("spec.dnsConfig.searches", _YES, tests=(_SERVERS,)),
@@ -193,8 +194,8 @@ POD_ROWS: Final = (
         _NOTE,
         "changed in the manifest, they reach containers that run",
         tests=(
-            "e2e/test_names.py::test_every_container_sees_the_managed_hosts_file",
-            "e2e/test_names.py::test_other_aliases_reach_containers_that_run",
+            "e2e/test_host_names_and_dns.py::test_every_container_sees_the_managed_hosts_file",
+            "e2e/test_host_names_and_dns.py::test_other_aliases_reach_containers_that_run",
         ),
     ),
     FieldSupport("spec.hostnameOverride", _YES, tests=(_NAMED,)),
@@ -209,18 +210,18 @@ POD_ROWS: Final = (
         "spec.hostPID",
         _NOTE,
         "the host's processes are seen; only those of this user, as it may, can be reached",
-        tests=("e2e/test_namespaces.py::test_the_hosts_processes",),
+        tests=("e2e/test_shared_namespaces.py::test_the_hosts_processes",),
     ),
     FieldSupport(
         "spec.hostIPC",
         _NOTE,
         "needs /dev/mqueue on the host, which distributions mount",
-        tests=("e2e/test_namespaces.py::test_the_hosts_ipc",),
+        tests=("e2e/test_shared_namespaces.py::test_the_hosts_ipc",),
     ),
     FieldSupport(
         "spec.shareProcessNamespace",
         _YES,
-        tests=("e2e/test_namespaces.py::test_one_process_namespace_for_the_pod",),
+        tests=("e2e/test_shared_namespaces.py::test_one_process_namespace_for_the_pod",),
     ),
     FieldSupport(
         "spec.hostUsers",
@@ -235,8 +236,8 @@ POD_ROWS: Final = (
         _NOTE,
         f"of the pod's cgroup, where systemd manages them, and of a container without its own; {_DELEGATED}",
         tests=(
-            "e2e/test_limits.py::test_a_container_without_limits_has_the_pods",
-            "e2e/test_limits.py::test_a_pod_weighs_what_it_asks_for_and_has_its_limits_in_all",
+            "e2e/test_cpu_and_memory_limits.py::test_a_container_without_limits_has_the_pods",
+            "e2e/test_cpu_and_memory_limits.py::test_a_pod_weighs_what_it_asks_for_and_has_its_limits_in_all",
         ),
     ),
     FieldSupport("spec.resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
@@ -253,9 +254,12 @@ POD_ROWS: Final = (
     FieldSupport("spec.schedulingGates", _NO, "a gated pod must not start, and nobody here opens the gate"),
     FieldSupport("spec.priority", _WARN, "no pod gives way to another yet"),
     FieldSupport("spec.priorityClassName", _WARN, "no pod gives way to another yet"),
-    FieldSupport("spec.preemptionPolicy", _NA, _ONE_NODE),
+    FieldSupport("spec.preemptionPolicy", _NA, "no pod gives way to another yet", ("Never", "PreemptLowerPriority")),
     FieldSupport(
-        "spec.nodeName", _NA, "overwritten with this node's: every pod of a source of this host is this host's"
+        "spec.nodeName",
+        _NOTE,
+        "overwritten with this node's: every pod of a source of this host is this host's",
+        tests=("e2e/test_manifest_fields.py::test_the_node_of_a_manifest_is_overwritten",),
     ),
     FieldSupport("spec.nodeSelector", _NOTE, _NODE_LABELS, tests=(_OTHER_NODE,)),
     FieldSupport("spec.affinity", _NA, _ONE_NODE),
@@ -267,12 +271,12 @@ POD_ROWS: Final = (
     ),
     FieldSupport("spec.tolerations", _NA, _ONE_NODE),
     FieldSupport("spec.topologySpreadConstraints", _NA, _ONE_NODE),
-    FieldSupport("spec.schedulerName", _NA, _ONE_NODE),
+    FieldSupport("spec.schedulerName", _NA, _ONE_NODE, ("default-scheduler",)),
     FieldSupport("spec.schedulingGroup", _NA, _ONE_NODE),
-    FieldSupport("spec.serviceAccountName", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.serviceAccount", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.automountServiceAccountToken", _NA, "there is no API server to be known to"),
-    FieldSupport("spec.enableServiceLinks", _NA, "there are no services"),
+    FieldSupport("spec.serviceAccountName", _NA, "there is no API server to be known to", ("default",)),
+    FieldSupport("spec.serviceAccount", _NA, "there is no API server to be known to", ("default",)),
+    FieldSupport("spec.automountServiceAccountToken", _NA, "there is no API server to be known to", (False,)),
+    FieldSupport("spec.enableServiceLinks", _NA, "there are no services", (True, False)),
 )
 
 _IDS: Final = (
@@ -475,7 +479,18 @@ CONTAINER_ROWS: Final = (
     ),
     FieldSupport("spec.containers[*].resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
     FieldSupport("spec.containers[*].resources.claims", _NO, "the devices would be missing"),
-    FieldSupport("spec.containers[*].resizePolicy", _NA, "resources are not resized in place"),
+    FieldSupport(
+        "spec.containers[*].resizePolicy[*].resourceName",
+        _NOTE,
+        "of cpu and memory without RestartContainer a change is warned of, which restarts the container",
+        tests=("e2e/test_cpu_and_memory_limits.py::test_a_changed_limit_restarts_its_container_and_says_so",),
+    ),
+    FieldSupport(
+        "spec.containers[*].resizePolicy[*].restartPolicy",
+        _WARN,
+        "resources are not resized in place yet: a change of them restarts the container",
+        ("RestartContainer",),
+    ),
     FieldSupport(
         "spec.containers[*].restartPolicy",
         _YES,
@@ -731,3 +746,9 @@ SECTIONS: Final = (
     ("A container's security context", CONTAINER_SECURITY_ROWS),
 )
 ROWS: Final = tuple(row for _, rows in SECTIONS for row in rows)
+
+ANNOTATION_ROWS: Final = (
+    FieldSupport("metadata.annotations[kubernetes.io/ingress-bandwidth]", _WARN, _NO_SHAPING),
+    FieldSupport("metadata.annotations[kubernetes.io/egress-bandwidth]", _WARN, _NO_SHAPING),
+)
+"""Annotations that ask a node for something, which others do not."""

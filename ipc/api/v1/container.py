@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from ipc.api.v1.base import ApiStruct, Empty, FilePath, ImageText, Int32, always
+from msgspec import field
+
+from ipc.api.v1.base import ApiStruct, Empty, FilePath, ImageText, Int32, ResourceList, always
 from ipc.api.v1.env import EnvFromSource, EnvVar
 from ipc.api.v1.probe import Lifecycle, Probe
-from ipc.api.v1.resources import ContainerResizePolicy, ResourceRequirements
 from ipc.api.v1.security import SecurityContext
 
 ContainerRestartPolicy = Literal["Always", "OnFailure", "Never"]
@@ -16,6 +17,29 @@ PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 TerminationMessagePolicy = Literal["File", "FallbackToLogsOnError"]
 MountPropagationMode = Literal["None", "HostToContainer", "Bidirectional"]
 RecursiveReadOnlyMode = Literal["Disabled", "IfPossible", "Enabled"]
+ResourceResizeRestartPolicy = Literal["NotRequired", "RestartContainer"]
+
+
+class ResourceClaim(ApiStruct, frozen=True, kw_only=True):
+    """A container's use of one of the pod's claims."""
+
+    name: str
+    request: str = ""
+
+
+class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
+    """Requests, limits and claims by resource name."""
+
+    limits: ResourceList = field(default_factory=dict)
+    requests: ResourceList = field(default_factory=dict)
+    claims: tuple[ResourceClaim, ...] = ()
+
+
+class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
+    """What a resize of one resource does to the container."""
+
+    resource_name: str
+    restart_policy: ResourceResizeRestartPolicy
 
 
 class ContainerPort(ApiStruct, frozen=True, kw_only=True):

@@ -6,9 +6,8 @@ from typing import Literal
 from msgspec import field
 
 from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, ResourceList, always
-from ipc.api.v1.container import Container, EphemeralContainer
+from ipc.api.v1.container import Container, EphemeralContainer, ResourceRequirements
 from ipc.api.v1.meta import ListMeta, LocalObjectReference, ObjectMeta
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.v1.scheduling import (
     Affinity,
     PodReadinessGate,

@@ -5,8 +5,7 @@ from typing import Literal
 from msgspec import field
 
 from ipc.api.v1.base import ApiStruct, Empty, Int32, Int64, ResourceList, Time, always
-from ipc.api.v1.container import RecursiveReadOnlyMode
-from ipc.api.v1.resources import ResourceRequirements
+from ipc.api.v1.container import RecursiveReadOnlyMode, ResourceRequirements
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 PodQOSClass = Literal["Guaranteed", "Burstable", "BestEffort"]

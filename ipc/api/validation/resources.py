@@ -12,9 +12,8 @@ from ipc.api.default_resources import HUGEPAGES_PREFIX, is_pod_level_resource
 from ipc.api.errors import duplicate, forbidden, invalid, not_found, not_supported, required, shown_key
 from ipc.api.quantity import QuantityError, parse_amount, parse_quantity
 from ipc.api.v1.base import Quantity, ResourceList
-from ipc.api.v1.container import Container
+from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.env import ResourceFieldSelector
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.validation.checks import Errors, indexed, unique
 from ipc.api.validation.names import qualified_name_problem
 

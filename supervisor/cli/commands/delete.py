@@ -19,7 +19,8 @@ from supervisor.cli.options import (
     namespace_option,
     selector_option,
 )
-from supervisor.client.http import AgentClient, RequestFailed, config_objects_path, pod_key, pods_path
+from supervisor.client.errors import RequestFailed
+from supervisor.client.http import AgentClient, config_objects_path, pod_key, pods_path
 from supervisor.client.reflector import Reflector
 
 _PODS: Final = "pods"

@@ -26,10 +26,10 @@ from supervisor.cli.printers import config_objects, events, pods, workers
 from supervisor.cli.printers.documents import as_json, as_list, as_yaml
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.cli.printers.tables import TablePrinter
+from supervisor.client.errors import RequestFailed
 from supervisor.client.http import (
     AgentClient,
     Query,
-    RequestFailed,
     config_object_path,
     config_objects_path,
     events_path,

@@ -25,7 +25,8 @@ from supervisor.cli.streams.forwarded_ports import (
     listen_addresses,
 )
 from supervisor.cli.streams.forwarding import Forwarding, Listener
-from supervisor.client.http import AgentClient, AgentError, pod_path, pods_path
+from supervisor.client.errors import AgentError
+from supervisor.client.http import AgentClient, pod_path, pods_path
 from supervisor.client.reflector import Reflector
 
 BACKLOG: Final = 128

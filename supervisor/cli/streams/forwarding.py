@@ -15,7 +15,7 @@ from ipc.host.tasks import first_error, first_of
 from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, ChannelSocket, PortChannel
 from supervisor.cli.streams.forwarded_ports import ForwardedPort
-from supervisor.client.http import AgentError
+from supervisor.client.errors import AgentError
 from supervisor.client.websocket import StreamClient
 
 MAX_CONNECTIONS: Final = 200

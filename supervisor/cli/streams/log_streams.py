@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from supervisor.cli.options import Failure
-from supervisor.client.http import AgentError
+from supervisor.client.errors import AgentError
 
 MAX_LINE_BYTES: Final = 1024 * 1024
 """A longer line is printed in pieces."""

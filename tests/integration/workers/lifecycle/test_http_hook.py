@@ -61,7 +61,7 @@ class World:
 
     def __init__(self, directory: Path, dialer: Dialer) -> None:
         podman = FakePodman(SystemClock(), images=[IMAGE])
-        self.host = Host(directory, SystemClock(), lambda: FakeRuntime(podman, "t"), "t", dialer, LOOPBACK)
+        self.host = Host(directory, SystemClock(), lambda: FakeRuntime(podman, "t"), "t", dialer, (LOOPBACK,))
 
     async def hook(self, **action: Any) -> None:
         """Run it in the pod. Raises HookFailed."""

@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from ipc.api.v1.base import json_name
-from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, VolumeMount
+from ipc.api.v1.container import Container, ContainerPort, EphemeralContainer, ResourceRequirements, VolumeMount
 from ipc.api.v1.env import EnvVar
 from ipc.api.v1.pod import HostAlias, Pod, PodDNSConfig
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler, Probe
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.v1.security import (
     AppArmorProfile,
     PodSecurityContext,

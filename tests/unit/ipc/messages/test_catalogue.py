@@ -23,8 +23,6 @@ from supervisor.processes.child_manager import ChildManager
 from supervisor.processes.worker_pool import PoolCommand
 from supervisor.processes.zygote import _Zygote
 from supervisor.protocol.commands import LoopCommand
-from supervisor.protocol.events import LoopEvent
-from supervisor.syncloop.sync_loop import SyncLoop
 from workers.api_server.store.store import Store
 from workers.node_worker import NodeWorker
 from workers.pod_worker import PodWorker
@@ -58,12 +56,6 @@ def unguarded_cases(function: Callable[..., Any]) -> Counter[str]:
 @pytest.mark.parametrize(("function", "union"), MATCHES, ids=[f"{function.__qualname__}" for function, _ in MATCHES])
 def test_a_dispatch_has_one_case_for_each_message(function: Callable[..., Any], union: Any) -> None:
     assert unguarded_cases(function) == Counter(members(union))
-
-
-def test_the_sync_loop_has_one_handler_for_each_event() -> None:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(SyncLoop.__init__)))
-    [table] = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
-    assert Counter(ast.unparse(key) for key in table.keys if key) == Counter(members(LoopEvent))
 
 
 def test_what_a_role_sends_and_takes_is_there_once() -> None:

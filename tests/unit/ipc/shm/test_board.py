@@ -65,6 +65,14 @@ def test_the_last_iteration_of_the_sync_loop_touches_nobodys_row(board: Board) -
     assert (pod.uid, pod.payload) == ("a", b"x")
 
 
+def test_the_hosts_addresses_as_they_are_now(board: Board) -> None:
+    assert board.host_ips == ()
+    for ips in (("192.0.2.7", "fd00::7"), ("192.0.2.8",), (), ("f" * 39, "255.255.255.255")):
+        board.record_host_ips(ips)
+        assert board.host_ips == ips
+    assert board.last_iteration == 0.0
+
+
 # --- worker rows ---
 
 

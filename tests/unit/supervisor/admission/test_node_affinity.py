@@ -97,7 +97,6 @@ def test_one_term_is_enough_and_the_selector_counts_beside_it() -> None:
 
 
 def test_what_is_only_preferred_is_no_condition() -> None:
-    preferred = [{"weight": 1, "preference": where("missing", "Exists")}]
-    assert (
-        decide(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}) == Admitted()
-    )
+    preferred = {"weight": 1, "preference": where("missing", "Exists")}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
+    assert isinstance(decide(affinity=affinity), Admitted)

@@ -222,7 +222,60 @@ def test_a_pod_that_just_fits_is_admitted() -> None:
 
 def test_an_extended_resource_that_the_node_lacks_is_not_counted() -> None:
     given = {"example.com/gpu": "1"}
-    assert admit(asking("web", limits=given, **given), [], SETTINGS, NODE) == Admitted()
+    assert admit(asking("web", limits=given, **given), [], SETTINGS, NODE) == Admitted(
+        ("resources: example.com/gpu: nothing on this host provides it: it is not counted, and no container gets any",)
+    )
+
+
+def test_a_warning_names_the_first_resources_that_nobody_provides() -> None:
+    given = {f"example.com/r{number:02}": "1" for number in range(12)}
+    (warning,) = admitted(asking("web", limits=given, **given)).warnings
+    assert "example.com/r09 and 2 more: nothing" in warning
+
+
+def admitted(candidate: Pod) -> Admitted:
+    verdict = decide(candidate)
+    assert isinstance(verdict, Admitted)
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("annotations", "warnings"),
+    [
+        ({"example.com/own": "x", "container.seccomp.security.alpha.kubernetes.io": "x"}, []),
+        (
+            {"seccomp.security.alpha.kubernetes.io/pod": "runtime/default"},
+            [
+                "[seccomp.security.alpha.kubernetes.io/pod]: "
+                'non-functional in v1.27+; use the "seccompProfile" field instead'
+            ],
+        ),
+        (
+            {
+                "container.seccomp.security.alpha.kubernetes.io/a": "unconfined",
+                "container.seccomp.security.alpha.kubernetes.io/b": "unconfined",
+                "kubernetes.io/egress-bandwidth": "1M",
+            },
+            [
+                "[container.seccomp.security.alpha.kubernetes.io/a] (and 1 more): "
+                'non-functional in v1.27+; use the "seccompProfile" field instead',
+                "[kubernetes.io/egress-bandwidth]: not acted on: a rootless host cannot limit a pod's bandwidth",
+            ],
+        ),
+    ],
+)
+def test_annotations_that_nothing_acts_on_are_warned_of(annotations: dict[str, str], warnings: list[str]) -> None:
+    candidate = pod(metadata={"annotations": annotations})
+    assert admitted(candidate).warnings == tuple(f"metadata.annotations{warning}" for warning in warnings)
+
+
+def test_what_is_said_to_a_cluster_is_named_in_one_warning() -> None:
+    quiet = {"schedulerName": "default-scheduler", "enableServiceLinks": False}
+    candidate = pod(tolerations=[{"operator": "Exists"}], serviceAccountName="robot", **quiet)
+    assert admitted(candidate).warnings == (
+        "spec.serviceAccountName, spec.serviceAccount, spec.tolerations: said to a cluster: "
+        "nothing on this host acts on it",
+    )
 
 
 def test_limits_that_nobody_enforces_are_told_of_once() -> None:

@@ -43,5 +43,5 @@ def test_a_message_that_no_handler_takes_is_an_error() -> None:
 
 
 def test_the_sync_loop_handles_every_event_and_nothing_else() -> None:
-    loop = SyncLoop(Settings(), 1, "", random.Random(0))
+    loop = SyncLoop(Settings(), 1, (), random.Random(0))
     assert loop.handlers.kinds == set(get_args(LoopEvent))

@@ -96,6 +96,14 @@ metadata: {name: other, labels: *unknown}
     ("document", "message"),
     [
         ({"apiVersion": "apps/v1", "kind": "Deployment"}, "document 1: kind: Deployment is not supported here"),
+        (
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}},
+            'document 1: kind: Service "web" is not supported here; a manifest holds Pod, ConfigMap, Secret, PodList',
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "A piece\nof text"}},
+            "document 1: kind: Service is not supported here",
+        ),
         ({"apiVersion": "v1", "kind": "X" * 999}, "document 1: kind: " + "X" * 64 + " is not supported"),
         ({"apiVersion": "v1", "kind": 3}, "document 1: kind:"),
         ({"apiVersion": "v2", "kind": "Pod"}, "document 1: apiVersion: "),

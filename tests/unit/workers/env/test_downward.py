@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from ipc.api.quantity import MAX_UNITS
+from ipc.api.v1.container import ResourceRequirements
 from ipc.api.v1.env import ResourceFieldSelector
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import UID, container, pod
 from workers.env.downward import Whereabouts, field_value, format_map, resource_value, split_subscript

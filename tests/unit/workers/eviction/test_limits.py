@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.api.v1.container import Container
+from ipc.api.v1.container import Container, ResourceRequirements
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from workers.eviction.limits import UNCOUNTED, StorageUsage, containers_to_measure, exceeded_limit, volumes_to_measure
 

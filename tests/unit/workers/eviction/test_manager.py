@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.container import VolumeMount
+from ipc.api.v1.container import ResourceRequirements, VolumeMount
 from ipc.api.v1.pod import Pod
-from ipc.api.v1.resources import ResourceRequirements
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.host.eviction_marks import evicted
 from ipc.messages.pod_worker import WorkType

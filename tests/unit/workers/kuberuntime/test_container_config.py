@@ -14,7 +14,7 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.volume import EmptyDirVolumeSource, Volume
 from ipc.kubecontainer.config_objects import ConfigObjects
-from ipc.text.redaction import known_by, redacted
+from ipc.kubecontainer.redaction import known_by, redacted
 from tests.fakes.clock import simulate
 from tests.harness import pods
 from tests.harness.sync import FakeHost
@@ -46,7 +46,7 @@ class WatchedHost(FakeHost):
         self.made: list[SpecDict] = []
         self.observation_requests: list[str] = []
         super().__init__(logs_dir)
-        self._host_ip = HOST_IP
+        self._host_ips = (HOST_IP,)
         self.next_worker()
 
     def next_worker(self) -> None:

@@ -12,7 +12,7 @@ from tests.harness.sync import FakeHost, on_host
 
 def configure(host: FakeHost, settings: NetworkSettings) -> None:
     """With a host's address, which is what pods in its network have."""
-    host.configure("node", network=settings, host_ip="192.0.2.9")
+    host.configure("node", network=settings, host_ips=lambda: ("192.0.2.9",))
 
 
 def messages(host: FakeHost, reason: str) -> list[str]:

@@ -45,4 +45,4 @@ def seen(*sandboxes: SandboxStatus) -> RuntimePodStatus:
     ],
 )
 def test_where_a_pod_is_reached(sandboxes: tuple[SandboxStatus, ...], network: PodNetwork) -> None:
-    assert pod_network(seen(*sandboxes), HOST_IP) == network
+    assert pod_network(seen(*sandboxes), (HOST_IP,)) == network

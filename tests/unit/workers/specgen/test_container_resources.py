@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.api.v1.resources import ResourceRequirements
+from ipc.api.v1.container import ResourceRequirements
 from ipc.podresources.node_resources import NodeResources
 from tests.harness.pods import container, pod
 from workers.specgen.container_resources import (

@@ -13,8 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ipc.api.v1.config_objects import Secret
-from ipc.text.gofmt import quoted
-from ipc.text.redaction import (
+from ipc.kubecontainer.redaction import (
     BLOCK_BYTES,
     INSTEAD,
     MAX_VALUES_BYTES,
@@ -24,6 +23,7 @@ from ipc.text.redaction import (
     known_by,
     redacted,
 )
+from ipc.text.gofmt import quoted
 from tests.harness.work import work_of
 
 KNOWN = known_by(

@@ -176,23 +176,24 @@ def test_a_terminated_pod_counts_what_is_down_as_final() -> None:
 # --- addresses ---
 
 HOST_IP = "192.0.2.7"
+HOST_IPS = (HOST_IP, "fd00::7")
 
 
 def with_ips(wanted: Pod, *ips: str, previous: PodStatus | None = None) -> PodStatus:
     """The status of the pod whose sandbox has these addresses."""
     sandbox = msgspec.structs.replace(READY_SANDBOX, ips=ips)
     observed = RuntimePodStatus(uid="u", sandboxes=(sandbox,))
-    given = StatusInput(pod=wanted, observed=observed, reasons={}, previous=previous, host_ip=HOST_IP)
+    given = StatusInput(pod=wanted, observed=observed, reasons={}, previous=previous, host_ips=HOST_IPS)
     return generate_pod_status(given, NOW)
 
 
 def test_addresses_of_host_and_pod() -> None:
     made = with_ips(pod("a"), "10.0.2.100", "fd00::64")
-    assert (made.host_ip, [each.ip for each in made.host_ips]) == (HOST_IP, [HOST_IP])
+    assert (made.host_ip, [each.ip for each in made.host_ips]) == (HOST_IP, list(HOST_IPS))
     assert (made.pod_ip, [each.ip for each in made.pod_ips]) == ("10.0.2.100", ["10.0.2.100", "fd00::64"])
     on_host = msgspec.structs.replace(pod("a"), spec=msgspec.structs.replace(pod("a").spec, host_network=True))
     made = with_ips(on_host, "10.0.2.100")
-    assert (made.pod_ip, [each.ip for each in made.pod_ips]) == (HOST_IP, [HOST_IP])
+    assert (made.pod_ip, [each.ip for each in made.pod_ips]) == (HOST_IP, list(HOST_IPS))
 
 
 def test_addresses_stay_when_the_sandbox_has_none() -> None:

@@ -1,0 +1,46 @@
+"""Annotations that were fields once, or never became one, and that nothing acts on. Pure.
+
+The words for those that Kubernetes has given up are its API server's (pkg/api/pod/warnings.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ipc.api.v1.pod import Pod
+
+
+class _Dead(NamedTuple):
+    prefix: str
+    """The whole key, or what stands before a container's name if it ends with a slash."""
+    why: str
+
+    def matches(self, key: str) -> bool:
+        return key.startswith(self.prefix) if self.prefix.endswith("/") else key == self.prefix
+
+
+_NO_SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+_NO_SYSCTLS: Final = 'non-functional in v1.11+; use the "sysctls" field instead'
+_NO_BANDWIDTH: Final = "not acted on: a rootless host cannot limit a pod's bandwidth"
+_DEAD: Final = (
+    _Dead("seccomp.security.alpha.kubernetes.io/pod", _NO_SECCOMP),
+    _Dead("container.seccomp.security.alpha.kubernetes.io/", _NO_SECCOMP),
+    _Dead("security.alpha.kubernetes.io/sysctls", _NO_SYSCTLS),
+    _Dead("security.alpha.kubernetes.io/unsafe-sysctls", _NO_SYSCTLS),
+    _Dead(
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        'non-functional in v1.16+; use the "priorityClassName" field instead',
+    ),
+    _Dead("kubernetes.io/ingress-bandwidth", _NO_BANDWIDTH),
+    _Dead("kubernetes.io/egress-bandwidth", _NO_BANDWIDTH),
+)
+
+
+def dead_annotations(pod: Pod) -> Iterator[str]:
+    """One warning for each kind of them that the pod has, with the first such annotation."""
+    for dead in _DEAD:
+        found = [key for key in pod.metadata.annotations if dead.matches(key)]
+        if found:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield f"metadata.annotations[{found[0]}]{more}: {dead.why}"

@@ -1,0 +1,55 @@
+"""Errors of asking an agent, and the v1 Status that an agent answers with (k8s.io/apimachinery/pkg/api/errors)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class AgentError(Exception):
+    """Asking the agent failed; the text is for people."""
+
+
+class AgentUnreachable(AgentError):
+    """Nobody answers on the socket."""
+
+    def __init__(self, socket: Path) -> None:
+        super().__init__(f"no agent answers on {socket}; start one with 'rootlet run'")
+
+
+class ConnectionLost(AgentError):
+    """The answer broke off: the API server died, or hangs."""
+
+
+class RequestFailed(AgentError):
+    """The agent answered with a v1 Status. Its text is in kubectl's form."""
+
+    def __init__(self, code: int, reason: str, message: str) -> None:
+        super().__init__(f"Error from server ({reason}): {message}" if reason else f"Error from server: {message}")
+        self.code = code
+        self.reason = reason
+        self.message = message
+
+
+def raise_for_status(code: int, content: bytes) -> None:
+    """Raises RequestFailed for a v1 Status, ConnectionLost for what is none."""
+    if code >= 400:
+        raise_status(decode_object(content))
+
+
+def raise_status(status: Mapping[str, Any]) -> None:
+    """Raises RequestFailed with what a v1 Status says."""
+    raise RequestFailed(int(status.get("code", 500)), str(status.get("reason", "")), str(status.get("message", "")))
+
+
+def decode_object(content: bytes) -> dict[str, Any]:
+    """The JSON object that an agent has answered. Raises ConnectionLost for what no agent of ours sends."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ConnectionLost(f"not an answer of an agent: {content[:80]!r}")
+    return found
