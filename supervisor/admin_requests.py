@@ -1,4 +1,4 @@
-"""What `apply`, `delete`, `stop` and `workers restart` ask for, and what they are answered."""
+"""Requests of `apply`, `delete`, `stop` and `workers restart`, and their answers."""
 
 from __future__ import annotations
 

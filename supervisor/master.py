@@ -1,7 +1,7 @@
 """The master: an I/O shell around the sync loop. Never calls Podman, never forks.
 
-Everything it hears (children, sources, timers, signals) becomes an event for the loop; everything that the loop answers
-is carried out here, or by the child manager.
+Input (children, sources, timers, signals) becomes an event for the loop; the commands that the loop answers are carried
+out here, or by the child manager.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ PROBES_FILE = "probes.json"
 
 
 class Master:
-    """Wires the cores to the world."""
+    """Connects the sync loop, the sources and the children. Carries commands out."""
 
     def __init__(
         self,
@@ -115,8 +115,8 @@ class Master:
         rows = settings.max_pods + SPARE_ROWS
         self._loop = SyncLoop(settings, rows, found, random.Random(), node)
         self._sources = SourceManager(settings, self._clock)
-        self._event_keeper = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
-        self._probe_memory = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
+        self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
+        self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
@@ -139,21 +139,21 @@ class Master:
         self._exit_code = 0
         self._tasks = BackgroundTasks(self._on_task_error)
 
-    # --- life ----------------------------------------------------------------------------------------------------
+    # --- start and end -------------------------------------------------------------------------------------------
 
     async def run(self) -> int:
-        """Until somebody asks for the end, or there is no going on."""
+        """Run until the end is asked for or cannot be avoided; the exit code."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_internal_error)
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         self._children.start()
-        self._feed(EventsRestored(self._event_keeper.restore()))
+        self._feed(EventsRestored(self._event_writer.restore()))
         if not self._board.host_ips:
-            self._tell_addresses(())
+            self._report_addresses(())
         self._feed(EvictionsRestored(evicted(self._settings.state_dir / PODS_DIR)))
-        self._feed(ProbeResultsRestored(self._probe_memory.restore()))
+        self._feed(ProbeResultsRestored(self._probe_checkpoint.restore()))
         for update in self._sources.restore():
             self._feed(update)
         spawn, every = self._tasks.spawn, self._every
@@ -176,11 +176,11 @@ class Master:
             self._settings.shutdown_grace_period_s, spare=PODMAN_SLOT if self._service.argv else None
         )
         await self._sources.close()
-        await self._event_keeper.close(self._loop.event_history)
-        await self._probe_memory.close(self._loop.probe_results_by_id())
+        await self._event_writer.close(self._loop.event_history)
+        await self._probe_checkpoint.close(self._loop.probe_results_by_id())
 
     def give_up(self, reason: str) -> None:
-        """There is no going on: the agent ends with exit code 1."""
+        """End the agent with exit code 1, and that reason in its log."""
         log.critical("giving up: %s", reason)
         self._exit_code = 1
         self._end()
@@ -207,8 +207,8 @@ class Master:
 
     def _tick(self) -> None:
         self._feed(SyncTick())
-        self._event_keeper.keep(self._loop.event_history)
-        self._probe_memory.keep(self._loop.probe_results_by_id)
+        self._event_writer.keep(self._loop.event_history)
+        self._probe_checkpoint.keep(self._loop.probe_results_by_id)
         self._children.check_heartbeats()
 
     def _housekeeping(self) -> None:
@@ -243,7 +243,7 @@ class Master:
         self._feed(node_event(self._settings.node_name, reason, message))
 
     async def _look_at_host(self) -> None:
-        """What `rootlet doctor` would say, as far as nobody has to be asked."""
+        """Log the findings of `rootlet doctor` that need no answer of Podman (supervisor.doctor)."""
         facts = await asyncio.to_thread(gather, self._settings, os.environ)
         for finding in check_host(facts, self._settings):
             if finding.level is not Level.OK:
@@ -354,10 +354,10 @@ class Master:
         if found != self._board.host_ips:
             self._board.record_host_ips(found)
             self._feed(HostAddressesChanged(found))
-            self._tell_addresses(found)
+            self._report_addresses(found)
         self._report_agent()
 
-    def _tell_addresses(self, found: tuple[str, ...]) -> None:
+    def _report_addresses(self, found: tuple[str, ...]) -> None:
         if found:
             self._node_event(event_reasons.NODE_ADDRESSES, f"the host's addresses are {', '.join(found)}")
         else:
@@ -376,7 +376,7 @@ class Master:
             runtime_message=podman.message,
             runtime_silent_since=self._podman.silent_since,
             sources_ready=self._sources.all_ready,
-            sync_frequency_s=self._settings.sync_frequency_s,
+            sync_frequency_s=float(self._settings.sync_frequency_s),  # msgspec encodes no subclass of float
             workers=self._children.infos(self._loop.pods_per_slot()),
         )
         self._children.send(API_SLOT, changed)

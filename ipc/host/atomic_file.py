@@ -21,8 +21,8 @@ class UntrustedFile(Exception):
 def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace ``path`` by a private file with ``data``: temporary file, fsync, rename, fsync of the directory.
 
-    Without ``durable`` there is no fsync, for whoever must not wait for the disk: after a power cut the file may be the
-    old one, the new one or empty.
+    Without ``durable`` there is no fsync, for callers that must not wait for the disk: after a power cut the file may
+    be the old one, the new one or empty.
 
     The temporary name begins with a dot, so that no manifest reader takes it for a manifest. There is one writer per
     path; what an earlier one left behind when it was killed is overwritten. Raises OSError.
@@ -52,7 +52,7 @@ def read_bounded(path: Path, max_bytes: int) -> bytes:
 
 
 def move_aside(path: Path) -> str:
-    """To ``<name>.refused``, for people to look at. What became of it, as the end of a sentence."""
+    """Rename it to ``<name>.refused``, for people to inspect. Returns the outcome as the end of a log line."""
     aside = path.with_name(f"{path.name}.refused")
     try:
         path.replace(aside)

@@ -1,4 +1,4 @@
-"""Who was evicted, and why: a file in the pod's own directory, which goes with it.
+"""Eviction marks: a file in an evicted pod's own directory with the reason, which is removed with it.
 
 Upstream has it in the pod's status, in the API. The worker that finds a pod beyond its limits writes the mark before it
 says so; the master reads all of them once, when it starts, lest an evicted pod runs again.
@@ -23,7 +23,7 @@ def mark_evicted(directory: Path, message: str) -> None:
 
 
 def evicted(pods_dir: Path) -> dict[str, str]:
-    """UID -> message. What cannot be read is no mark. Blocks. Raises OSError when the directory cannot be read."""
+    """UID -> message. A file that cannot be read is no mark. Blocks. Raises OSError for an unreadable directory."""
     try:
         names = os.listdir(pods_dir)
     except FileNotFoundError:

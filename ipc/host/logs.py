@@ -14,7 +14,7 @@ from ipc.text.safe_text import safe_text
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
 CHATTY_LIBRARIES: Final = ("watchfiles", "urllib3", "asyncio")
-"""They say at info or debug what is news to nobody."""
+"""Loggers of libraries whose info and debug lines are of no use."""
 
 
 def set_up(level: str, format: str, process: str) -> None:

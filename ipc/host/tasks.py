@@ -1,4 +1,4 @@
-"""Background tasks: the one way to begin work that nobody awaits where it begins, and to run several things at a time.
+"""Background tasks: the one way to begin work that is not awaited where it begins, and to run several things at a time.
 
 asyncio drops a task that nobody refers to, and keeps a task's exception to itself until somebody asks for it. So every
 task here has an owner that refers to it and a name. An exception that its owner has not declared as expected is logged

@@ -3,7 +3,7 @@
 Which message answers which:
 
 =====================  ==========================================================================
-``Spawn``              ``Spawned``, and one day ``Exited``; or ``NotBorn``
+``Spawn``              ``Spawned``, and in the end ``Exited``; or ``SpawnFailed``
 ``SyncPod``            exactly one ``SyncDone`` with the same uid, generation and incarnation,
                        unless the worker dies first; any number of ``EventReport`` before it
 ``CancelSync``         nothing of its own: the sync it names ends early with its ``SyncDone``
@@ -12,7 +12,7 @@ Which message answers which:
 ``PullImage``          exactly one ``PullEnded`` for that reference, after any number of ``PullProgress``,
                        unless ``AbandonPull`` or the death of the worker that asked comes first
 ``ProbePod``           any number of ``ProbeResultChanged`` and ``EventReport``, until ``StopProbing``
-``StopProbing``        exactly one ``ProbingStopped``, after which nothing of that pod is probed there
+``StopProbing``        exactly one ``ProbingStopped``, after which that worker runs no probe of that pod
 ``MakeSocket``         exactly one ``SocketMade`` or ``SocketRefused`` with the same number, unless the dialer
                        ends first
 ``ApplyManifests``     ``Reply`` with the same request_id; so for ``DeletePod``, ``DeleteObject``, ``RestartWorker``

@@ -1,4 +1,4 @@
-"""Master and API server."""
+"""Messages of the master and the API server."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class PodChanged(Message, frozen=True, kw_only=True):
     source: str
     deletion_timestamp: str = ""
     observed_at: float = 0.0
-    """When the observation began that is the reason for this message, monotonic seconds; 0.0 for another reason."""
+    """Start of the observation that is the reason for this message, monotonic seconds; 0.0 for another reason."""
     next_try: dict[str, str] = msgspec.field(default_factory=dict)
     """Container name -> when the next start comes and why (for describe)."""
     summary: str = ""
     slot: int = -1
-    """Of the worker that owns the pod; -1 when nobody does."""
+    """Slot of the worker that owns the pod; -1 without one."""
     sandbox: SandboxStatus | None = None
     """The newest one that was observed."""
 
@@ -59,7 +59,7 @@ class ObjectSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     sizes: dict[str, int] = msgspec.field(default_factory=dict)
     """Key to the size of its value in bytes, in the order of keys; of a large number only the first."""
     keys: int = 0
-    """How many there are in all."""
+    """Number of all keys."""
     size_bytes: int = 0
     """Of all values."""
     source: str
@@ -92,7 +92,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentChanged(Message, frozen=True, kw_only=True):
-    """The agent about itself."""
+    """State of the agent and its workers."""
 
     version: str
     instance: str
@@ -121,7 +121,7 @@ class Reply(Message, frozen=True, kw_only=True):
 
 
 class FeedSynced(Message, frozen=True, kw_only=True):
-    """Everything that existed when this API server started has been sent."""
+    """All objects that existed when this API server started have been sent."""
 
 
 class ApplyManifests(Message, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ class DeleteObject(Message, frozen=True, kw_only=True):
 
 
 class RestartWorker(Message, frozen=True, kw_only=True):
-    """The next incarnation of that worker. The reply says that it was asked to leave, not that it is gone."""
+    """Replace a worker by its next incarnation. The reply means that it was asked to leave, not that it has left."""
 
     request_id: int
     name: str

@@ -1,4 +1,4 @@
-"""What every message is, and those that go over more than one link."""
+"""Base class of all messages, and the messages that go over more than one link."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Shutdown(Message, frozen=True, kw_only=True):
 
 
 class EventReport(Message, frozen=True, kw_only=True):
-    """Something worth a v1 Event. The master stamps, counts and keeps it."""
+    """Report of a v1 Event. The master stamps, counts and keeps it."""
 
     uid: str
     namespace: str
@@ -45,7 +45,7 @@ def node_event(node_name: str, reason: EventReason, message: str, wall: float = 
 
 
 class OfPull(Message, frozen=True, kw_only=True):
-    """About one pull: the image, and with whose logins."""
+    """Subject of the messages about one pull: image and registry logins."""
 
     reference: str
     """Complete: registry, path and tag or digest."""
@@ -53,22 +53,22 @@ class OfPull(Message, frozen=True, kw_only=True):
 
     @property
     def pull(self) -> Pull:
-        """Which one."""
+        """Key of the pull."""
         return Pull(reference=self.reference, logins=self.logins)
 
 
 class PullProgress(OfPull, frozen=True, kw_only=True):
-    """How far a pull has got, for people; to everybody who waits for it."""
+    """Progress of a pull, as text; sent to every worker whose pods wait for it."""
 
     words: str
 
 
 class PullEnded(OfPull, frozen=True, kw_only=True):
-    """To everybody who waits for it."""
+    """End of a pull; sent to every worker whose pods wait for it."""
 
     image_id: str = ""
     error: str = ""
     """An ErrorKind; empty when it succeeded."""
     message: str = ""
     took_s: float = 0.0
-    """From its beginning to its end, without the wait for its turn."""
+    """From its start to its end, without the wait in the queue."""

@@ -29,9 +29,9 @@ class LinkTypes(Generic[C_co, R_co]):
     """Unions of the messages on one link."""
 
     commands: TypeForm[C_co]
-    """What the serving end takes."""
+    """Messages that the serving end takes."""
     reports: TypeForm[R_co]
-    """What it answers and reports."""
+    """Messages that it answers and reports."""
 
 
 POD_WORKER: Final = LinkTypes[PodWorkerCommand, PodWorkerReport](PodWorkerCommand, PodWorkerReport)
@@ -40,12 +40,12 @@ API_SERVER: Final = LinkTypes[ApiServerFeed, ApiServerRequest](ApiServerFeed, Ap
 DIALER: Final = LinkTypes[DialerCommand, DialerReport](DialerCommand, DialerReport)
 ZYGOTE: Final = LinkTypes[ZygoteCommand, ZygoteReport](ZygoteCommand, ZygoteReport)
 DIALING: Final = LinkTypes[MakeSocket, DialerAnswer](MakeSocket, DialerAnswer)
-"""Between the dialer and whoever connects into a pod's network, without the master."""
+"""Packets between the dialer and the processes that connect into a pod's network, without the master."""
 
 ChildCommand = PodWorkerCommand | NodeWorkerCommand | ApiServerFeed | DialerCommand
-"""What the master sends to a child of any role."""
+"""Messages of the master to a child of any role."""
 ChildEvent = PodWorkerEvent | NodeWorkerEvent | AdminRequest
-"""What comes from a child after it has said that it is ready."""
+"""Messages of a child after Ready."""
 ChildReport = Ready | ChildEvent
 
 LINKS: Final[Mapping[Role, LinkTypes[ChildCommand, ChildReport]]] = {

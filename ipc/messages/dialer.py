@@ -1,4 +1,4 @@
-"""Master and dialer; and, as packets, the dialer and whoever dials into a pod."""
+"""Messages of the master and the dialer; and packets between the dialer and the processes that dial into a pod."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ DialerReport = Ready
 
 
 class MakeSocket(Message, frozen=True, kw_only=True):
-    """A TCP socket in the network namespace of that process, please."""
+    """Request for a TCP socket in the network namespace of that process."""
 
     number: int
     """Of the request, on its connection."""
     pid: int
     start_ticks: int
-    """When the process was started, in clock ticks since boot: if another one has its pid, that is refused."""
+    """Start of the process in clock ticks since boot: the request is refused when another process has its pid."""
     family: int
     """``AF_INET`` or ``AF_INET6``."""
     repeats: int = 0
-    """On how many connections it was asked before, which ended without an answer."""
+    """Number of earlier connections on which it was sent and that ended without an answer."""
 
 
 class SocketMade(Message, frozen=True, kw_only=True):
-    """The socket rides along."""
+    """Answer that carries the socket."""
 
     number: int
 

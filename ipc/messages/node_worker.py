@@ -1,4 +1,4 @@
-"""Master and node worker."""
+"""Messages of the master and the node worker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgr
 
 
 class Track(Message, frozen=True, kw_only=True):
-    """From now on this pod's observations go to that row of the board."""
+    """Write this pod's observations to that row of the board from now on."""
 
     uid: str
     row: int
@@ -18,21 +18,21 @@ class Untrack(Message, frozen=True, kw_only=True):
 
 
 class Observe(Message, frozen=True, kw_only=True):
-    """Look at these pods afresh, soon. Requests that wait are answered together."""
+    """Observe these pods soon. Requests that wait are answered together."""
 
     uids: tuple[str, ...]
 
 
 class Relist(Message, frozen=True, kw_only=True):
-    """Full relist now (it also happens by period and after doubt)."""
+    """Full relist now (one also follows each period and an invalid cache)."""
 
 
 class StartPull(OfPull, frozen=True, kw_only=True):
-    """Pull that image; its turn has come. Answered like ``PullImage``."""
+    """Pull that image: it is the next in the queue. Answered like ``PullImage``."""
 
 
 class CancelPull(OfPull, frozen=True, kw_only=True):
-    """Nobody waits for it any more: break it off. A ``PullEnded`` may cross this on its way."""
+    """Break off a pull for which no pod waits any more. A ``PullEnded`` may cross this message."""
 
 
 class CollectLogs(Message, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class CollectLogs(Message, frozen=True, kw_only=True):
 
 
 class Observation(Message, frozen=True, kw_only=True):
-    """One pod's newest view. Content is on its row, or here when it has none or does not fit."""
+    """Newest observation of one pod. Its content is on the pod's row, or here without a row or when it does not fit."""
 
     uid: str
     observed_at: float
@@ -62,20 +62,20 @@ class Relisted(Message, frozen=True, kw_only=True):
 
     started_at: float
     changed: tuple[Observation, ...]
-    """Pods whose view changed, and every untracked one (orphans) with its status inline."""
+    """Pods whose observed status changed, and every untracked one (orphans) with its status inline."""
     unseen: tuple[str, ...] = ()
-    """Pods that exist and could not be looked at: a ``ObservationFailed`` says why. They are looked at again."""
+    """Pods that exist and could not be observed: an ``ObservationFailed`` says why. They are observed again."""
 
 
 class ObservationFailed(Message, frozen=True, kw_only=True):
-    """That pod could not be observed, although the runtime answers. It is tried again, and said again."""
+    """That pod could not be observed, although the runtime answers. It is tried again, and reported again."""
 
     uid: str
     message: str
 
 
 class RuntimeHealth(Message, frozen=True, kw_only=True):
-    """Sent when it changes."""
+    """Whether Podman answers; sent when that changes."""
 
     healthy: bool
     version: str = ""
@@ -83,7 +83,7 @@ class RuntimeHealth(Message, frozen=True, kw_only=True):
 
 
 class ServiceSilent(Message, frozen=True, kw_only=True):
-    """Podman lives and is of no use: it answers no ping, or pings only. Told again while that lasts."""
+    """The Podman service runs and answers no ping, or pings only. Sent again while that lasts."""
 
     message: str
 

@@ -1,4 +1,4 @@
-"""Master and pod worker."""
+"""Messages of the master and a pod worker."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SyncResult(Message, frozen=True, kw_only=True):
 
 
 class PullFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is remembered of failed pulls of one image for one pod: a flowcontrol.Backoff entry."""
+    """Back-off of one image of one pod after failed pulls (flowcontrol.Backoff, an entry)."""
 
     image: str
     """Reference as the manifest has it."""
@@ -58,18 +58,18 @@ class PullFailure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class SyncPod(Message, frozen=True, kw_only=True):
-    """Bring one pod one step nearer to what is wanted (or down, by ``kind``)."""
+    """Sync one pod, or terminate it, by ``kind``. Answered by one `SyncDone`."""
 
     uid: str
     generation: int
     incarnation: int
     kind: WorkType
     pod: Pod | None
-    """None for an orphan: a pod in the runtime that nobody wants; its labels say how to stop it."""
+    """None for an orphan: a pod in the runtime that no source states; its labels say how to stop it."""
     row: int
     """Its row on the board; -1 when ``status`` travels here."""
     min_observed_at: float
-    """The view acted on must have been observed after this (monotonic seconds)."""
+    """The observation acted on must have begun after this (monotonic seconds)."""
     status: RuntimePodStatus | None = None
     """Instead of the row: too large for it, or an orphan."""
     grace_period_s: int | None = None
@@ -79,15 +79,15 @@ class SyncPod(Message, frozen=True, kw_only=True):
     restarting_all: bool = False
     """Its condition AllContainersRestarting is True: a RestartAllContainers rule has begun and not come to its end."""
     pull_failures: tuple[PullFailure, ...] = ()
-    """What the last sync of this pod reported: it survives its worker here."""
+    """Back-offs that the last sync of this pod reported: kept by the master, so that they survive the worker."""
     garbage: tuple[str, ...] = ()
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
     probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
-    """What its probes say, by container id; one that is not in it has not been probed."""
+    """Probe results by container id; a container that is missing has not been probed."""
     evicted: str = ""
-    """TERMINATED: why it was, if it was: its containers go too, and this is kept."""
+    """TERMINATED: message of its eviction, if it was evicted: its containers are removed too, and this is kept."""
     objects: ConfigObjects = ConfigObjects()
-    """Those that it refers to and that are there."""
+    """ConfigMaps and Secrets that it refers to and that exist."""
 
 
 class CancelSync(Message, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class CancelSync(Message, frozen=True, kw_only=True):
 
 
 class SyncDone(Message, frozen=True, kw_only=True):
-    """The end of one SyncPod, always exactly one."""
+    """End of one SyncPod, always exactly one."""
 
     uid: str
     generation: int
@@ -106,15 +106,15 @@ class SyncDone(Message, frozen=True, kw_only=True):
     kind: WorkType
     results: tuple[SyncResult, ...] = ()
     summary: str = ""
-    """Found, did, back when: for the log and `describe`."""
+    """Sync summary: state found, actions, next try; for the log and `describe`."""
     error: SyncError = SyncError.NONE
     """Why the sync as a whole failed."""
     message: str = ""
     changed: bool = False
-    """Something in the runtime was touched, or may have been: a fresh look is due."""
+    """Something in the runtime was changed, or may have been: an observation is due."""
     cancelled: bool = False
     pull_failures: tuple[PullFailure, ...] = ()
-    """All that is to be remembered for the next sync of this pod."""
+    """Back-offs for the next sync of this pod."""
     evicted: str = ""
     """SYNC: it takes more than its limits allow, in the words of its status; it is to end."""
 
@@ -125,20 +125,20 @@ class SyncDone(Message, frozen=True, kw_only=True):
 
 
 class PullImage(OfPull, frozen=True, kw_only=True):
-    """A pod of this worker needs that image. Sent twice it is one wish."""
+    """Request for an image that a pod of this worker needs. Sent twice it is one pull request."""
 
     uid: str
 
 
 class AbandonPull(OfPull, frozen=True, kw_only=True):
-    """That pod no longer waits for it."""
+    """That pod no longer waits for that pull."""
 
     uid: str
 
 
 class ProbePod(Message, frozen=True, kw_only=True):
-    """From now on this worker probes that pod. Sent again it replaces what it said before; a probe that is as it was
-    goes on in its rhythm."""
+    """Probe that pod from now on. Sent again it replaces the former message; a probe that has not changed keeps its
+    period."""
 
     uid: str
     pod: Pod
@@ -149,26 +149,27 @@ class ProbePod(Message, frozen=True, kw_only=True):
     terminating: bool = False
     """Only readiness is still probed."""
     probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
-    """What is known of its containers, by id, from whoever probed it before. What this worker found out itself counts
-    more."""
+    """Probe results by container id, as the worker that probed it before reported them. This worker's own results
+    take precedence."""
 
 
 class ContainersChanged(Message, frozen=True, kw_only=True):
-    """Other containers of that pod run than before: look at its row now, and say again what is not known yet."""
+    """Other containers of that pod run than before: read its row now, and report results that are not known yet."""
 
     uid: str
     probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
-    """What is known, by container id. A verdict that came before the view that shows its container may be lost."""
+    """Known probe results by container id. One that came before the observation that shows its container may be
+    lost."""
 
 
 class StopProbing(Message, frozen=True, kw_only=True):
-    """Probe that pod no more: it ends, or another worker is to probe it."""
+    """Stop the probes of that pod: it ends, or another worker is to probe it."""
 
     uid: str
 
 
 class ProbeResultChanged(Message, frozen=True, kw_only=True):
-    """A probe of a container says something else than before, often enough in a row."""
+    """The result of a container's probe has changed: its threshold was reached."""
 
     uid: str
     name: str

@@ -37,7 +37,7 @@ class Spawned(Message, frozen=True, kw_only=True):
 
 
 class Exited(Message, frozen=True, kw_only=True):
-    """Reaped: this incarnation is gone for certain."""
+    """That incarnation was reaped."""
 
     slot: int
     incarnation: int
@@ -46,8 +46,8 @@ class Exited(Message, frozen=True, kw_only=True):
     """As ``os.waitstatus_to_exitcode``: negative is a signal."""
 
 
-class NotBorn(Message, frozen=True, kw_only=True):
-    """There is no such incarnation and never was: no process could be made, or no file descriptor for it."""
+class SpawnFailed(Message, frozen=True, kw_only=True):
+    """That incarnation could not be spawned: there was no room for a process or for its pidfd."""
 
     slot: int
     incarnation: int
@@ -55,4 +55,4 @@ class NotBorn(Message, frozen=True, kw_only=True):
 
 
 ZygoteCommand = Spawn | SignalChild
-ZygoteReport = Spawned | NotBorn | Exited
+ZygoteReport = Spawned | SpawnFailed | Exited

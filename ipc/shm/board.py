@@ -1,4 +1,4 @@
-"""The board: one anonymous shared mapping where freshness and liveness lie, so that reading them costs nobody a turn.
+"""The board: one anonymous shared mapping with heartbeats and observations, so that readers wait for no process.
 
 It is made before the zygote is forked, inherited by every fork, and vanishes with the last process; it has no name and
 no locks. Each row has one writer; anyone may read.
@@ -74,7 +74,7 @@ def pod_digest(uid: str) -> int:
 
 
 class WorkerCounters(msgspec.Struct, frozen=True):
-    """What one incarnation of a worker has done so far."""
+    """Counters of one incarnation of a worker."""
 
     syncs: int = 0
     sync_errors: int = 0
@@ -96,10 +96,10 @@ class WorkerRow(msgspec.Struct, frozen=True):
     """What it is doing, for people."""
     counters: WorkerCounters
     breaker: BreakerState = BreakerState.NONE
-    """How it stands with Podman."""
+    """State of its circuit breaker for Podman."""
     current_pod: int = 0
-    """`pod_digest` of the pod whose step its event loop carries out in this moment, or in which it died; 0 when it
-    carries out nobody's."""
+    """`pod_digest` of the pod whose step its event loop carries out now, or in which it died; 0 when it carries out
+    no pod's."""
 
 
 class PodRow(msgspec.Struct, frozen=True):
@@ -159,7 +159,7 @@ class Board:
             self._host_ips.clear()
 
     def worker_writer(self, slot: int) -> WorkerRowWriter:
-        """For the process that lives in that slot. Raises IndexError."""
+        """Writer of the slot's row, for the process that runs in the slot. Raises IndexError."""
         return WorkerRowWriter(self._worker_cell(slot), self._current_pod(slot))
 
     def read_worker(self, slot: int) -> WorkerRow | None:
@@ -212,7 +212,7 @@ class WorkerRowWriter:
         self._row = WorkerRow(0, 0, 0.0, "", WorkerCounters())
 
     def begin(self, pid: int, incarnation: int) -> None:
-        """Take over the slot's row, whatever a dead predecessor left there; heartbeat, step and counters start anew."""
+        """Take over the slot's row, whatever a dead predecessor left; heartbeat, step and counters start at zero."""
         self.current_pod[0] = 0
         self._write(WorkerRow(pid, incarnation, 0.0, "", WorkerCounters()))
 
@@ -222,11 +222,11 @@ class WorkerRowWriter:
         self._write(msgspec.structs.replace(self._row, heartbeat=mono, counters=counters))
 
     def step(self, text: str) -> None:
-        """What is being done now; cut to MAX_STEP_BYTES at a character's border."""
+        """Step that is carried out now, cut to MAX_STEP_BYTES at a character's border."""
         self._write(msgspec.structs.replace(self._row, step=clipped(text, MAX_STEP_BYTES)))
 
     def breaker(self, state: BreakerState) -> None:
-        """How this process stands with Podman."""
+        """State of this process's circuit breaker for Podman."""
         self._write(msgspec.structs.replace(self._row, breaker=state))
 
     def count(
@@ -265,7 +265,7 @@ class PodRowWriter:
     def write(self, uid: str, observed_at: float, payload: bytes) -> bool:
         """Replace the row (``observed_at`` in monotonic seconds).
 
-        False when uid and payload do not fit: the row is then empty, so that nobody reads the old content, and the
+        False when uid and payload do not fit: the row is then empty, so that no reader gets the old content, and the
         payload has to travel in a message. Raises ValueError for a uid that is not encodable as UTF-8.
         """
         name = uid.encode()
@@ -289,7 +289,7 @@ class PodRowWriter:
 
 
 class _Facts(msgspec.Struct, frozen=True):
-    """A cell's header: what there is to know about its content."""
+    """Header of a cell."""
 
     checksum: int
     length: int
@@ -317,7 +317,7 @@ class _Cell:
         self._memory = memory
         self._sequence = memory[:_HEADER_START].cast("Q")
         self._written = _EMPTY
-        """What this very writer has completely written."""
+        """Header of the last complete write of this writer."""
 
     def write(self, stamp: float, content: bytes) -> None:
         """Replace everything. Content is never empty: that is what an empty row looks like."""
@@ -339,7 +339,7 @@ class _Cell:
         return self._sequence[0]
 
     def read(self) -> _Stamped | None:
-        """A whole value, or None: empty, or not seen whole in MAX_READ_ATTEMPTS looks."""
+        """A whole value, or None: empty, or not read whole in MAX_READ_ATTEMPTS attempts."""
         for _ in range(MAX_READ_ATTEMPTS):
             sequence = self._sequence[0]
             if sequence == 0:

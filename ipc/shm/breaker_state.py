@@ -1,4 +1,4 @@
-"""How a process stands with Podman: the state of its circuit breaker, as the board and `get workers` have it."""
+"""State of a process's circuit breaker for Podman, as the board and `get workers` have it."""
 
 from __future__ import annotations
 

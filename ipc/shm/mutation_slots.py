@@ -1,9 +1,9 @@
-"""The node's slots for calls that change something: so many in flight at a time, whichever process makes them.
+"""The node's slots for calls that change something: at most so many in flight at a time, over all processes.
 
 A slot is one byte of an anonymous file, held by a lock on it (fcntl(2), open file description locks). The kernel keeps
-the account: a holder that dies by kill -9 gives back what it held and stops waiting, at once and without any help,
-which neither tokens in a pipe nor numbers in shared memory do. Who waits is a lock too, on a second range of bytes, so
-that one call tells who waits next. Bells (eventfd(2)) only make it quick: a bell that was lost costs `POLL_S`.
+the account: a holder that dies by kill -9 gives back its slots and stops waiting, at once and without any help, which
+neither tokens in a pipe nor numbers in shared memory do. Waiting is a lock too, on a second range of bytes, so that one
+call finds the next waiting process. Wake-ups (eventfd(2)) only make it quick: a lost one costs `POLL_S`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_SLOTS: Final = 256
 MAX_MEMBERS: Final = 256
 """Most processes that may take part."""
 POLL_S: Final = 0.05
-"""How often somebody who waits looks by himself, in seconds: after the death of a holder nobody rings."""
+"""Period at which a waiting process tries by itself, in seconds: the death of a holder wakes no process."""
 
 _FLOCK: Final = struct.Struct("@hhqqi4x")
 """struct flock of a 64-bit Linux: type, whence, start, length, pid, and the padding."""
@@ -28,47 +28,47 @@ _WAITING_FROM: Final = MAX_SLOTS
 
 
 class MutationSlots:
-    """What the processes share. To be made before they are forked."""
+    """Slots shared by all processes. To be made before they are forked."""
 
     @classmethod
     def create(cls, *, slots: int, members: int) -> MutationSlots:
         """Raises ValueError beyond the maxima of this module, OSError when there are no file descriptors left."""
         if not (1 <= slots <= MAX_SLOTS and 1 <= members <= MAX_MEMBERS):
             raise ValueError(f"{slots} slots for {members} members: not within 1..{MAX_SLOTS} and 1..{MAX_MEMBERS}")
-        return cls(slots, os.memfd_create("rootlet-call-slots"), tuple(_new_bell() for _ in range(members)))
+        return cls(slots, os.memfd_create("rootlet-mutation-slots"), tuple(_new_wakeup() for _ in range(members)))
 
-    def __init__(self, slots: int, file: int, bells: tuple[int, ...]) -> None:
+    def __init__(self, slots: int, file: int, wakeups: tuple[int, ...]) -> None:
         """Not for callers: use ``create``."""
         self._slots = slots
         self._file = file
-        self._bells = bells
+        self._wakeups = wakeups
 
     def member(self, number: int) -> SlotMember:
         """The part of the process that has that number; no other living one may have it. Raises OSError."""
         # Locks belong to an open file description, and a fork shares those: so each member opens the file for itself.
         own = os.open(f"/proc/self/fd/{self._file}", os.O_RDWR | os.O_CLOEXEC)
-        return SlotMember(self._slots, own, number, self._bells)
+        return SlotMember(self._slots, own, number, self._wakeups)
 
     def close(self) -> None:
         """In this process; others keep theirs."""
-        for fd in (self._file, *self._bells):
+        for fd in (self._file, *self._wakeups):
             os.close(fd)
 
 
 class SlotMember:
     """One process's slots. For one thread."""
 
-    def __init__(self, slots: int, file: int, number: int, bells: tuple[int, ...]) -> None:
-        self.bell = bells[number]
+    def __init__(self, slots: int, file: int, number: int, wakeups: tuple[int, ...]) -> None:
+        self.wakeup = wakeups[number]
         """Readable when a slot may be free."""
         self._file = file
         self._number = number
-        self._bells = bells
+        self._wakeups = wakeups
         self._free = set(range(slots))
         """Those that this process does not hold; others may."""
         self._held: list[int] = []
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Whether one more slot is ours now. Does not wait."""
         slot = next((slot for slot in sorted(self._free) if self._lock(slot)), None)
         if slot is None:
@@ -77,14 +77,14 @@ class SlotMember:
         self._held.append(slot)
         return True
 
-    def give(self) -> None:
-        """One slot less; whoever waits next is told."""
+    def release(self) -> None:
+        """Give one slot back, and wake the next waiting process."""
         slot = self._held.pop()
         self._free.add(slot)
         self._set(slot, fcntl.F_UNLCK)
-        self.ring()
+        self.wake_next()
 
-    def wait(self, waiting: bool) -> None:
+    def set_waiting(self, waiting: bool) -> None:
         """Tell the others whether this process wants a slot that it has not got."""
         self._set(_WAITING_FROM + self._number, fcntl.F_WRLCK if waiting else fcntl.F_UNLCK)
 
@@ -92,25 +92,25 @@ class SlotMember:
         """Whether any other living process does."""
         return self._next_waiting() is not None
 
-    def ring(self) -> None:
-        """Wake the next one who waits, the members taking turns; nobody when nobody does."""
+    def wake_next(self) -> None:
+        """Wake the next waiting process, the members in rotation; none when none waits."""
         number = self._next_waiting()
         if number is not None:
-            os.eventfd_write(self._bells[number], 1)
+            os.eventfd_write(self._wakeups[number], 1)
 
-    def hear(self) -> None:
-        """The bell has been heard."""
+    def clear_wakeup(self) -> None:
+        """Take note of a wake-up, so that the descriptor is no longer readable."""
         with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self.bell)
+            os.eventfd_read(self.wakeup)
 
     def close(self) -> None:
-        """Give everything back. The bell is the process's."""
+        """Give all slots back. The eventfd stays open."""
         os.close(self._file)
 
     def _next_waiting(self) -> int | None:
         """After this member in the ring of all of them."""
         after = self._number + 1
-        found = self._locked_by_others(_WAITING_FROM + after, len(self._bells) - after)
+        found = self._locked_by_others(_WAITING_FROM + after, len(self._wakeups) - after)
         if found is None:
             found = self._locked_by_others(_WAITING_FROM, self._number)
         return None if found is None else found - _WAITING_FROM
@@ -126,7 +126,7 @@ class SlotMember:
         fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, at, 1, 0))
 
     def _locked_by_others(self, start: int, length: int) -> int | None:
-        """The first byte in that range that somebody else has locked."""
+        """First byte in that range that another process has locked."""
         if length == 0:  # fcntl would take it for "to the end"
             return None
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
@@ -134,5 +134,5 @@ class SlotMember:
         return None if kind == fcntl.F_UNLCK else max(at, start)
 
 
-def _new_bell() -> int:
+def _new_wakeup() -> int:
     return os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What a forked child is given at birth: who it is, its link, the board and the settings that workers need."""
+"""Boot context of a forked child: its slot and role, its link, the board and the settings that workers need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ipc.shm.mutation_slots import MutationSlots
 
 
 class Role(enum.StrEnum):
-    """What a child of the zygote does. ``EXEC`` children become another program (the Podman service)."""
+    """Role of a child of the zygote. ``EXEC`` children become another program (the Podman service)."""
 
     POD_WORKER = "pod-worker"
     NODE_WORKER = "node-worker"
@@ -31,19 +31,19 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     instance: str
     label_key: LabelKey
-    """With which the labels of what is this instance's are signed."""
+    """Key that signs the labels of this instance's pods and containers."""
     node_name: str
     podman_socket: str
     """Path of the libpod API socket."""
     dialer_socket: str = ""
-    """Path of the socket on which the dialer is asked for sockets in pods' networks."""
+    """Path of the dialer's socket, which hands out sockets in pods' networks."""
     podman_path: str = "podman"
-    """Podman's command line, for what its API has no word for."""
+    """Podman's command line, for operations that its API lacks."""
     pod_logs_dir: str
     pods_dir: str = ""
     """Where what belongs to a pod lies beside its logs: ``<uid>/containers/<name>/<attempt>.termination-log``."""
     pulled_images_dir: str = ""
-    """Who may use which images that were pulled with pods' logins: a file each."""
+    """Pull records: a file for each image that was pulled with pods' logins (`workers.images.pull_records`)."""
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
     node: NodeResources = NodeResources()
@@ -63,7 +63,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """While relists find nothing that was not known already."""
     heartbeat_period_s: float = 2.0
     idle_timeout_s: float = 120.0
-    """Children that are there on demand leave when nobody has asked anything of them for so long."""
+    """Children that run on demand leave after so long without a request."""
     max_container_restart_period_s: float = 300.0
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
@@ -81,24 +81,24 @@ class ChildContext(msgspec.Struct, frozen=True, kw_only=True):
     link: socket.socket
     """Stream socket to the master; lives exactly as long as this incarnation."""
     listen: socket.socket | None
-    """What it serves, already listening: the API server's admin socket, or the dialer's."""
+    """Socket that it serves, already listening: the API server's admin socket, or the dialer's."""
     board: Board
     mutation_slots: MutationSlots | None = None
-    """Of the node, for the calls that change something; None when this process shares them with nobody."""
+    """Mutation slots of the node; None when this process shares them with no other."""
     crash_fd: int = 2
     """Where it writes its stack when it is aborted or crashes."""
 
 
 WorkerMain = Callable[[ChildContext], int]
-"""A child's whole life; the result is its exit code."""
+"""Main function of a child; the result is its exit code."""
 
 LoadWorkerMain = Callable[[], WorkerMain]
-"""Imports it, and all that it needs."""
+"""Imports that function and all that it needs."""
 
 EXIT_BOOT_ERROR = 3
 """Exit code of a child that could not boot: the agent stops with its reason instead of restarting it (as gunicorn)."""
-EXIT_BEGIN_ANEW = 4
-"""Exit code of a child that has left because only a new process can do what is wanted of it: no death."""
+EXIT_RESPAWN = 4
+"""Exit code of a child that asks to be spawned again, because only a new process can serve the request: no death."""
 EXIT_IDLE = 5
-"""Exit code of a child that has left because nobody has asked anything of it for long: no death, if it was declared as
-one that is there on demand."""
+"""Exit code of a child that has left after a long time without a request: no death, if it was declared as one that
+runs on demand."""

@@ -39,7 +39,7 @@ MAX_PENDING_BYTES: Final = 32 * 1024 * 1024
 RECEIVE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """Reading pauses while more than this was read and not yet received, in bytes."""
 FRAME_COST_BYTES: Final = 64
-"""What a frame that waits to be received counts beside its payload, in bytes: many tiny ones are not free either."""
+"""Overhead of a frame that waits to be received, in bytes, counted beside its payload: tiny ones are not free."""
 READ_BYTES: Final = 256 * 1024
 """Most that one turn of the loop reads from one channel, in bytes."""
 CLOSE_LINGER_S: Final = 1.0
@@ -59,7 +59,7 @@ class Unencodable(ValueError):
 
 
 UNSENDABLE: Final = (FrameTooLarge, Unencodable)
-"""What is wrong with one message, and with no other."""
+"""Faults of one message, which leave the link as it was."""
 
 
 class ChannelClosed(ConnectionError):
@@ -129,7 +129,7 @@ class Channel(Generic[S, R]):
 
     @property
     def pending_bytes(self) -> int:
-        """What was sent or posted and has not reached the kernel yet, in bytes."""
+        """Bytes that were sent or posted and have not reached the kernel yet."""
         return len(self._outgoing)
 
     async def send(self, msg: S) -> None:

@@ -27,7 +27,7 @@ class Duplex:
         self._sock = sock
 
     async def read(self, max_bytes: int = READ_BYTES) -> bytes:
-        """What has come; empty at the end. Raises ConnectionError when the connection broke off."""
+        """Bytes received; empty at the end. Raises ConnectionError when the connection broke off."""
         return await asyncio.get_running_loop().sock_recv(self._sock, max_bytes)
 
     async def write(self, data: bytes) -> None:
@@ -44,5 +44,5 @@ class Duplex:
         self._sock.close()
 
     def close(self) -> None:
-        """What was written is still sent. Nobody may be reading or writing any more."""
+        """Close it; written bytes are still sent. No task may be reading or writing any more."""
         self._sock.close()

@@ -1,4 +1,4 @@
-"""What a link between two processes carries: length-prefixed frames, each one message. Pure: bytes in, bytes out.
+"""Frames of a link between two processes: length-prefixed, each one message. Pure: bytes in, bytes out.
 
 A frame is a 4-byte big-endian length and that many bytes of payload. Both sides hold the same maximum: the sender
 learns at once that a message is too large, and a receiver never waits for, or makes room for, a length that a broken
@@ -23,7 +23,7 @@ MAX_REASON_CHARS: Final = 256
 
 _HEADER: Final = struct.Struct(">I")
 _BROKEN_PAYLOAD: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MemoryError)
-"""What decoding hostile bytes raises: UnicodeDecodeError for bad UTF-8, RecursionError for depth, MemoryError for an
+"""Exceptions of decoding hostile bytes: UnicodeDecodeError for bad UTF-8, RecursionError for depth, MemoryError for an
 array of far more elements than there is room for, MsgspecError for all else."""
 
 R = TypeVar("R")
@@ -68,7 +68,7 @@ class FrameDecoder:
 
     @property
     def buffered_bytes(self) -> int:
-        """What waits for the rest of its frame, header included, in bytes."""
+        """Size of the incomplete frame, header included, in bytes."""
         return len(self._buffer)
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytes]:

@@ -116,7 +116,7 @@ def exit_status(code: int) -> StreamStatus:
 
 
 def failure_status(message: str) -> StreamStatus:
-    """Of one whose end is not known."""
+    """Status of a command whose end is not known."""
     return StreamStatus(status="Failure", message=message, reason=INTERNAL_ERROR)
 
 
@@ -160,7 +160,7 @@ class _Received(Protocol):
 
 
 class WebSocket(Protocol):
-    """What aiohttp's server and client have in common."""
+    """Common part of aiohttp's server and client WebSockets."""
 
     async def receive(self) -> _Received: ...
     async def send_bytes(self, data: bytes) -> None: ...
@@ -179,7 +179,7 @@ class ChannelSocket:
         await self._socket.send_bytes(bytes((channel,)) + data)
 
     async def end(self, channel: int) -> None:
-        """Nothing more comes on that channel. Not said where the protocol has no word for it."""
+        """End that channel. Nothing is sent where the protocol has no message for it."""
         if self.half_closes:
             await self._socket.send_bytes(bytes((Channel.CLOSE, channel)))
 

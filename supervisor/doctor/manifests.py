@@ -48,12 +48,12 @@ def _check_pods(pods: Iterable[Pod], facts: HostFacts, settings: Settings) -> It
     admitted = NodeUsage()
     for pod in pods:
         subject = f"pod {'/'.join(pod_key(pod))}"
-        verdict = admit(pod, admitted, settings, facts.node)
-        if isinstance(verdict, Admitted):
+        admission = admit(pod, admitted, settings, facts.node)
+        if isinstance(admission, Admitted):
             admitted.put(pod)
-            yield from (warning(subject, text) for text in verdict.warnings)
+            yield from (warning(subject, text) for text in admission.warnings)
         else:
-            yield failed(subject, f"would be rejected: {verdict.reason}: {verdict.message}")
+            yield failed(subject, f"would be rejected: {admission.reason}: {admission.message}")
         yield from _ports(subject, pod, facts)
         yield from _images(subject, pod, facts)
 

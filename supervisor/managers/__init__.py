@@ -1,1 +1,1 @@
-"""Managers of what several pods share: image pulls, probes, container garbage, config objects."""
+"""Managers of what several pods share: image pulls, probes, dead containers, config objects."""

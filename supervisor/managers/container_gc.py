@@ -1,4 +1,4 @@
-"""What nobody needs any more on the whole node: when to look, and what to ask for.
+"""Dead containers beyond the node's maximum, and directories without a pod: when and which are removed.
 
 Mirrors the kubelet's container garbage collection (pkg/kubelet/kubelet.go, StartGarbageCollection). What one pod's own
 containers may keep is decided in each of its syncs; here it is about the sum of them, and about directories without a
@@ -23,8 +23,8 @@ CONTAINER_GC_PERIOD_S: Final = 60.0
 _REMOVED: Final = {SyncAction.REMOVE_CONTAINER: "dead container", SyncAction.REMOVE_SANDBOX: "dead sandbox"}
 
 
-class ContainerGarbage:
-    """When the whole node is looked over again."""
+class ContainerGc:
+    """Due time of the next collection on the whole node."""
 
     def __init__(self) -> None:
         self._due_at = 0.0
@@ -88,7 +88,7 @@ def dead_of_each(
 def collection_failures(node_name: str, faults: Mapping[str, Exception]) -> list[EventReport]:
     """The errors of `dead_of_each`, as events of the node; logged, too."""
     for uid, error in faults.items():
-        note_failure(f"container garbage of pod {uid or '(unknown)'}", error)
+        note_failure(f"dead containers of pod {uid or '(unknown)'}", error)
     return [
         node_event(
             node_name,
@@ -100,13 +100,13 @@ def collection_failures(node_name: str, faults: Mapping[str, Exception]) -> list
 
 
 def collect_logs(known: Iterable[str], views: Mapping[str, RuntimePodStatus], now_wall: float) -> CollectLogs:
-    """Whose directories stay: those of every pod that is known or of which anything exists."""
+    """Message to remove directories; those of every pod that is known or of which anything exists stay."""
     existing = (uid for uid, view in views.items() if not view.is_empty())
     return CollectLogs(uids=tuple(sorted({*known, *existing})), listed_at=now_wall)
 
 
 def removal_failures(node_name: str, pod: str, done: SyncDone) -> list[EventReport]:
-    """What could not be removed: an event of the node, as all garbage is its matter. ``pod``: namespace and name."""
+    """Removals that failed, as events of the node, to which all collection belongs. ``pod``: namespace and name."""
     failed = (result for result in done.results if result.error and result.action in _REMOVED)
     return [
         node_event(

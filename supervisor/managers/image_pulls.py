@@ -1,4 +1,4 @@
-"""Which images are pulled, in what order, and which pods wait for them. One pull per image for the whole node.
+"""Image pulls of the node: their order, and the pods that wait for them. One pull per image and logins.
 
 Mirrors the serial and the parallel puller (pkg/kubelet/images/puller.go) and the throttled image service (helpers.go).
 Different on purpose: pods that wait for one image, with the same logins or none, share its pull, which upstream leaves
@@ -44,7 +44,7 @@ Waiter = tuple[int, str]
 
 
 class PullLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is pulled at a time."""
+    """Limits on the pulls of the node."""
 
     parallel: int
     per_s: int
@@ -53,7 +53,7 @@ class PullLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pull_limits(settings: Settings) -> PullLimits:
-    """Out of serializeImagePulls and its companions."""
+    """Limits as configured: serializeImagePulls and its companions."""
     return PullLimits(
         parallel=1 if settings.serialize_image_pulls else settings.max_parallel_image_pulls or MAX_PARALLEL,
         per_s=settings.registry_pull_qps,
@@ -100,14 +100,14 @@ class ImagePulls:
         return self._failures.get(uid, ())
 
     def set_failures(self, uid: str, failures: tuple[PullFailure, ...]) -> None:
-        """What the last sync of that pod has reported."""
+        """Note the failed pulls that the last sync of that pod has reported."""
         if failures:
             self._failures[uid] = failures
         else:
             self._failures.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """Nothing of that pod is left."""
+        """Drop the failed pulls of a pod of which nothing is left."""
         self._failures.pop(uid, None)
 
     def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
@@ -171,7 +171,7 @@ class ImagePulls:
         return self._start_due(now_mono)
 
     def node_down(self) -> list[Send]:
-        """What it pulled is to be pulled again."""
+        """The node worker died: its pulls wait to be begun anew."""
         self._node_up = False
         for what, pull in tuple(self._pulls.items()):
             if pull.state in (_State.RUNNING, _State.CANCELLING):
@@ -181,7 +181,7 @@ class ImagePulls:
         return []
 
     def progressed(self, progress: PullProgress) -> list[Send]:
-        """To everybody who waits for it."""
+        """Progress of a pull, for every pod worker that waits for it."""
         pull = self._pulls.get(progress.pull)
         return [Send(slot, progress) for slot in pull.slots()] if pull is not None else []
 
@@ -205,7 +205,7 @@ class ImagePulls:
     # --- time ---
 
     def tick(self, now_mono: float) -> list[Send]:
-        """Nobody has adopted what the dead have left."""
+        """Break off pulls whose waiters died and that no pod has asked for again in time."""
         commands: list[Send] = []
         for what, pull in tuple(self._pulls.items()):
             if not pull.waiters and now_mono - pull.deserted_at >= ADOPTION_S:

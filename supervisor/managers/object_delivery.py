@@ -1,8 +1,8 @@
-"""When a sync may go out with the objects that its pod refers to. Pure state.
+"""Admission of syncs by the objects that they carry. Pure state.
 
 Two things make it wait. The objects that a worker's syncs hold at a time have a maximum: a thousand pods that refer to
 a large ConfigMap would be more than its link takes at once. And right after a start a pod waits a moment for sources
-that were not read yet, so that nobody is told that something is missing which is only late.
+that were not read yet, so that no object is reported missing which is only late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTHING: Final = PodObjects()
 
 
 class ObjectDelivery:
-    """What is under way, by pod, and who waits."""
+    """Bytes of objects in flight by worker, and the pods that wait for room or for sources."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -41,7 +41,7 @@ class ObjectDelivery:
         """Monotonic time; None before the first pod has asked."""
 
     def load(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
-        """What goes along with the sync that goes out now; None when that has to wait."""
+        """Objects that go along with the sync that goes out now; None when it has to wait."""
         if state.pod is None or state.lifecycle.phase is not WorkType.SYNC or not state.references:
             return NOTHING
         found = self._store.of_pod(state.pod.metadata.namespace, state.references)
@@ -64,7 +64,7 @@ class ObjectDelivery:
         return self._waiting.pop(slot, ())
 
     def take_early(self) -> Collection[str]:
-        """Those that wait for the sources; they ask again."""
+        """UIDs of the pods that wait for the sources; they ask again."""
         early, self._early = self._early, set()
         return early
 

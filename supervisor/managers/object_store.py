@@ -1,4 +1,4 @@
-"""The ConfigMaps and Secrets that are there, and which of them go along with a sync of a pod. Pure state.
+"""ConfigMaps and Secrets that the sources state, and the ones that a sync of a pod carries. Pure state.
 
 In memory only, of Secrets and of ConfigMaps alike: there is no checkpoint of them but for their names. Until every
 source was read once, what is not here is *unknown*, which is something else than absent
@@ -27,7 +27,7 @@ of the frame is for the pod itself (`supervisor.sources.kinds.MAX_ENCODED_POD_BY
 
 
 class PodObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pod gets of what it refers to."""
+    """Objects that a pod gets, of those that it refers to."""
 
     objects: ConfigObjects = ConfigObjects()
     size_bytes: int = 0
@@ -62,7 +62,8 @@ class ObjectStore:
         self._complete = True
 
     def expect(self, keys: frozenset[ObjectKey]) -> frozenset[ObjectKey]:
-        """Those that were here before the agent was restarted and may still be; those that are expected no more."""
+        """Replace the keys of objects that were there before a restart and may still be; those that are expected no
+        more."""
         answered, self._expected = self._expected - keys, keys
         return answered
 
@@ -105,7 +106,7 @@ class ObjectStore:
         return any(_key(namespace, ref) not in self._stored for ref in references)
 
     def of_pod(self, namespace: str, references: Iterable[ObjectRef]) -> PodObjects:
-        """Those of them that are here, as many as there is room for, in the order of their names."""
+        """Objects of these references that exist, as many as there is room for, in the order of their names."""
         found: list[ConfigObject] = []
         absent: list[ObjectRef] = []
         too_large: list[ObjectRef] = []

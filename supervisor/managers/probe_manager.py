@@ -2,7 +2,7 @@
 
 The worker that owns a pod probes it, from before its first sync until nothing of it runs or its phase is terminal
 (pkg/kubelet/kubelet.go: AddPod in SyncPod, StopLivenessAndStartup in SyncTerminatingPod, RemovePod after it). When it
-moves to another worker, the old one says that it has stopped before the new one is told. The results are kept here
+moves to another worker, the old one confirms that it has stopped before the new one begins. The results are kept here
 (pkg/kubelet/prober/results/results_manager.go): they outlive the worker that has found them, and go with their
 containers.
 """
@@ -44,11 +44,11 @@ class _Prober:
 
     @property
     def is_leaving(self) -> bool:
-        """Its last worker has not stopped yet."""
+        """Whether its last worker has not stopped yet."""
         return self._leaving is not None
 
     def is_elsewhere(self, slot: int) -> bool:
-        """Another worker than that one probes it."""
+        """Whether another worker than that one probes the pod."""
         return self._worker not in (None, slot)
 
     def probe(self, slot: int, wanted: ProbePod, running: tuple[str, ...], results: dict[str, ProbeResults]) -> Sends:
@@ -95,12 +95,12 @@ class ProbeManager:
     # --- results -------------------------------------------------------------------------------------------------
 
     def results(self, uid: str) -> Results:
-        """Of that pod, by container id."""
+        """Results of the probes of that pod, by container id."""
         return self._results.get(uid, _NO_RESULTS)
 
     def all_results(self) -> dict[str, ProbeResults]:
-        """By container id; also the restored ones that belong to no pod yet: while Podman does not answer they are all
-        that is known."""
+        """Results of all probes, by container id, with the restored ones that belong to no pod yet: while Podman does
+        not answer they are all that is known."""
         found = {id: said for results in self._results.values() for id, said in results.items()}
         return {**self._restored, **found}
 
@@ -109,7 +109,7 @@ class ProbeManager:
         self._restored = dict(probe_results)
 
     def relisted(self, views: Iterable[RuntimePodStatus]) -> None:
-        """These are all that exist: what was restored of other containers is of no use any more."""
+        """A relist has shown all containers that exist: restored results of others are dropped."""
         if self._restored:
             there = {container.id for view in views for container in view.containers}
             self._restored = {id: said for id, said in self._restored.items() if id in there}
@@ -142,7 +142,7 @@ class ProbeManager:
 
     # --- probers -------------------------------------------------------------------------------------------------
 
-    def tell(
+    def reconcile(
         self,
         state: PodWorkerState,
         entry: CacheEntry | None,
@@ -165,16 +165,16 @@ class ProbeManager:
         return prober.probe(state.slot, wanted, _running(entry), dict(self.results(state.uid)))
 
     def stopped(self, uid: str) -> None:
-        """Its old worker probes it no more."""
+        """The pod's old worker has stopped to probe it."""
         if uid in self._probers:
             self._probers[uid].stopped()
 
     def down(self, slot: int) -> list[str]:
-        """That worker is gone; the pods for which another one has waited for that."""
+        """That worker died; UIDs of the pods whose next worker has waited for that."""
         return [uid for uid, prober in self._probers.items() if prober.down(slot)]
 
     def forget(self, uid: str) -> Sends:
-        """Nothing of the pod is left."""
+        """Drop a pod of which nothing is left; the messages that takes."""
         self._results.pop(uid, None)
         prober = self._probers.pop(uid, None)
         return prober.leave(uid) if prober is not None else ()
@@ -209,7 +209,7 @@ def _has_probes(pod: Pod) -> bool:
 
 
 def _wanted(state: PodWorkerState, entry: CacheEntry | None) -> ProbePod | None:
-    """What its worker should be told; None when nothing of it is to be probed."""
+    """The order that its worker should have; None when nothing of the pod is to be probed."""
     pod, phase = state.pod, state.lifecycle.phase
     if phase is WorkType.TERMINATED or pod is None or not _has_probes(pod):
         return None

@@ -37,7 +37,7 @@ class SecretValues:
         self._blocks_bytes = 0
 
     def replaced(self, key: ObjectKey, secret: Secret) -> None:
-        """Another one has taken its place, or it is gone."""
+        """The Secret was replaced or removed: its former values are remembered."""
         self._count += 1
         self._former[self._count] = key, secret
         self._former_of.setdefault(key, OrderedDict())[self._count] = secret

@@ -39,8 +39,7 @@ class PodCache:
 
     @property
     def unseen(self) -> frozenset[str]:
-        """Pods that the newest relist could not look at, and nobody since: all that is known of them is that they
-        exist."""
+        """Pods that were not observed by the newest relist, nor since: all that is known of them is that they exist."""
         return self._unseen
 
     def set(self, status: RuntimePodStatus, row: int) -> bool:

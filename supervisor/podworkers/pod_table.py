@@ -42,28 +42,28 @@ class PodTable:
         return self._shards.pods_per_slot()
 
     def touch(self, uids: Iterable[str]) -> None:
-        """This event concerns these pods; those that are not known do no harm."""
+        """Mark pods that this event concerns; unknown UIDs do no harm."""
         self._touched.update(uids)
 
     def take_touched(self) -> list[str]:
-        """Those that were touched since this was asked last, in the order of their UIDs."""
+        """UIDs that were touched since the last call, in their order."""
         touched, self._touched = sorted(self._touched), set()
         return touched
 
     def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodWorkerState:
-        """A pod that is not in the table yet. Without ``pod`` it is an orphan."""
+        """Enter a pod; without ``pod`` it is an orphan."""
         state = self._states[uid] = PodWorkerState(uid, name, pod, source, self._shards.assign(), self._rows.take())
         return state
 
     def end(self, state: PodWorkerState) -> None:
-        """Nothing of it is left."""
+        """Drop a pod of which nothing is left."""
         del self._states[state.uid]
         self._rows.give_back(state.row)
         self._shards.release(state.slot)
 
     @property
     def workers(self) -> int:
-        """How many pod workers there are to be."""
+        """Number of pod workers that are wanted."""
         return self._shards.workers
 
     @property
@@ -72,7 +72,7 @@ class PodTable:
         return self._shards.quarantine
 
     def limit_workers(self, limits: WorkerLimits) -> None:
-        """Other limits hold from now on."""
+        """Replace the limits on the number of workers."""
         self._shards.limit(limits)
 
     def fit_workers(self) -> None:
@@ -98,7 +98,7 @@ class PodTable:
         return moved
 
     def confine(self, state: PodWorkerState) -> None:
-        """To quarantine, whatever it is in: its worker has just died, and nothing of it is left there."""
+        """Move a pod to quarantine in whatever phase: its worker has just died, and nothing of it is left there."""
         self._move(state, QUARANTINE_SLOT)
 
     def _place(self, state: PodWorkerState, is_up: Callable[[int], bool], convicts: Collection[str]) -> int:
@@ -120,7 +120,7 @@ class PodTable:
         return [state for state in self if state.name == f"{namespace}/{name}"]
 
     def referring_to(self, keys: Collection[ObjectKey]) -> list[PodWorkerState]:
-        """Those that refer to one of these ConfigMaps and Secrets."""
+        """Pods that refer to one of these ConfigMaps and Secrets."""
         by_namespace: dict[str, set[ObjectRef]] = {}
         for key in keys:
             by_namespace.setdefault(key.namespace, set()).add(ObjectRef(key.kind, key.name))

@@ -43,13 +43,13 @@ class PodWorkerState:
         self.lifecycle.update(pod)
 
     def succeed(self, pod: Pod, source: str) -> None:
-        """That pod begins when nothing of this one is left."""
+        """Have that pod begin when nothing of this one is left."""
         self.successor, self.source = pod, source
 
     def drop_successor(self) -> None:
-        """Nothing follows when nothing of it is left."""
+        """Have nothing follow this pod."""
         self.successor = None
 
     def move(self, slot: int) -> None:
-        """Another pod worker owns it from now on."""
+        """Assign the pod to another pod worker."""
         self.slot = slot

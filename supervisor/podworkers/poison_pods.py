@@ -1,4 +1,4 @@
-"""Which pod kills its workers, by dying, hanging or taking all memory in what they do for it.
+"""Pods that kill their workers: a worker dies, hangs or takes all memory in a step for one of them.
 
 Mostly the dead says so: the board has whose step it died in (`ipc.shm.board.WorkerRow.current_pod`). A pod in whose
 steps `POISON_DEATHS` workers have died is a convict. Of a worker that died in nobody's step (killed from outside, or in
@@ -12,7 +12,7 @@ A convict is in quarantine: a worker that has convicts only does everything for 
 After each nothing at all is done for it for a back-off that doubles. It leaves an hour after the last one, or a while
 after its manifest has changed.
 
-Sans-I/O: deaths, dispatches, answers and the time (monotonic seconds) go in, verdicts come out.
+Sans-I/O: deaths, dispatches, answers and the time (monotonic seconds) go in, isolations come out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_BACK_OFF_S: Final = 300.0
 
 
 class Isolation(msgspec.Struct, frozen=True):
-    """A verdict."""
+    """A pod that is found to kill its workers, and for how long nothing is done for it."""
 
     uid: str
     deaths: int
@@ -119,11 +119,11 @@ class PoisonPods:
         return self._of(uid).convict
 
     def strikes(self, uid: str) -> int:
-        """How many workers it has killed since it was found guilty, or somebody gave it another try."""
+        """Number of workers that the pod has killed since it was found guilty or last absolved."""
         return self._of(uid).strikes
 
-    def poison_pods(self) -> frozenset[str]:
-        """Those that may wait for a trial: another's to end, or for their own."""
+    def suspects(self) -> frozenset[str]:
+        """UIDs of the pods that are synced one at a time: they may wait for a trial, another's to end or their own."""
         return frozenset(uid for uid, record in self._records.items() if record.suspect)
 
     def convicts(self) -> frozenset[str]:
@@ -132,7 +132,7 @@ class PoisonPods:
     # --- another chance, and the end -----------------------------------------------------------------------------
 
     def absolve(self, uid: str, now: float) -> None:
-        """It is another pod now (its manifest changed), or somebody says that it is to be tried again.
+        """Try the pod again: its manifest changed, or its worker was restarted by hand.
 
         A convict is tried where it is, and leaves that when it kills nobody for a while.
         """

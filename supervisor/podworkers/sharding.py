@@ -1,4 +1,4 @@
-"""How many pod workers there are, and which of them owns which pod.
+"""Number of pod workers, and the assignment of pods to them.
 
 A hash of the UID would need no memory but leaves one of two workers with 35 of 60 pods now and then, and the slower
 shard is what a start takes. A pod may move between two syncs: nothing of it is in a worker while none is in flight.
@@ -16,13 +16,13 @@ from supervisor.config.settings import Settings
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
 
 MAX_MOVES: Final = 100
-"""Most pods that one round moves: each of them is told to the API server."""
+"""Most pods that one round moves: each of them is reported to the API server."""
 FILLED: Final = 0.75
 """How full the others may be, when a worker goes, of what brings the next one."""
 
 
 class WorkerLimits(msgspec.Struct, frozen=True):
-    """How many pod workers there may be, and what makes one more."""
+    """Limits on the number of pod workers."""
 
     count: int
     """At most so many."""
@@ -31,7 +31,7 @@ class WorkerLimits(msgspec.Struct, frozen=True):
 
 
 def worker_limits(settings: Settings) -> WorkerLimits:
-    """What the configuration says."""
+    """Limits as configured."""
     return WorkerLimits(settings.workers.count, settings.workers.pods_per_worker)
 
 
@@ -51,7 +51,7 @@ def least_loaded(slots: Sequence[int], pods_per_slot: Mapping[int, int]) -> int:
 
 
 class Shards:
-    """How many pods each slot has. Slots beyond the number of workers are closed and give theirs away."""
+    """Number of pods of each slot. Slots beyond the number of workers are closed and give theirs away."""
 
     def __init__(self, limits: WorkerLimits) -> None:
         self._limits = limits
@@ -61,11 +61,11 @@ class Shards:
 
     @property
     def workers(self) -> int:
-        """How many slots are open."""
+        """Number of open slots."""
         return len(self._open)
 
     def limit(self, limits: WorkerLimits) -> None:
-        """Other ones hold from now on."""
+        """Replace the limits."""
         self._limits = limits
         self.fit()
 
@@ -83,7 +83,7 @@ class Shards:
         return slot
 
     def release(self, slot: int) -> None:
-        """One pod less."""
+        """Take one pod from that slot."""
         self._pods[slot] -= 1
 
     @property
@@ -95,7 +95,7 @@ class Shards:
         return self._pods
 
     def better_slot(self, slot: int, is_up: Callable[[int], bool]) -> int:
-        """Where a pod of that slot should be: elsewhere if the slot is closed, or has two pods more than another."""
+        """Slot in which a pod of that slot should be: another if the slot is closed, or has two pods more than that."""
         up = [other for other in self._open if is_up(other)]
         if not up:
             return slot

@@ -1,4 +1,4 @@
-"""When each pod is due for its next sync (pkg/kubelet/util/queue/work_queue.go)."""
+"""Due time of each pod's next sync (pkg/kubelet/util/queue/work_queue.go)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WorkQueue:
         self._due.pop(uid, None)
 
     def pop_due(self, now_mono: float) -> list[str]:
-        """Those that are due, earliest first; they leave the queue."""
+        """UIDs of the pods that are due, earliest first; they leave the queue."""
         due = sorted((at, uid) for uid, at in self._due.items() if at <= now_mono)
         for _, uid in due:
             del self._due[uid]

@@ -13,9 +13,9 @@ from ipc.host.clock import Clock
 from ipc.messages.api_server import WorkerInfo
 from ipc.messages.base import Ready, Shutdown
 from ipc.messages.catalogue import ChildCommand, ChildEvent, ChildReport
-from ipc.messages.zygote import Exited, NotBorn, Spawned, ZygoteReport
+from ipc.messages.zygote import Exited, Spawned, SpawnFailed, ZygoteReport
 from ipc.shm.board import Board
-from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, Role, WorkerSettings
+from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN, Role, WorkerSettings
 from supervisor.processes.links import Links
 from supervisor.processes.worker_pool import (
     AwaitDemand,
@@ -29,8 +29,8 @@ from supervisor.processes.worker_pool import (
     WorkerPool,
 )
 
-LEAVES: Final = frozenset({EXIT_BEGIN_ANEW, EXIT_IDLE})
-"""Exit codes of children that have left of their own accord."""
+LEAVES: Final = frozenset({EXIT_RESPAWN, EXIT_IDLE})
+"""Exit codes of children that have left on their own."""
 
 log = logging.getLogger("rootlet.master")
 
@@ -42,7 +42,7 @@ class ChildEvents(Protocol):
         """Its first message came. Not ``running``: it was asked to leave meanwhile."""
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
-        """It was reaped, and nobody follows it yet. ``current_pod``: as `ipc.shm.board.WorkerRow` has it."""
+        """It was reaped, and no incarnation follows it yet. ``current_pod``: as `ipc.shm.board.WorkerRow` has it."""
 
     def on_children_changed(self) -> None:
         """A child has been reaped, and what follows from it is under way."""
@@ -75,7 +75,7 @@ class ChildManager:
         self._all_gone = asyncio.Event()
         self._is_ending = False
 
-    # --- what the master asks for --------------------------------------------------------------------------------
+    # --- commands of the master ----------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._links.start()
@@ -90,23 +90,23 @@ class ChildManager:
         self._links.send(slot, self._pool.incarnation(slot), message)
 
     def declare(self, specs: Iterable[ChildSpec]) -> None:
-        """Another set of children."""
+        """Replace the set of children."""
         self._carry_out(self._pool.declare(specs, self._now))
 
     def end(self, slot: int, within_s: float) -> None:
-        """Its next incarnation follows when it has left."""
+        """Ask it to leave within so many seconds; its next incarnation follows its exit."""
         self._carry_out(self._pool.end(slot, self._now, within_s))
 
     def retire(self, slot: int, within_s: float) -> None:
-        """Nobody follows."""
+        """Ask it to leave within so many seconds; no incarnation follows."""
         self._carry_out(self._pool.retire(slot, self._now, within_s))
 
     def replace(self, slot: int, why: str) -> None:
-        """By SIGKILL, which counts as a death."""
+        """Kill its child with SIGKILL, which counts as a death; the next incarnation follows."""
         self._carry_out(self._pool.replace(slot, why))
 
     def explain(self, slot: int) -> None:
-        """The death that was told just now is a pod's doing."""
+        """The death that was reported just now is a pod's doing: it does not count for the restart intensity."""
         self._pool.explain(slot)
 
     def check_heartbeats(self) -> None:
@@ -118,11 +118,11 @@ class ChildManager:
         return self._pool.slot_named(name)
 
     def can_restart(self, slot: int) -> bool:
-        """Nothing else is under way there."""
+        """Whether no start or stop is under way in the slot."""
         return self._pool.can_restart(slot)
 
     def age_s(self, slot: int) -> float:
-        """Of the living incarnation, in seconds; 0.0 when none lives."""
+        """Seconds since the running incarnation was asked for; 0.0 when none runs."""
         return self._pool.age_s(slot, self._now)
 
     def infos(self, pods_per_slot: Mapping[int, int]) -> tuple[WorkerInfo, ...]:
@@ -130,7 +130,9 @@ class ChildManager:
         return self._pool.infos(pods_per_slot)
 
     async def shut_down(self, grace_s: float, spare: int | None) -> None:
-        """All finish the step in hand; ``spare`` goes last, it serves the others. Each signal has its grace."""
+        """Ask all children to finish their step and leave, then SIGTERM, then SIGKILL, each with ``grace_s`` seconds.
+
+        ``spare`` is the slot that goes last: it serves the others."""
         for slot in self._pool.slots():
             self.send(slot, Shutdown())
         for last in (spare, None):
@@ -149,7 +151,7 @@ class ChildManager:
         except TimeoutError:
             log.warning("children still there %g s after signal %d", grace_s, signum)
 
-    # --- what the pool decides -----------------------------------------------------------------------------------
+    # --- commands of the pool ------------------------------------------------------------------------------------
 
     @property
     def _now(self) -> float:
@@ -162,7 +164,7 @@ class ChildManager:
                 case SpawnChild():
                     self._spawn_child(command)
                 case RespawnLater(slot, after_s):
-                    log.info("slot %d begins anew in %.1f s", slot, after_s)
+                    log.info("slot %d is respawned in %.1f s", slot, after_s)
                     asyncio.get_running_loop().call_later(after_s, self._respawn, slot)
                 case AwaitDemand(slot, role):
                     self._links.await_demand(slot, role)
@@ -183,28 +185,28 @@ class ChildManager:
             self._links.spawn(command)
         except OSError as error:
             why = f"no file descriptors for it: {error.strerror or error}"
-            self._on_not_born(NotBorn(slot=command.spec.slot, incarnation=command.incarnation, message=why))
+            self._on_spawn_failed(SpawnFailed(slot=command.spec.slot, incarnation=command.incarnation, message=why))
 
     def _respawn(self, slot: int) -> None:
         self._carry_out(self._pool.respawn(slot, self._now))
 
-    # --- what is heard of them (LinkEvents) ----------------------------------------------------------------------
+    # --- events of the links (LinkEvents) ------------------------------------------------------------------------
 
     def on_zygote_report(self, report: ZygoteReport) -> None:
         match report:
             case Spawned(slot=slot, incarnation=incarnation, pid=pid):
                 self._pool.spawned(slot, incarnation, pid)
-            case NotBorn():
-                self._on_not_born(report)
+            case SpawnFailed():
+                self._on_spawn_failed(report)
             case Exited():
                 self._on_exited(report)
             case _:
                 assert_never(report)
 
-    def _on_not_born(self, report: NotBorn) -> None:
+    def _on_spawn_failed(self, report: SpawnFailed) -> None:
         self._links.crash_trace(report.slot, report.incarnation)
-        log.warning("slot %d incarnation %d cannot be made: %s", report.slot, report.incarnation, report.message)
-        self._carry_out(self._pool.not_born(report.slot, report.incarnation))
+        log.warning("slot %d incarnation %d cannot be spawned: %s", report.slot, report.incarnation, report.message)
+        self._carry_out(self._pool.spawn_failed(report.slot, report.incarnation))
         self._all_gone.set()
 
     def _on_exited(self, report: Exited) -> None:
@@ -223,7 +225,7 @@ class ChildManager:
         self._events.on_children_changed()
 
     def _current_pod(self, slot: int, incarnation: int) -> int:
-        """In whose step that incarnation has ended. Not known (0) when it has never written its row."""
+        """Digest of the pod in whose step that incarnation has ended; 0 when it has never written its row."""
         row = self._board.read_worker(slot)
         return row.current_pod if row is not None and row.incarnation == incarnation else 0
 

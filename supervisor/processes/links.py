@@ -35,7 +35,7 @@ class LinkEvents(Protocol):
         """The zygote has spawned or reaped a child, or could not spawn one."""
 
     def on_zygote_gone(self) -> None:
-        """Nobody is left to spawn or reap."""
+        """The zygote's end of the link is closed: no child can be spawned or reaped."""
 
     def on_message(self, slot: int, incarnation: int, message: ChildReport) -> None:
         """That incarnation has sent a message."""
@@ -51,7 +51,7 @@ class LinkEvents(Protocol):
 
 
 class Links:
-    """The sockets and the crash files. Spawns, signals and sends as it is told; reports what comes back."""
+    """The sockets and the crash files. Carries out spawns, signals and sends; reports what comes back."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Links:
 
     def spawn(self, command: SpawnChild) -> None:
         """Ask the zygote for an incarnation and serve its link from now on. Raises OSError without file descriptors for
-        it: then nobody was asked."""
+        it: then the zygote was not asked."""
         spec = command.spec
         if spec.role is Role.EXEC:
             self._command(
@@ -94,12 +94,12 @@ class Links:
 
     def await_demand(self, slot: int, role: Role) -> None:
         """Report, once, when a connection waits at what the children of that role serve: it stays where it
-        is, in the backlog, and also says so when it has come before this was asked."""
+        is, in the backlog; one that came before this call is reported too."""
         fd = self._listening[role].fileno()
         asyncio.get_running_loop().add_reader(fd, self._demanded, fd, slot)
 
     def crash_trace(self, slot: int, incarnation: int) -> str:
-        """The stack that an incarnation has left when it crashed or was aborted, once; empty when it left none."""
+        """Stack that an incarnation wrote when it crashed or was aborted, once; empty without one."""
         fd = self._crashes.pop((slot, incarnation), None)
         if fd is None:
             return ""
@@ -113,7 +113,7 @@ class Links:
 
     def send(self, slot: int, incarnation: int, message: ChildCommand) -> None:
         """Queue a message; a child that does not drain its link counts as broken. One that no link takes is left out,
-        and the sync that it asks for has failed: that is its pod's trouble, and nobody else's."""
+        and the sync that it asks for has failed: no other pod is concerned."""
         channel = self._channels.get(slot)
         if channel is None or channel.closed:
             return  # it is going: its exit will be reported
@@ -126,13 +126,13 @@ class Links:
         except UNSENDABLE as refusal:
             log.error("%s for slot %d is not sent: %s", type(message).__name__, slot, refusal)
             if isinstance(message, SyncPod):
-                # Not in this turn: whoever sends may have more to send.
+                # Not at once: the sender may have more to send.
                 asyncio.get_running_loop().call_soon(
                     self._events.on_message, slot, incarnation, _not_synced(message, refusal)
                 )
 
     async def close(self) -> None:
-        """Let go of every link when what is pending was written or dropped; the zygote goes when its own is closed."""
+        """Close every link when its pending bytes are written or dropped; the zygote exits when its own is closed."""
         for fd in (self._zygote.fileno(), *(listening.fileno() for listening in self._listening.values())):
             asyncio.get_running_loop().remove_reader(fd)
         channels = list(self._channels.values())
@@ -152,7 +152,7 @@ class Links:
             async for message in channel:
                 self._events.on_message(slot, incarnation, message)
         except ProtocolError as error:
-            self._events.on_broken_link(slot, incarnation, f"spoke nonsense: {error}")
+            self._events.on_broken_link(slot, incarnation, f"broke the protocol: {error}")
         finally:
             channel.close()
             if self._channels.get(slot) is channel:
@@ -170,7 +170,7 @@ class Links:
             self._events.on_zygote_gone()
 
     def _read_zygote(self) -> None:
-        """Drain what is there; more than one report may wait."""
+        """Read all reports that wait."""
         while True:
             try:
                 received = self._zygote.receive()
@@ -186,7 +186,7 @@ class Links:
 
 
 def _not_synced(asked: SyncPod, refusal: Exception) -> SyncDone:
-    """The answer in the place of a worker that was never asked."""
+    """SyncDone in place of a worker that was never asked."""
     return SyncDone(
         uid=asked.uid,
         generation=asked.generation,

@@ -1,4 +1,4 @@
-"""Whether Podman answers, as the node worker tells it: what the log, the node's events and `version` say of that."""
+"""Health of Podman as the node worker reports it: a line of the log, an event of the node, a part of `version`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("rootlet.master")
 
 
 class PodmanHealth:
-    """Owns the newest that was told."""
+    """Owns the newest report."""
 
     def __init__(self, clock: Clock, node_event: Callable[[EventReason, str], None]) -> None:
         self._clock = clock

@@ -66,7 +66,7 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
 
 
 def _write_if_other(file: Path, data: bytes) -> None:
-    """An agent that is started again on a full disk finds what it needs there. Raises OSError."""
+    """Nothing is written when the file is right: an agent may be started again on a full disk. Raises OSError."""
     if not file.is_file() or file.read_bytes() != data:
         make_private(file.parent)
         write_atomically(file, data)
@@ -85,7 +85,7 @@ def conf_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def read_files(files: Iterable[Path]) -> list[dict[str, Any]]:
-    """Those that are there. Raises BrokenContainersConf, OSError."""
+    """Content of the files that exist. Raises BrokenContainersConf, OSError."""
     return [_read(file) for file in files if file.is_file() and os.access(file, os.R_OK)]
 
 

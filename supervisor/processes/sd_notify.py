@@ -1,4 +1,4 @@
-"""sd_notify(3): tell systemd what state the service is in. Silent when nobody asked (no NOTIFY_SOCKET)."""
+"""sd_notify(3): report the service's state to systemd; nothing is sent without NOTIFY_SOCKET."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def notify(state: str) -> bool:
             sock.connect(address)
             sock.sendall(state.encode())
         except OSError:
-            return False  # whoever listens there is gone; the agent does not depend on it
+            return False  # the listener is gone; the agent does not depend on it
     return True

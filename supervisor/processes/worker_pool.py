@@ -1,4 +1,5 @@
-"""Which child lives in which slot, and what to do when one dies (OTP's supervisor: a child is a declared value).
+"""The worker pool decides which child runs in which slot, and what follows a death (OTP's supervisor: a child is a
+declared value).
 
 Sans-I/O: reports and the time go in, commands come out. A slot's next incarnation is asked for only after the exit of
 the one before it was reaped, so there is never more than one actor per slot.
@@ -15,7 +16,7 @@ import msgspec
 
 from ipc.messages.api_server import WorkerInfo
 from ipc.messages.zygote import Exited
-from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, EXIT_IDLE, Role
+from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
 
 NODE_SLOT = 0
 API_SLOT = 1
@@ -30,7 +31,7 @@ SLOTS = QUARANTINE_SLOT + 1
 ABORT_WINDOW_S = 2.0
 """Between SIGABRT (the hung child writes its stack) and SIGKILL, in seconds."""
 STEADY_S = 10.0
-"""A child that lived for so long, in seconds, is replaced at once; of others the first in a row."""
+"""A child that ran for so long, in seconds, is replaced at once; of others the first in a row."""
 PAUSE_INITIAL_S = 0.1
 """Before the successor of the second in a row that did not, in seconds; it doubles with every further one."""
 PAUSE_MAX_S = 5.0
@@ -38,12 +39,12 @@ PAUSE_MAX_S = 5.0
 
 
 def longest_hang_s(heartbeat_timeout_s: float) -> float:
-    """Seconds within which a child that hangs is gone, whole looks at the board included."""
+    """Seconds within which a child that hangs is gone, including the ticks at which the board is read."""
     return heartbeat_timeout_s + 2 * ABORT_WINDOW_S
 
 
 class ChildSpec(msgspec.Struct, frozen=True):
-    """A child as declared."""
+    """A child as it is declared."""
 
     slot: int
     role: Role
@@ -55,7 +56,7 @@ class ChildSpec(msgspec.Struct, frozen=True):
     on_demand: bool = False
     """Whether it may leave with EXIT_IDLE; then its successor comes with the next connection to what it serves."""
     expendable: bool = False
-    """Whether its deaths count for nothing: it is there so that no other one dies."""
+    """Whether its deaths count for no restart intensity: it runs so that no other child dies."""
 
 
 class SlotState(enum.StrEnum):
@@ -63,14 +64,15 @@ class SlotState(enum.StrEnum):
     RUNNING = "Running"
     HUNG = "Hung"
     DRAINING = "Draining"
-    """Runs; its pods move away, then it is stopped. Nobody's state, only shown."""
+    """Runs; its pods move away, then it is stopped. No slot has this state, it is only shown."""
     STOPPING = "Stopping"
     GONE = "Gone"
     IDLE = "Idle"
-    """Nobody is there until somebody asks."""
+    """No process runs until a client connects."""
 
 
-NOBODY = frozenset({SlotState.GONE, SlotState.IDLE})
+EMPTY = frozenset({SlotState.GONE, SlotState.IDLE})
+"""States of a slot without a process."""
 
 
 class SpawnChild(msgspec.Struct, frozen=True):
@@ -100,7 +102,7 @@ class RespawnLater(msgspec.Struct, frozen=True):
 
 
 class AwaitDemand(msgspec.Struct, frozen=True):
-    """Ask for the slot's next incarnation (`WorkerPool.demanded`) when somebody connects to what it serves."""
+    """Ask for the slot's next incarnation (`WorkerPool.demanded`) when a client connects to its socket."""
 
     slot: int
     role: Role
@@ -136,20 +138,20 @@ class _Slot:
         """The last heartbeat seen of this incarnation, monotonic seconds."""
         self.deaths = 0
         self.early_deaths = 0
-        """Incarnations in a row that did not live for long."""
-        self.not_born = 0
-        """Those in a row that could not be made."""
-        self.born_at = 0.0
+        """Incarnations in a row that exited within `STEADY_S`."""
+        self.failed_spawns = 0
+        """Incarnations in a row that could not be spawned."""
+        self.spawned_at = 0.0
         """When the newest one was asked for, monotonic seconds."""
         self.declared = True
         self.retired = False
-        """Nobody follows when it has left."""
+        """No incarnation follows its exit."""
         self.kill_at = math.inf
         """STOPPING: when it has had time enough, monotonic seconds."""
 
     @property
     def is_empty(self) -> bool:
-        return self.state in NOBODY
+        return self.state in EMPTY
 
     @property
     def shown_state(self) -> SlotState:
@@ -158,7 +160,7 @@ class _Slot:
 
 
 class WorkerPool:
-    """All slots of the agent."""
+    """State of all slots; every method returns the commands that follow."""
 
     def __init__(self, specs: Iterable[ChildSpec], *, heartbeat_timeout_s: float, max_deaths: int, period_s: float):
         self._slots = {spec.slot: _Slot(spec) for spec in specs}
@@ -167,7 +169,7 @@ class WorkerPool:
         self._period_s = period_s
         self._deaths: list[float] = []
         self._explained: set[int] = set()
-        """Slots whose next death counts for nothing."""
+        """Slots whose next death does not count for the restart intensity."""
         self._stopping = False
 
     def start(self, now: float) -> list[PoolCommand]:
@@ -177,7 +179,7 @@ class WorkerPool:
     def spawned(self, slot: int, incarnation: int, pid: int) -> None:
         entry = self._slots[slot]
         if entry.incarnation == incarnation:
-            entry.pid, entry.not_born = pid, 0
+            entry.pid, entry.failed_spawns = pid, 0
             if not entry.spec.heartbeat and entry.state is SlotState.STARTING:
                 entry.state = SlotState.RUNNING
 
@@ -197,7 +199,7 @@ class WorkerPool:
         was_asked, entry.state, entry.pid = entry.state is SlotState.STOPPING, SlotState.GONE, 0
         if self._stopping:
             return []
-        if was_asked or report.exit_code == EXIT_BEGIN_ANEW:
+        if was_asked or report.exit_code == EXIT_RESPAWN:
             return [] if entry.retired else [self._spawn(entry, now)]
         if report.exit_code == EXIT_IDLE and entry.spec.on_demand:
             entry.state = SlotState.IDLE
@@ -207,7 +209,7 @@ class WorkerPool:
         return [self._died(entry, now)]
 
     def _died(self, entry: _Slot, now: float) -> PoolCommand:
-        """Nobody had asked it to leave."""
+        """A child has exited that was not asked to leave."""
         slot, name = entry.spec.slot, entry.spec.name
         entry.deaths += 1
         new = [] if slot in self._explained or entry.spec.expendable else [now]
@@ -215,21 +217,21 @@ class WorkerPool:
         self._deaths = [death for death in self._deaths if now - death <= self._period_s] + new
         if too_many_deaths(self._deaths, now, self._max_deaths, self._period_s):
             return GiveUp(f"more than {self._max_deaths} child deaths in {self._period_s:g} s, the last {name}")
-        entry.early_deaths = entry.early_deaths + 1 if now - entry.born_at < STEADY_S else 0
+        entry.early_deaths = entry.early_deaths + 1 if now - entry.spawned_at < STEADY_S else 0
         if entry.early_deaths <= 1:
             return self._spawn(entry, now)
         return RespawnLater(slot, respawn_pause_s(entry.early_deaths - 1))
 
-    def not_born(self, slot: int, incarnation: int) -> list[PoolCommand]:
-        """It could not be made. Nobody has died of that: it counts for no restart intensity, and is tried again."""
+    def spawn_failed(self, slot: int, incarnation: int) -> list[PoolCommand]:
+        """An incarnation could not be spawned: no death for the restart intensity; it is tried again later."""
         entry = self._slots[slot]
         if incarnation != entry.incarnation:
             return []
         entry.state, entry.pid = SlotState.GONE, 0
         if self._stopping or entry.retired:
             return []
-        entry.not_born += 1
-        return [RespawnLater(slot, respawn_pause_s(entry.not_born))]
+        entry.failed_spawns += 1
+        return [RespawnLater(slot, respawn_pause_s(entry.failed_spawns))]
 
     def respawn(self, slot: int, now: float) -> list[PoolCommand]:
         """Its pause is over."""
@@ -238,7 +240,7 @@ class WorkerPool:
         return [self._spawn(entry, now)] if is_wanted else []
 
     def demanded(self, slot: int, now: float) -> list[PoolCommand]:
-        """Somebody waits for an idle one."""
+        """A client has connected to what an idle slot serves."""
         entry = self._slots[slot]
         is_wanted = entry.state is SlotState.IDLE and not self._stopping
         return [self._spawn(entry, now)] if is_wanted else []
@@ -259,7 +261,7 @@ class WorkerPool:
         return [] if self._stopping else [self._spawn(entry, now) for entry in missing]
 
     def retire(self, slot: int, now: float, grace_s: float) -> list[PoolCommand]:
-        """The end of a child that is declared no more and has nothing left to do; nobody follows it."""
+        """The end of a child that is declared no more and has nothing left to do; no incarnation follows it."""
         self._slots[slot].retired = True
         return self.end(slot, now, grace_s)
 
@@ -307,7 +309,7 @@ class WorkerPool:
         return [self._kill(entry, signal.SIGKILL, why)]
 
     def stop(self, signum: int, spare: int | None = None) -> list[PoolCommand]:
-        """Orderly end: nobody is restarted from here on. The slot to spare outlives the others (it serves them)."""
+        """Orderly end: no slot is restarted from here on. The slot to spare outlives the others (it serves them)."""
         self._stopping = True
         commands: list[PoolCommand] = []
         for slot, entry in self._slots.items():
@@ -317,35 +319,35 @@ class WorkerPool:
         return commands
 
     def lost(self) -> None:
-        """The zygote is gone: its children go with it (PDEATHSIG), and nobody is left to report their exits."""
+        """The zygote is gone: its children go with it (PDEATHSIG), and no exit will be reported."""
         for entry in self._slots.values():
             entry.state, entry.pid = SlotState.GONE, 0
 
     def slots(self) -> tuple[int, ...]:
-        """Those with somebody in them, or somebody to come."""
+        """Slots that have a process or are to get one."""
         return tuple(s for s, entry in self._slots.items() if not (entry.retired and entry.state is SlotState.GONE))
 
     def slot_named(self, name: str) -> int | None:
         return next((slot for slot in self.slots() if self._slots[slot].spec.name == name), None)
 
     def incarnation(self, slot: int) -> int:
-        """The newest one. A number is never used again, also when the slot was empty for a time."""
+        """Number of the newest incarnation. It is never used again, also when the slot was empty for a time."""
         return self._slots[slot].incarnation
 
     def is_running(self, slot: int) -> bool:
         return self._slots[slot].state is SlotState.RUNNING
 
     def can_restart(self, slot: int) -> bool:
-        """Nothing else is under way there."""
+        """Whether the slot runs or is idle: no start or stop is under way."""
         return self._slots[slot].state in (SlotState.RUNNING, SlotState.IDLE)
 
     def age_s(self, slot: int, now: float) -> float:
-        """How long ago its living incarnation was asked for, in seconds; 0.0 when none lives."""
+        """Seconds since the running incarnation was asked for; 0.0 when none runs."""
         entry = self._slots.get(slot)
-        return 0.0 if entry is None or entry.is_empty else now - entry.born_at
+        return 0.0 if entry is None or entry.is_empty else now - entry.spawned_at
 
     def is_leaving(self, slot: int) -> bool:
-        """It was asked to."""
+        """Whether its child was asked to leave."""
         return self._slots[slot].state is SlotState.STOPPING
 
     def all_gone(self, spare: int | None = None) -> bool:
@@ -369,7 +371,7 @@ class WorkerPool:
 
     def _spawn(self, entry: _Slot, now: float) -> SpawnChild:
         entry.incarnation += 1
-        entry.born_at = now
+        entry.spawned_at = now
         entry.state, entry.since, entry.beat, entry.kill_at = SlotState.STARTING, now, 0.0, math.inf
         return SpawnChild(entry.spec, entry.incarnation)
 

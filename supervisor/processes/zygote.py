@@ -26,7 +26,7 @@ from ipc.host import clock
 from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_parent_death_signal, set_process_name
 from ipc.messages.catalogue import ZYGOTE
-from ipc.messages.zygote import Exited, NotBorn, SignalChild, Spawn, Spawned, ZygoteCommand, ZygoteReport
+from ipc.messages.zygote import Exited, SignalChild, Spawn, Spawned, SpawnFailed, ZygoteCommand, ZygoteReport
 from ipc.shm.board import Board
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.wire.boot import ChildContext, LoadWorkerMain, Role, WorkerMain
@@ -66,20 +66,20 @@ def start_zygote(
     it removes ``sockets``.
 
     Must be called before the master has an event loop or a second thread, and before it has imported what nobody else
-    needs: a page that is there by then and written to later is kept twice.
+    needs: a page that exists by then and is written to later is kept twice.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     _make_pages_shareable()
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _leave(lambda: _Zygote(theirs, board, load, sockets, mutation_slots).run())
+        _run_and_exit(lambda: _Zygote(theirs, board, load, sockets, mutation_slots).run())
     theirs.close()
     return ours, pid
 
 
 def _make_pages_shareable() -> None:
-    """What is there stays as it is, so that a process that is forked next has no reason to write to it."""
+    """Collect garbage and freeze the rest, so that the pages of a forked process stay shared with this one."""
     gc.collect()
     if sys.version_info < (3, 12):
         # It counts references to names. Each child would let go of them one by one, on as many pages.
@@ -105,7 +105,7 @@ class _Zygote:
         self._children: dict[int, Child] = {}
         """By pidfd."""
         self._file_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        """What every child begins with, however little is left to the zygote by then."""
+        """Limit of open files that every child starts with, however few are left to the zygote by then."""
         self._poll = select.poll()
 
     def run(self) -> int:
@@ -116,15 +116,15 @@ class _Zygote:
         self._worker_main = self._load()
         _make_pages_shareable()
         self._poll.register(self._link.fileno(), select.POLLIN)
-        while self._turn():
+        while self._serve_once():
             pass
-        self._take_down()
+        self._end_children()
         for path in self._sockets:
             path.unlink(missing_ok=True)  # the master may have been killed; its successor waits for our end
         return 0
 
-    def _turn(self) -> bool:
-        """Wait for one thing to happen; False when the master is gone."""
+    def _serve_once(self) -> bool:
+        """Wait for commands and exits, and serve them; False when the master is gone."""
         ready = [fd for fd, _ in self._poll.poll()]
         for fd in ready:
             if fd in self._children:
@@ -135,19 +135,19 @@ class _Zygote:
             received = self._link.receive()
         except DescriptorsLost as lost:
             if isinstance(lost.message, Spawn):  # nothing else carries any
-                self._report_unborn(lost.message, str(lost))
+                self._report_spawn_failed(lost.message, str(lost))
             return True
         if received is None:
             return False
         command, fds = received
         try:
-            self._obey(command, fds)
+            self._handle(command, fds)
         finally:
             for fd in fds:
                 os.close(fd)
         return True
 
-    def _obey(self, command: ZygoteCommand, fds: list[int]) -> None:
+    def _handle(self, command: ZygoteCommand, fds: list[int]) -> None:
         match command:
             case Spawn():
                 self._spawn(command, fds)
@@ -162,11 +162,11 @@ class _Zygote:
                 child.send_signal(command.signum)
 
     def _spawn(self, spawn: Spawn, fds: list[int]) -> None:
-        """Without room for a process or for the descriptor that it is reaped by there is no child."""
+        """Fork a child and report it; SpawnFailed without room for a process or for its pidfd."""
         try:
             child = self._fork(spawn, fds)
         except OSError as error:
-            self._report_unborn(spawn, str(error))
+            self._report_spawn_failed(spawn, str(error))
             return
         self._children[child.pidfd] = child
         self._poll.register(child.pidfd, select.POLLIN)
@@ -179,7 +179,7 @@ class _Zygote:
         try:
             pid = os.fork()
             if pid == 0:
-                _leave(lambda: self._become(spawn, fds, zygote_pid))
+                _run_and_exit(lambda: self._run_child(spawn, fds, zygote_pid))
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, CHILD_SIGNALS)
         if spawn.role is Role.EXEC:
@@ -192,8 +192,8 @@ class _Zygote:
             os.waitpid(pid, 0)
             raise
 
-    def _become(self, spawn: Spawn, fds: list[int], zygote_pid: int) -> int:
-        """In the child: let go of what is the zygote's, then live the child's life."""
+    def _run_child(self, spawn: Spawn, fds: list[int], zygote_pid: int) -> int:
+        """In the child: close what is the zygote's, then run the role or the program; the exit code."""
         set_parent_death_signal(signal.SIGKILL, zygote_pid)
         self._link.close()
         for pidfd in self._children:
@@ -235,16 +235,16 @@ class _Zygote:
             )
         )
 
-    def _report_unborn(self, spawn: Spawn, why: str) -> None:
-        self._report(NotBorn(slot=spawn.slot, incarnation=spawn.incarnation, message=why))
+    def _report_spawn_failed(self, spawn: Spawn, why: str) -> None:
+        self._report(SpawnFailed(slot=spawn.slot, incarnation=spawn.incarnation, message=why))
 
     def _report(self, report: ZygoteReport) -> None:
         """A master that is gone is noticed at the next receive."""
         with contextlib.suppress(ConnectionError):
             self._link.send(report)
 
-    def _take_down(self) -> None:
-        """SIGTERM, a bounded wait, SIGKILL; every child reaped."""
+    def _end_children(self) -> None:
+        """Send SIGTERM, wait for at most `TERM_WINDOW_S`, send SIGKILL; every child is reaped."""
         self._poll.unregister(self._link.fileno())
         deadline = clock.monotonic() + TERM_WINDOW_S
         for child in self._children.values():
@@ -267,11 +267,11 @@ def _exec(spawn: Spawn) -> int:
     os.execvpe(spawn.argv[0], spawn.argv, {**os.environ, **spawn.env})
 
 
-def _leave(lifecycle: Callable[[], int]) -> NoReturn:
-    """Run a forked process's life and end it there: nothing of the parent's stack may run on."""
+def _run_and_exit(main: Callable[[], int]) -> NoReturn:
+    """Run a forked process and end it with ``os._exit``: nothing of the parent's stack may run on."""
     code = 1
     try:
-        code = lifecycle()
+        code = main()
     except SystemExit as exit_:
         code = exit_.code if isinstance(exit_.code, int) else 1
     except BaseException:

@@ -19,7 +19,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class PodsStopped(msgspec.Struct, frozen=True):
-    """Nothing of ours is left in the runtime."""
+    """All pods are gone from the runtime: the answer to `StopPods`."""
 
 
 class DeathExplained(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class DeathExplained(msgspec.Struct, frozen=True):
 
 
 class WorkersWanted(msgspec.Struct, frozen=True):
-    """So many pod workers are to be there from now on; those beyond have to give their pods away first."""
+    """Number of pod workers from now on; those beyond have to give their pods away first."""
 
     count: int
     quarantine: bool = False
@@ -37,7 +37,7 @@ class WorkersWanted(msgspec.Struct, frozen=True):
 
 
 class SlotVacated(msgspec.Struct, frozen=True):
-    """That slot is not wanted any more, and its last pod has moved: its worker is to end."""
+    """A slot that is not wanted any more and whose last pod has moved: its worker is to end."""
 
     slot: int
 

@@ -1,4 +1,4 @@
-"""Events up: everything that the sync loop is told (pkg/kubelet/kubelet.go, syncLoopIteration). Without behaviour.
+"""Events up: inputs of the sync loop (pkg/kubelet/kubelet.go, syncLoopIteration). Without behaviour.
 
 Reports of children that are events as they are belong to the union too; the others are defined here. The loop answers
 each with commands (`supervisor.protocol.commands`).
@@ -28,7 +28,7 @@ class Observations(msgspec.Struct, frozen=True):
     relisted_at: float = 0.0
     """Start of the full relist that they come from; 0.0 when they are of single pods."""
     unseen: tuple[str, ...] = ()
-    """Pods that exist and which that relist could not look at."""
+    """Pods that exist and that the relist could not observe."""
 
 
 class WorkerUp(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class WorkerDown(msgspec.Struct, frozen=True):
 
 
 class PullRequest(msgspec.Struct, frozen=True):
-    """What a pod worker asks for, and which one it is."""
+    """A pod worker's request for an image, or the end of its wait."""
 
     slot: int
     request: PullImage | AbandonPull
@@ -70,20 +70,20 @@ class HousekeepingTick(msgspec.Struct, frozen=True):
 
 
 class EventsRestored(msgspec.Struct, frozen=True):
-    """What an earlier life of the agent has told, longest unseen first."""
+    """Events that an earlier agent has recorded, longest unseen first."""
 
     events: tuple[Event, ...]
 
 
 class ProbeResultsRestored(msgspec.Struct, frozen=True):
-    """What probes have said to an earlier life of the agent."""
+    """Probe results that an earlier agent has kept."""
 
     probe_results: dict[str, ProbeResults]
     """By container id."""
 
 
 class EvictionsRestored(msgspec.Struct, frozen=True):
-    """Who was evicted in an earlier life of the agent, and is not to run again."""
+    """Pods that an earlier agent has evicted and that are not to run again."""
 
     messages: dict[str, str]
     """By UID."""

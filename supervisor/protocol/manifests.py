@@ -1,4 +1,4 @@
-"""What sources state: pods and objects of documents, and what is wrong with them. Pure."""
+"""Pods and objects of documents as sources state them, and the errors of documents. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def created_at(pod: Pod) -> float:
 
 
 class ManifestErrorKind(enum.StrEnum):
-    """What a caller may decide on; the text is for people."""
+    """Kind of an error, for callers to decide on; its text is for people."""
 
     UNREADABLE = "Unreadable"
     """The file or directory cannot be read, is no regular file, or is too large."""
@@ -51,7 +51,7 @@ class ManifestErrorKind(enum.StrEnum):
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that a source states and that does not count."""
+    """A document that a source states and that does not count."""
 
     kind: ManifestErrorKind
     file: str
@@ -79,22 +79,22 @@ class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> Pod:
-        """What is stated."""
+        """The object itself."""
         return self.pod
 
     @property
     def key(self) -> PodKey:
-        """What it is called."""
+        """Its key: by it documents are the same or not."""
         return pod_key(self.pod)
 
     @property
     def title(self) -> str:
-        """The same for people."""
+        """Its kind and key, for people."""
         return f"pod {'/'.join(self.key)}"
 
 
 class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
-    """The same for a ConfigMap or Secret."""
+    """A ConfigMap or Secret, decoded, valid and identified, and where it stands."""
 
     object: ConfigObject
     file: str = ""
@@ -102,22 +102,22 @@ class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def value(self) -> ConfigObject:
-        """What is stated."""
+        """The object itself."""
         return self.object
 
     @property
     def key(self) -> ObjectKey:
-        """What it is called."""
+        """Its key: by it documents are the same or not."""
         return object_key(self.object)
 
     @property
     def title(self) -> str:
-        """The same for people."""
+        """Its kind and key, for people."""
         return str(self.key)
 
 
 class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What one file states, in the order of its documents."""
+    """Pods, objects and errors of one file, in the order of its documents."""
 
     pods: tuple[ManifestPod, ...] = ()
     objects: tuple[ManifestObject, ...] = ()
@@ -125,7 +125,7 @@ class DecodedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a source states at one moment."""
+    """Pods, objects and errors of a source at one moment."""
 
     source: str
     pods: tuple[ManifestPod, ...] = ()
@@ -146,23 +146,23 @@ class DesiredPod(ManifestPod, frozen=True, kw_only=True):
 
     @property
     def claims(self) -> tuple[Hashable, ...]:
-        """What only one pod at a time may have."""
+        """Claims that only one pod at a time may hold: name and UID."""
         return self.key, self.pod.metadata.uid
 
 
 class DesiredObject(ManifestObject, frozen=True, kw_only=True):
-    """The same for a ConfigMap or Secret."""
+    """A ConfigMap or Secret that was accepted, and which document holds the claim to its name."""
 
     source: str
 
     @property
     def claims(self) -> tuple[Hashable, ...]:
-        """What only one object at a time may have."""
+        """Claims that only one object at a time may hold: its name."""
         return (self.key,)
 
 
 def error_about(item: ManifestPod | ManifestObject, kind: ManifestErrorKind, field: str, message: str) -> ManifestError:
-    """What is wrong with what is stated there, and for whose event."""
+    """Error about a stated object, with its name for the event."""
     metadata = item.value.metadata
     return ManifestError(
         kind=kind,

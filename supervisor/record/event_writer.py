@@ -27,7 +27,7 @@ class EventWriter:
         """The version of the history is its sequence number."""
 
     def restore(self) -> tuple[Event, ...]:
-        """What an earlier life of the agent has left."""
+        """Events that an earlier agent has written."""
         try:
             return self._log.load()
         except EventLogError as error:

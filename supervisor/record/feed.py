@@ -1,7 +1,7 @@
-"""What the API server is told: an informer's list and watch, seen from the server's side.
+"""Feed of the API server: an informer's list and watch, seen from the server's side.
 
 Keeps the last message per object, so that a new incarnation of the API server gets everything again, and drops a
-message that says nothing new. Versions begin anew with each life of the agent; what clients see as resourceVersion
+message that says nothing new. Versions begin anew with each start of the agent; what clients see as resourceVersion
 does not fall even so, because the API server adds when it was born (`workers.api_server.store.store`).
 """
 
@@ -50,7 +50,7 @@ class Feed:
         return [PodGone(resource_version=self._next(), uid=uid)]
 
     def event(self, event: Event, gone: Iterable[str] = ()) -> list[FeedMessage]:
-        """Its new state, and the names of those that had to go for it."""
+        """New state of an event, and the events that were dropped for it."""
         message = EventChanged(resource_version=self._next(), event=event)
         self._events[event.metadata.name] = message
         return [message, *self.events_gone(gone)]
@@ -74,7 +74,7 @@ class Feed:
         return [ObjectGone(resource_version=self._next(), kind=key.kind, namespace=key.namespace, name=key.name)]
 
     def everything(self) -> list[FeedMessage]:
-        """For an API server that was just born."""
+        """Newest message of every object, for an API server that was just started."""
         return [*self._pods.values(), *self._events.values(), *self._objects.values(), FeedSynced()]
 
     def _next(self) -> int:

@@ -1,4 +1,4 @@
-"""What is told of a ConfigMap or Secret: names and sizes, never a value. Pure."""
+"""Summary of a ConfigMap or Secret for the API server: names and sizes, never a value. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from supervisor.protocol.manifests import DesiredObject
 
 MAX_SHOWN_KEYS: Final = 100
 MAX_SHOWN_BYTES: Final = 4096
-"""Most keys that are told by name, and how long these may be together. An object can have a hundred thousand, and all
-that is told of all objects goes to a new API server at once."""
+"""Most keys that are reported by name, and how long these may be together. An object can have a hundred thousand, and
+the summaries of all objects go to a new API server at once."""
 
 
 def summarize(item: DesiredObject) -> ObjectSummary:

@@ -40,7 +40,7 @@ class _Readable(msgspec.Struct, frozen=True):
 
 
 class PodTexts:
-    """Looks up what the pod's Secrets are known by. Owns the newest readable observation of each pod."""
+    """Redacts texts by the Secrets of their pod. Owns the newest readable observation of each pod."""
 
     def __init__(self, pod_table: PodTable, objects: ObjectStore) -> None:
         self._pod_table = pod_table
@@ -48,7 +48,7 @@ class PodTexts:
         self._readable: dict[str, _Readable] = {}
 
     def forget(self, uid: str) -> None:
-        """Nothing of the pod is left."""
+        """Drop the readable observation of a pod of which nothing is left."""
         self._readable.pop(uid, None)
 
     def made_fit(self, event: LoopEvent) -> LoopEvent:
@@ -79,7 +79,7 @@ class PodTexts:
         state = self._pod_table.get(uid)
         if state is None:
             return None
-        # An orphan's manifest is gone, and with it which Secrets it had; nothing of it is probed, started or told.
+        # An orphan's manifest is gone, and with it which Secrets it had; nothing of it is probed, started or reported.
         return self._objects.values_known(state.pod.metadata.namespace, state.all_references) if state.pod else ()
 
 

@@ -1,4 +1,4 @@
-"""Why the last start of a container failed (pkg/kubelet/reason_cache.go)."""
+"""Reasons why the last start of each container failed (pkg/kubelet/reason_cache.go)."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class EventRecorder:
         return tuple(entry.event for entry in newest_first)[::-1]
 
     def restore(self, events: Iterable[Event], wall: float) -> None:
-        """Go on where an earlier life of the agent has ended. Longest unseen first, with valid time stamps.
+        """Go on where an earlier agent has ended. Longest unseen first, with valid time stamps.
 
         One that was seen in the future (the clock was set back since) counts as seen now.
         """

@@ -37,7 +37,7 @@ from supervisor.status.report import merge_pod_status
 
 
 class _Record:
-    """What is kept of one pod."""
+    """Status, reported status and sync summary of one pod, and what they follow from."""
 
     def __init__(self) -> None:
         self.status: PodStatus | None = None
@@ -113,11 +113,11 @@ class StatusManager:
 
     @property
     def event_history(self) -> EventRecorder:
-        """For reading."""
+        """Owner of the events, for reading."""
         return self._events
 
     def restore_events(self, events: Iterable[Event], now: Instant) -> list[FeedMessage]:
-        """Those that an earlier life of the agent has left."""
+        """Take over the events that an earlier agent has recorded."""
         self._events.restore(events, now.wall)
         return [message for event in self._events.events() for message in self._feed.event(event)]
 
@@ -139,7 +139,7 @@ class StatusManager:
         self._record(uid).evict(Failure(reason=event_reasons.EVICTED.reason, message=message))
 
     def eviction(self, uid: str) -> str:
-        """Why the pod was evicted; empty if it was not."""
+        """Message of the pod's eviction; empty if it was not evicted."""
         eviction = self._record(uid).eviction
         return eviction.message if eviction is not None else ""
 
@@ -156,7 +156,7 @@ class StatusManager:
             self._reasons.retain(state.uid, {found.container.name for found in every_container(state.pod.spec)})
 
     def summarize(self, uid: str, text: str) -> None:
-        """That text in place of the last sync's summary."""
+        """Replace the summary of the last sync."""
         self._record(uid).summarize(text)
 
     def status(self, uid: str) -> PodStatus | None:
@@ -164,12 +164,12 @@ class StatusManager:
         return self._record(uid).status
 
     def phase(self, uid: str) -> str:
-        """Of that status; empty before the first."""
+        """Phase of that status; empty before the first."""
         status = self.status(uid)
         return status.phase if status is not None else ""
 
     def is_past_deadline(self, state: PodWorkerState, now: Instant) -> bool:
-        """Its activeDeadlineSeconds are over, and nobody stops it yet (active_deadline.go, ShouldSync)."""
+        """Whether activeDeadlineSeconds are over and the pod does not go down yet (active_deadline.go, ShouldSync)."""
         if state.lifecycle.phase is not WorkType.SYNC:
             return False
         record = self._record(state.uid)
@@ -183,8 +183,8 @@ class StatusManager:
 
     def objects(self, update: ObjectUpdate) -> list[FeedMessage]:
         """ConfigMaps and Secrets, without their values."""
-        told = [message for item in update.stated for message in self._feed.object(summarize(item))]
-        return told + [message for key in update.gone for message in self._feed.object_gone(key)]
+        messages = [message for item in update.stated for message in self._feed.object(summarize(item))]
+        return messages + [message for key in update.gone for message in self._feed.object_gone(key)]
 
     def event(self, report: EventReport, now: Instant) -> list[FeedMessage]:
         state = self._pod_table.get(report.uid)
@@ -221,7 +221,7 @@ class StatusManager:
     ) -> None:
         assert state.pod is not None
         record, phase = self._record(state.uid), state.lifecycle.phase
-        replaced = replaced_containers(state.pod, observed, looked_at_before=record.was_observed)
+        replaced = replaced_containers(state.pod, observed, was_observed_before=record.was_observed)
         given = StatusInput(
             pod=state.pod,
             observed=self._texts.observed(state, observed),
@@ -230,7 +230,7 @@ class StatusManager:
             host_ips=self._host_ips,
             probe_results=probe_results,
             replaced=replaced if phase is WorkType.SYNC else frozenset(),
-            looked_at_before=record.was_observed,
+            was_observed_before=record.was_observed,
             terminating=phase is not WorkType.SYNC,
             terminated=phase is WorkType.TERMINATED,
             rejection=record.rejection,
@@ -241,7 +241,7 @@ class StatusManager:
         status = generate_pod_status(given, now)
         reported = merge_pod_status(record.reported, status, could_have_running_containers=could_run)
         # Together, when nothing can go wrong any more.
-        record.generated(status, reported, observed=given.looked_at)
+        record.generated(status, reported, observed=given.was_observed)
 
     def _pod_changed(
         self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, observed_at: float
@@ -270,7 +270,7 @@ class StatusManager:
         }
 
     def gone(self, uid: str) -> list[FeedMessage]:
-        """Nothing of the pod is left."""
+        """Drop a pod of which nothing is left."""
         self._records.pop(uid, None)
         self._reasons.remove(uid)
         self._texts.forget(uid)

@@ -1,4 +1,4 @@
-"""Whose a directory is. Two agents that share one would take each other's pods' logs and files for garbage.
+"""Owner of a directory. Two agents that share one would take each other's logs and files of pods for orphans.
 
 The instance's lock keeps two agents of one name apart; this keeps apart those of two names, also when one of them does
 not run at the moment but its pods do.
@@ -17,6 +17,7 @@ OWNER_FILE: Final = ".rootlet-instance"
 """Holds the name of the instance that the directory belongs to."""
 MAX_NAME_BYTES: Final = 64
 """Longest name that is read; a DNS label has 63."""
+FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class DirectoryTaken(Exception):
@@ -36,12 +37,14 @@ def claim(directory: Path, instance: str) -> None:
     Raises DirectoryTaken, and OSError when it cannot be made or marked.
     """
     ensure_private(directory)
-    mark = directory / OWNER_FILE
-    descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE)
+    owner_file = directory / OWNER_FILE
+    descriptor = os.open(
+        owner_file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE_MODE
+    )
     try:
         if not os.fstat(descriptor).st_size:
             os.write(descriptor, f"{instance}\n".encode())
-        # What was appended first counts, whoever of two wrote at the same time.
+        # The first name in the file counts, also when two agents append at the same time.
         owner = os.pread(descriptor, MAX_NAME_BYTES, 0).decode(errors="replace").partition("\n")[0]
     finally:
         os.close(descriptor)

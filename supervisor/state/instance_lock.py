@@ -1,4 +1,4 @@
-"""Two agents of one instance name cannot run: an flock(2), which the kernel gives up when its last holder dies.
+"""Two agents of one instance name cannot run: an flock(2), which the kernel releases when its last holder dies.
 
 The agent's children inherit it through fork, so a successor cannot start while any of them is still there.
 """
@@ -52,7 +52,7 @@ def _try_lock(fd: int) -> bool:
 
 
 def _is_alive(pid: str) -> bool:
-    """A zombie is dead: whoever started it has only not asked yet."""
+    """A zombie is dead: its parent has only not reaped it yet."""
     try:
         return pid.isdigit() and Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

@@ -34,8 +34,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_or_make(path: Path, now: float) -> LabelKey:
     """The key; ``now`` in epoch seconds. Its directory is there.
 
-    A disk that neither gives nor takes it keeps nobody from looking after pods that run: then there is one for this
-    life of the agent, and the next one adopts what this one has made.
+    A disk that cannot be read or written does not stop the agent: the key is then this run's own, and the next run
+    adopts the pods that this one has made.
     """
     try:
         return _load(path)

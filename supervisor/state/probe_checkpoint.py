@@ -1,9 +1,8 @@
-"""What probes have said, on disk, so that what was ready stays ready over a restart of the agent.
+"""Probe results on disk, so that a container that was ready stays ready over a restart of the agent.
 
-Upstream finds it in the API, where the pod's status was told (pkg/kubelet/prober/worker.go: no initial result for a
-container that is older than the kubelet). Kept are successes only: a container whose liveness had failed when the agent
-died is probed anew. A container that is gone meanwhile has another id, so nothing of this can be too old to be true of
-somebody else.
+Upstream finds them in the API, where the pod's status was reported (pkg/kubelet/prober/worker.go: no initial result
+for a container that is older than the kubelet). Kept are successes only: a container whose liveness had failed when
+the agent died is probed again. A new container has another id, so no result can be applied to the wrong one.
 
 Format: one JSON object ``{"version", "verdicts": {container id: {"startup", "readiness"}}}``, replaced as a whole.
 """
@@ -36,7 +35,8 @@ log = logging.getLogger("rootlet.probes")
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
-    probe_results: dict[str, ProbeResults]
+    probe_results: dict[str, ProbeResults] = msgspec.field(name="verdicts")
+    """Its name in version 1 of the format."""
 
 
 def worth_keeping(probe_results: Mapping[str, ProbeResults]) -> dict[str, ProbeResults]:
@@ -53,13 +53,13 @@ def _success(result: ProbeResult) -> ProbeResult:
 
 
 def save(path: Path, probe_results: Mapping[str, ProbeResults]) -> None:
-    """Raises OSError; what was there before is whole then."""
+    """Replace the file. Raises OSError; the previous file is whole then."""
     make_private(path.parent)
     write_atomically(path, msgspec.json.encode(_File(VERSION, dict(probe_results))))
 
 
 def load(path: Path) -> dict[str, ProbeResults]:
-    """What was saved; nothing when there is no such file, or none that can be used: that is logged."""
+    """Results as they were saved; none without a file, or with one that cannot be used: that is logged."""
     try:
         file = msgspec.json.decode(read_bounded(path, MAX_FILE_BYTES), type=_File)
         if file.version != VERSION:
@@ -85,8 +85,8 @@ class ProbeCheckpoint:
         )
 
     def restore(self) -> dict[str, ProbeResults]:
-        """What an earlier life of the agent has left."""
-        self._saver.written = load(self._path)
+        """Results that an earlier run of the agent has saved."""
+        self._saver.restored(load(self._path))
         return self._saver.written
 
     def keep(self, probe_results: Callable[[], Mapping[str, ProbeResults]]) -> None:

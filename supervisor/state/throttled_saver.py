@@ -1,7 +1,6 @@
-"""When something that the agent remembers goes to disk: after a change, not too often, in a thread of its own.
+"""The throttled saver writes a part of the agent's state to disk: after a change, not too often, in its own thread.
 
-A disk that cannot be written to costs only what the file is for: it is said once, tried again now and then, and what
-was missed is written as soon as that works.
+A write that fails is logged once and tried again, and the newest state is written as soon as that works.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Write = Callable[[], None]
 
 
 class ThrottledSaver(Generic[V]):
-    """Owns the thread. ``V`` is the version of what is kept: another one than was written is news."""
+    """Owns the thread. ``V`` is the version of the state: another version than the written one is a change."""
 
     def __init__(
         self,
@@ -36,8 +35,8 @@ class ThrottledSaver(Generic[V]):
         period_s: float = 0.0,
         retry_s: float = 0.0,
     ) -> None:
-        """``subject`` is the plural in its log lines, ``written`` the version that is on disk. Two looks for news are
-        ``period_s`` apart, after a write that failed also ``retry_s``."""
+        """``subject`` is the plural in its log lines, ``written`` the version that is on disk. Two checks for
+        changes are ``period_s`` apart, after a write that failed also ``retry_s``."""
         self.written = written
         self._subject = subject
         self._clock = clock
@@ -50,10 +49,14 @@ class ThrottledSaver(Generic[V]):
         """Monotonic seconds."""
         self._is_failing = False
 
-    def keep(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
-        """Write what is new, unless nothing is, a write is under way or it is too early. To be called every second.
+    def restored(self, version: V) -> None:
+        """That version is on disk: it was read from there."""
+        self.written = version
 
-        ``write`` is called at once, to gather what its result writes down later.
+    def keep(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
+        """Begin a write, if there is a change, none is under way and it is not too early. To be called every second.
+
+        ``write`` is called at once and gathers the data that its result writes later.
         """
         now = self._clock.now().mono
         if self._writing is not None or now < self._next_at:
@@ -62,7 +65,7 @@ class ThrottledSaver(Generic[V]):
         self._begin(version(), write)
 
     async def close(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:
-        """Write the last news, if the disk takes them in time."""
+        """Write the last change within `LAST_WRITE_S`, then let the thread go."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WRITE_S):
                 await self.settled()

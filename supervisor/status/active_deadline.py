@@ -1,4 +1,4 @@
-"""How long a pod may be active (pkg/kubelet/active_deadline.go). Pure.
+"""Deadline of a pod's activity (pkg/kubelet/active_deadline.go). Pure.
 
 Different on purpose: a pod that came to its end in time has not exceeded its deadline, however late that is seen. So an
 agent that starts later tells the same of it as one that was there.

@@ -1,6 +1,6 @@
 """Container statuses out of observed containers (pkg/kubelet/kubelet_pods.go, convertToAPIContainerStatuses).
 
-Different on purpose: the image and its id are kept while a container is between two lives; one that was removed to
+Different on purpose: the image and its id are kept while a container is between two attempts; one that was removed to
 restart with all others says so until it is made again, not only in the first status after its removal; and the
 attempt that a container carries is believed, so that an end that nobody saw counts once.
 """
@@ -26,7 +26,7 @@ from supervisor.status.volume_mounts import volume_mount_statuses
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the status of every container of a pod depends on besides itself."""
+    """Inputs that the statuses of all containers of a pod share."""
 
     pod: Pod
     observed: RuntimePodStatus
@@ -137,7 +137,7 @@ def _seen(given: Surroundings, seen: Sequence[RuntimeContainerStatus], old: Cont
 
 
 def _end_before(newest: RuntimeContainerStatus, old: ContainerStatus) -> ContainerState:
-    """The end that was told last, but not this container's own: while it waited, that stood there."""
+    """The end that was reported last, but not this container's own: while it waited, that stood there."""
     end = old.last_state.terminated
     is_own = end is not None and end.container_id == states.container_id(newest)
     return ContainerState() if is_own else old.last_state

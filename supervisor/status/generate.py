@@ -28,14 +28,14 @@ from supervisor.status.transitions import with_observed_times, with_transition_t
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes a pod Failed whatever its containers say."""
+    """Reason and message of a pod that is Failed whatever its containers say."""
 
     reason: str
     message: str
 
 
 class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a status follows from."""
+    """Inputs of a status."""
 
     pod: Pod
     observed: RuntimePodStatus
@@ -48,7 +48,7 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """Container id -> what its probes said."""
     replaced: frozenset[str] = frozenset()
     """Names of containers that start again whatever their policy says: their definition changed."""
-    looked_at_before: bool = True
+    was_observed_before: bool = True
     """``previous`` comes from an observation too. Otherwise it was only believed."""
     terminating: bool = False
     terminated: bool = False
@@ -61,8 +61,8 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 
     @property
-    def looked_at(self) -> bool:
-        """Somebody has looked: an empty view means that nothing is there."""
+    def was_observed(self) -> bool:
+        """The pod was observed: an empty view means that nothing of it exists."""
         return self.observed.observed_at > 0.0
 
 
@@ -78,8 +78,8 @@ def generate_pod_status(given: StatusInput, now: Instant) -> PodStatus:
         _conditions(given, status, previous), previous.conditions, given.pod.metadata.generation, rfc3339(now.wall)
     )
     status = msgspec.structs.replace(status, conditions=made)
-    first_look = given.looked_at and not given.looked_at_before
-    return with_observed_times(status, given.observed) if first_look else status
+    is_first_observation = given.was_observed and not given.was_observed_before
+    return with_observed_times(status, given.observed) if is_first_observation else status
 
 
 def _with_containers(given: StatusInput, previous: PodStatus) -> PodStatus:
@@ -116,7 +116,7 @@ def _container_statuses(given: StatusInput, previous: PodStatus) -> Mapping[Cont
         ContainerKind.REGULAR: (spec.containers, previous.container_statuses),
         ContainerKind.EPHEMERAL: (spec.ephemeral_containers, previous.ephemeral_container_statuses),
     }
-    if not given.looked_at:  # not even that it waits, or how often it was restarted
+    if not given.was_observed:  # not even that it waits, or how often it was restarted
         return {kind: tuple(known) for kind, (_, known) in lists.items()}
     made = {kind: container_statuses(surroundings, kind, *of_kind) for kind, of_kind in lists.items()}
     if given.rejection is None:
@@ -159,7 +159,7 @@ def _with_phase(given: StatusInput, status: PodStatus, previous: PodStatus, now:
         phase = previous.phase
     elif given.eviction is not None:
         return _failed(status, given.eviction.reason, given.eviction.message)
-    elif given.looked_at and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
+    elif given.was_observed and past_active_deadline(given.pod, status.start_time, _active_until(given, phase, now)):
         return _failed(status, DEADLINE_EXCEEDED, DEADLINE_EXCEEDED_MESSAGE)
     kept = (previous.reason, previous.message) if phase == previous.phase else ("", "")
     return msgspec.structs.replace(status, phase=phase, reason=kept[0], message=kept[1])
@@ -192,7 +192,7 @@ def _conditions(given: StatusInput, status: PodStatus, previous: PodStatus) -> t
 
 
 def is_restarting_all(status: PodStatus | None) -> bool:
-    """Its condition AllContainersRestarting is True."""
+    """Whether the condition AllContainersRestarting is True."""
     return status is not None and conditions.is_true(conditions.ALL_CONTAINERS_RESTARTING, status.conditions)
 
 

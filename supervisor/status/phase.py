@@ -29,7 +29,7 @@ def get_phase(
     ``replaced``: names of containers that will be started again, whatever it says (an edited manifest; upstream has
     no such thing).
     ``restarting_all``: a rule restarts all containers. One that was killed for it and is not removed yet starts again,
-    whatever it says (upstream looks when both are done).
+    whatever it says (upstream decides when both are done).
     """
     by_name = {status.name: status for status in statuses}
     inits = [c for c in spec.init_containers if not is_restartable_init(c)]

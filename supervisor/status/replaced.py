@@ -13,17 +13,17 @@ from ipc.kubecontainer.hashing import hash_in, sandbox_hash
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 
 
-def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, looked_at_before: bool) -> frozenset[str]:
+def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, was_observed_before: bool) -> frozenset[str]:
     """Names of regular containers that ended and were made from another definition, or in another sandbox than wanted.
 
     A pod that has lost its sandbox replaces nothing: its policy alone decides. One whose sandbox was stopped because
-    the manifest asks for another has not lost it; but to an agent that has never looked at the pod before that looks
-    like one that was done long ago and edited since, and what is done must not run again.
+    the manifest asks for another has not lost it; but to an agent that observes the pod for the first time it seems
+    to be one that was done long ago and edited since, and what is done must not run again.
     """
     if not observed.sandboxes:
         return frozenset()
     newest = observed.sandboxes[0]
-    stopped_for_another = looked_at_before and newest.hash != sandbox_hash(pod)
+    stopped_for_another = was_observed_before and newest.hash != sandbox_hash(pod)
     if newest.state is not SandboxState.READY and not stopped_for_another:
         return frozenset()
     return frozenset(container.name for container in pod.spec.containers if _is_replaced(pod, container, observed))

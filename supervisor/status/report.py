@@ -1,4 +1,4 @@
-"""From the status that we act on to the one that is told (pkg/kubelet/status/status_manager.go)."""
+"""From the status that is acted on to the one that is reported (pkg/kubelet/status/status_manager.go)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ MAX_TERMINATION_MESSAGES_BYTES: Final = 12 * 1024
 """Of one pod, shared equally by its containers (MaxPodTerminationMessageLogLength)."""
 
 
-def merge_pod_status(told: PodStatus | None, status: PodStatus, *, could_have_running_containers: bool) -> PodStatus:
-    """A terminal phase is told only when nothing of the pod can run any more (mergePodStatus).
+def merge_pod_status(
+    reported: PodStatus | None, status: PodStatus, *, could_have_running_containers: bool
+) -> PodStatus:
+    """A terminal phase is reported only when nothing of the pod can run any more (mergePodStatus).
 
     Conditions keep what they were generated with: they may say PodCompleted a moment before the phase does.
     """
-    told = told or PodStatus(phase="Pending")
-    if could_have_running_containers and status.phase in TERMINAL_PHASES and told.phase not in TERMINAL_PHASES:
-        return msgspec.structs.replace(status, phase=told.phase, reason=told.reason, message=told.message)
+    reported = reported or PodStatus(phase="Pending")
+    if could_have_running_containers and status.phase in TERMINAL_PHASES and reported.phase not in TERMINAL_PHASES:
+        return msgspec.structs.replace(status, phase=reported.phase, reason=reported.reason, message=reported.message)
     return status
 
 

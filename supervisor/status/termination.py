@@ -1,4 +1,4 @@
-"""What is said of a pod that is down for good (pkg/kubelet/status/status_manager.go, TerminatePod)."""
+"""Status of a pod whose containers are down for good (pkg/kubelet/status/status_manager.go, TerminatePod)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""When a condition last changed (pkg/kubelet/status/status_manager.go, updateLastTransitionTime).
+"""Transition times of conditions (pkg/kubelet/status/status_manager.go, updateLastTransitionTime).
 
 Upstream finds the times of the agent before it in the API. Here nothing keeps them: for a pod that this agent sees for
-the first time they are told from what the runtime has dates of, and from now where it has none.
+the first time they are the dates that the runtime has, and now where it has none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def with_transition_times(
 
 
 def with_observed_times(status: PodStatus, observed: RuntimePodStatus) -> PodStatus:
-    """The status of a pod at the first look at it: what had happened before is dated by what is seen."""
+    """Status of a pod at its first observation: transitions before that are dated by what was observed."""
     known = _known_times(status, observed)
 
     def dated(condition: PodCondition) -> PodCondition:

@@ -1,4 +1,4 @@
-"""How a container's volumes are mounted, as its status tells it (pkg/kubelet/kubelet_pods.go,
+"""Volume mounts in the status of a container (pkg/kubelet/kubelet_pods.go,
 convertToAPIContainerStatuses). Pure."""
 
 from __future__ import annotations

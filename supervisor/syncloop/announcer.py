@@ -1,4 +1,4 @@
-"""What the reporter says of a pod, on its way to those who hear it: the API server's feed and the agent's log."""
+"""Statuses and events of pods on their way out: to the API server's feed and to the agent's log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RETRY_S = 10.0
 """After which a status that could not be generated is tried again, in seconds."""
 
 
-class _Untold:
+class _Unreported:
     """A status that could not be generated."""
 
     def __init__(self, name: str) -> None:
@@ -32,19 +32,19 @@ class _Untold:
 
 
 class Announcer:
-    """Puts it into the outbox."""
+    """Reports what changed of a pod, and tries again what could not be reported."""
 
     def __init__(self, statuses: StatusManager, probes: ProbeManager, cache: PodCache, out: CommandBuffer) -> None:
-        self._untold: dict[str, _Untold] = {}
+        self._unreported: dict[str, _Unreported] = {}
         self._statuses = statuses
         self._probes = probes
         self._cache = cache
         self._out = out
 
     def report(self, state: PodWorkerState, now: Instant, *, observed_at: float = 0.0) -> str:
-        """Generate the status, tell it if it changed; its phase. The date is of the observation that is the reason.
+        """Generate the status and report it if it changed; its phase. The date is that of the observation behind it.
 
-        A status that cannot be generated stays as it was, and is tried again (`untold`): nothing was changed by then.
+        One that cannot be generated stays as it was, and is tried again (`due_again`): nothing was changed by then.
         """
         if state.pod is None:
             return ""
@@ -52,23 +52,23 @@ class Announcer:
         try:
             self._out.to_api(self._statuses.pod(state, observed, self._probes.results(state.uid), now, observed_at))
         except Exception as error:
-            untold = self._untold.setdefault(state.uid, _Untold(f"status of pod {state.name}"))
-            untold.retry_at = now.mono + RETRY_S
-            self._fault(state, untold.failures, "error determining status", error, now)
+            unreported = self._unreported.setdefault(state.uid, _Unreported(f"status of pod {state.name}"))
+            unreported.retry_at = now.mono + RETRY_S
+            self._fault(state, unreported.failures, "error determining status", error, now)
         else:
-            self._untold.pop(state.uid, None)
+            self._unreported.pop(state.uid, None)
         return self._statuses.phase(state.uid)
 
-    def untold(self, now: Instant) -> list[str]:
+    def due_again(self, now: Instant) -> list[str]:
         """UIDs of the pods whose status could not be generated, when it is time to try again; each is named once."""
-        due = [uid for uid, untold in self._untold.items() if untold.retry_at <= now.mono]
+        due = [uid for uid, unreported in self._unreported.items() if unreported.retry_at <= now.mono]
         for uid in due:
-            self._untold[uid].retry_at = math.inf
+            self._unreported[uid].retry_at = math.inf
         return due
 
     def forget(self, uid: str) -> None:
-        """Nothing of that pod is left."""
-        self._untold.pop(uid, None)
+        """Drop what is remembered of that pod: nothing of it is left."""
+        self._unreported.pop(uid, None)
 
     def fault(self, state: PodWorkerState, what: str, error: Exception, now: Instant) -> None:
         """An unexpected error in the master's own work on that pod, which no other pod notices."""
@@ -79,16 +79,16 @@ class Announcer:
             self.pod_event(state, event_reasons.FAILED_SYNC, f"{what}: unexpected {type(error).__name__}", now)
 
     def event(self, report: EventReport, now: Instant) -> None:
-        """For `get events` alone."""
+        """Record an event and report it; the log does not have it."""
         self._out.to_api(self._statuses.event(report, now))
 
     def pod_event(self, state: PodWorkerState, reason: EventReason, message: str, now: Instant) -> None:
-        """About the pod as a whole; in the log too."""
+        """Record an event about the pod as a whole, report it and log it."""
         self.event(pod_event(state, reason, message), now)
         self.log("warning" if reason.type is EventType.WARNING else "info", f"{state.name}: {reason}: {message}")
 
     def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:
-        """That Podman is away was said once: that it is for every pod is for who wants to know everything."""
+        """Log the summary of a sync. That Podman is away is logged once for all pods, and for each at level debug."""
         failed = f" [{done.error}: {done.message}]" if done.error else ""
         is_only_away = done.error is SyncError.UNAVAILABLE and not done.changed
         level = "debug" if is_only_away else "warning" if done.error else "info"

@@ -1,4 +1,4 @@
-"""What goes out because of one event, and who is there to get it."""
+"""Commands of the sync loop that one event causes, and the children that are up to get messages."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from supervisor.protocol.commands import LoopCommand, Send
 
 
 class CommandBuffer:
-    """Commands in their order. Nothing is kept for a child that is away: it is told what it needs when it comes."""
+    """Commands in their order. Nothing is kept for a child that is away: it is sent what it needs when it comes up."""
 
     def __init__(self) -> None:
         self._up: dict[int, int] = {}
         self._commands: list[LoopCommand] = []
 
-    # --- who is there ---
+    # --- children that are up ---
 
     def up(self, slot: int, incarnation: int) -> None:
-        """That child is ready for work."""
+        """The child in that slot is ready for work."""
         self._up[slot] = incarnation
 
     def down(self, slot: int) -> None:
@@ -34,10 +34,10 @@ class CommandBuffer:
         return slot in self._up
 
     def incarnation(self, slot: int) -> int | None:
-        """Of the child that is ready there; None when there is none."""
+        """Incarnation of the child in that slot; None while none is up."""
         return self._up.get(slot)
 
-    # --- what goes out ---
+    # --- commands ---
 
     def add(self, command: LoopCommand) -> None:
         self._commands.append(command)
@@ -51,12 +51,12 @@ class CommandBuffer:
             self.send(command.slot, command.message)
 
     def cancel_sync(self, state: PodWorkerState) -> None:
-        """The one in flight, if there is one, ends at its next step."""
+        """Have the sync in flight, if there is one, end at its next step."""
         if flight := state.lifecycle.in_flight:
             self.send(flight.slot, CancelSync(uid=state.uid, generation=flight.generation))
 
     def track(self, state: PodWorkerState) -> None:
-        """Its observations go to its row, if it has one."""
+        """Have the pod's observations written to its row of the board, if it has one."""
         if state.row != NO_ROW:
             self.to_node(Track(uid=state.uid, row=state.row))
 
@@ -68,6 +68,6 @@ class CommandBuffer:
             self.send(API_SLOT, message)
 
     def take(self) -> list[LoopCommand]:
-        """All of it; what comes from now on belongs to the next event."""
+        """Commands since the last `take`: those of one event."""
         commands, self._commands = self._commands, []
         return commands

@@ -1,4 +1,4 @@
-"""What is sent for: the next sync of a pod, or nothing because none is needed, and who probes it."""
+"""Next work of the pods that an event concerns: sync and probes (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from supervisor.syncloop.requeue import BACK_OFF_PERIOD_S
 
 
 class Dispatcher:
-    """Decides for the pods that were touched, and ends lives of which nothing is left."""
+    """Sends syncs and probe orders for the pods that were touched, and forgets pods of which nothing is left."""
 
     def __init__(self, parts: LoopParts, updates: PodUpdates) -> None:
         self._parts = parts
@@ -32,7 +32,7 @@ class Dispatcher:
         self._delivery = ObjectDelivery(parts.objects)
 
     def dispatch_touched(self, now: Instant) -> None:
-        """Only pods that this event concerns: a turn costs nothing for all the others."""
+        """Decide for the pods that this event concerns; all the others cost nothing."""
         while uids := self._pod_table.take_touched():
             for uid in uids:
                 state = self._pod_table.get(uid)
@@ -45,7 +45,7 @@ class Dispatcher:
 
     def _probe(self, state: PodWorkerState, now: Instant) -> None:
         probes, statuses = self._parts.probes, self._parts.statuses
-        messages = probes.tell(
+        messages = probes.reconcile(
             state,
             self._parts.cache.entry(state.uid),
             self._out.is_up,
@@ -54,12 +54,12 @@ class Dispatcher:
         )
         self._out.send_all(messages)
 
-    def look_again_at_sources(self) -> None:
-        """Pods that wait for sources which were not read yet do so for a while only."""
+    def retry_waiting_for_sources(self) -> None:
+        """Try the pods again that wait for sources which were not read yet: they do so for a while only."""
         self._pod_table.touch(self._delivery.take_early())
 
     def terminate_if_terminal(self, state: PodWorkerState, now: Instant) -> None:
-        """What its status says, or its deadline, ends a pod with its normal grace; a sync in flight is in the way."""
+        """Terminate a pod whose status or deadline says so, with its normal grace; a sync in flight is cancelled."""
         ended = state.lifecycle.phase is WorkType.SYNC and self._parts.announcer.report(state, now) in TERMINAL_PHASES
         if ended and state.lifecycle.terminate():
             self._out.cancel_sync(state)
@@ -78,7 +78,7 @@ class Dispatcher:
         found = self._loaded(state, now)
         if found is None:
             return
-        self._tell_too_large(state, found, now)
+        self._report_too_large(state, found, now)
         poison_pods.dispatched(slot, state.uid, now.mono)
         sync = self._sync_pod(state, incarnation, entry, found.objects)
         self._out.send(slot, _stop_by_labels(sync) if self._kills_going_down(state) else sync)
@@ -118,7 +118,7 @@ class Dispatcher:
         return state.lifecycle.phase is not WorkType.SYNC and self._parts.poison_pods.strikes(state.uid) > 0
 
     def _loaded(self, state: PodWorkerState, now: Instant) -> PodObjects | None:
-        """What its sync takes along; None when it has to wait, for a while too when that cannot be put together."""
+        """Objects that the sync takes along; None when it has to wait: for room, for sources, or after a fault."""
         try:
             return self._delivery.load(state, now)
         except Exception as error:
@@ -126,7 +126,7 @@ class Dispatcher:
             self._parts.queue.enqueue(state.uid, now.mono + BACK_OFF_PERIOD_S)
             return None
 
-    def _tell_too_large(self, state: PodWorkerState, found: PodObjects, now: Instant) -> None:
+    def _report_too_large(self, state: PodWorkerState, found: PodObjects, now: Instant) -> None:
         if found.too_large:
             names = ", ".join(f"{ref.kind} {ref.name}" for ref in found.too_large)
             message = f"what the pod refers to is larger than {MAX_POD_BYTES} bytes in all; it goes on without {names}"

@@ -1,7 +1,7 @@
-"""ConfigMaps and Secrets come, change and go: the pods that refer to one of them are synced at once, and no others.
+"""Handlers of ConfigMaps and Secrets: when one changes, the pods that refer to it are synced at once, and no others.
 
-That is what those wait for that have ended with CreateContainerConfigError or FailedMount; and whoever runs has its
-volumes set up anew, which upstream does within a minute or so (pkg/kubelet/volumemanager, the pod's next sync).
+Pods that ended with CreateContainerConfigError or FailedMount wait for that; a running pod has its volumes set up anew,
+which upstream does within a minute or so (pkg/kubelet/volumemanager, the pod's next sync).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class ObjectUpdates:
         self._sync(self._pod_table.referring_to(changed), now)
 
     def on_objects_expected(self, expected: ObjectsExpected, now: Instant) -> None:
-        """Those that are expected no more and have not come are absent now."""
+        """Objects that are expected no more and have not come are absent now: pods that refer to them are synced."""
         answered = self._objects.expect(expected.keys)
         self._sync(self._pod_table.referring_to([key for key in answered if key not in self._objects]), now)
 
     def on_sources_ready(self, now: Instant) -> None:
-        """What is missing now does not exist: who could do without it goes on."""
+        """Objects that are missing now do not exist: pods that refer to them are synced, and may go on without."""
         self._objects.sources_ready()
         self._sync(
             (
@@ -46,7 +46,7 @@ class ObjectUpdates:
         )
 
     def _sync(self, states: Iterable[PodWorkerState], now: Instant) -> None:
-        """What containers have left to be read may be told now, also of those that have come to their end."""
+        """Report statuses anew, of pods at their end too: texts of containers may be readable now. Sync the others."""
         for state in states:
             if self._parts.statuses.status(state.uid) is not None:
                 self._parts.announcer.report(state, now)

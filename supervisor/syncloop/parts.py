@@ -43,13 +43,13 @@ class LoopParts:
         self.announcer = Announcer(self.statuses, self.probes, self.cache, self.out)
 
     def settings_changed(self, settings: Settings) -> None:
-        """Other settings hold from now on."""
+        """Replace the settings, and the limits that follow from them."""
         self.settings = settings
         self.pod_table.limit_workers(worker_limits(settings))
         self.statuses.settings_changed(settings)
 
     def begin(self, uid: str, name: str, pod: Pod | None, source: str, acted_at: float) -> PodWorkerState:
-        """A pod that is not tracked yet. ``acted_at``: no view observed before that (monotonic) may be acted on."""
+        """Track a pod from now on. ``acted_at``: no view observed before that (monotonic) may be acted on."""
         state = self.pod_table.begin(uid, name, pod, source)
         self.observation_requests.track(uid, acted_at)
         self.probes.recall(state, self.cache.get(uid))
@@ -58,7 +58,7 @@ class LoopParts:
         return state
 
     def resync(self, state: PodWorkerState) -> None:
-        """The pod's next sync is due, though nothing of it has changed."""
+        """Have the pod synced though nothing of it has changed (pkg/kubelet/kubelet.go, syncCh)."""
         if not state.lifecycle.pending:
             self.observation_requests.accept_older(state.uid)
         state.lifecycle.resync()

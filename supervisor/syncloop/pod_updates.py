@@ -1,5 +1,5 @@
-"""What is wanted: HandlePodAdditions, -Updates and -Removes, HandlePodCleanups (pkg/kubelet/kubelet.go), and the end of
-all pods.
+"""Handlers of desired pods: HandlePodAdditions, -Updates, -Removes and -Cleanups (pkg/kubelet/kubelet.go), and the
+stop of all pods.
 
 Different from upstream on purpose: an UPDATE passes admission too (nobody validated it before us) and a refused one
 leaves the running pod as it is; orphans get the grace that their labels carry instead of one second.
@@ -61,11 +61,11 @@ class PodUpdates:
 
     @property
     def is_stopping(self) -> bool:
-        """Nothing is wanted any more, whatever the sources say."""
+        """All pods are being stopped, whatever the sources say."""
         return self._stop_asked_at is not None
 
     def going_down(self, namespace: str, name: str) -> list[PodWorkerState]:
-        """Those that were removed, and those that will be as soon as every source was read."""
+        """Pods of that name that were removed, or will be as soon as every source was read."""
         named = self._pod_table.named(namespace, name)
         return [state for state in named if state.lifecycle.removed or state.uid in self._removals]
 
@@ -79,7 +79,7 @@ class PodUpdates:
             self._handlers[update.op](pod, update.source, now)
 
     def add(self, pod: Pod, source: str, now: Instant) -> None:
-        """HandlePodAdditions: admission, then a life cycle; a pod that is still going down waits for its end."""
+        """HandlePodAdditions: admission, then a lifecycle; a pod of that UID that still goes down ends first."""
         uid = pod.metadata.uid
         self._removals.withdraw(uid)
         state = self._pod_table.get(uid)
@@ -91,17 +91,17 @@ class PodUpdates:
             self._begin(pod, source, now)
 
     def _begin(self, pod: Pod, source: str, now: Instant) -> None:
-        verdict = self._admit(pod)
+        admission = self._admit(pod)
         state = self._parts.begin(pod.metadata.uid, "/".join(pod_key(pod)), pod, source, 0.0)
         if evicted := self._evicted.pop(state.uid, ""):
             self.evict(state, evicted)
-        if isinstance(verdict, Rejected):
-            self._parts.statuses.reject(state.uid, verdict.reason, verdict.message)
+        if isinstance(admission, Rejected):
+            self._parts.statuses.reject(state.uid, admission.reason, admission.message)
             state.lifecycle.terminate()
-            self._announcer.pod_event(state, event_reasons.rejected(verdict.reason), verdict.message, now)
+            self._announcer.pod_event(state, event_reasons.rejected(admission.reason), admission.message, now)
         else:
             self._parts.usage.put(pod)
-            self._warn(state, verdict.warnings, now)
+            self._warn(state, admission.warnings, now)
         self._announcer.report(state, now)
 
     def _update(self, pod: Pod, source: str, now: Instant) -> None:
@@ -110,14 +110,14 @@ class PodUpdates:
         if state is None or state.lifecycle.removed:
             self.add(pod, source, now)
             return
-        verdict = self._admit(pod)
-        if isinstance(verdict, Rejected):
-            reason, message = event_reasons.rejected(verdict.reason), f"{NOT_UPDATED}: {verdict.message}"
+        admission = self._admit(pod)
+        if isinstance(admission, Rejected):
+            reason, message = event_reasons.rejected(admission.reason), f"{NOT_UPDATED}: {admission.message}"
             self._announcer.pod_event(state, reason, message, now)
             if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
                 self._out.add(UpdateRefused(state.pod))
             return
-        self._warn(state, verdict.warnings, now)
+        self._warn(state, admission.warnings, now)
         if state.pod is not None and not self._parts.statuses.is_rejected(state.uid):
             self._warn(state, restarts_for_resize(state.pod, pod), now)
         if self._parts.statuses.is_rejected(state.uid):
@@ -146,13 +146,13 @@ class PodUpdates:
         self.carry_out_removals(now)
 
     def _admit(self, pod: Pod) -> Admitted | Rejected:
-        """First beside everything of which something is left. Only who is rejected then has those looked for that go
-        down: with every pod that comes, that would be work that grows with the square of their number."""
+        """Admission beside every pod of which something is left; if that rejects it, beside those that stay up. To
+        find these with every addition would be work that grows with the square of their number."""
         parts, own = self._parts, {pod.metadata.uid}
         try:
-            verdict = admit(pod, parts.usage.without(own), parts.settings, parts.node)
-            if isinstance(verdict, Admitted):
-                return verdict
+            admission = admit(pod, parts.usage.without(own), parts.settings, parts.node)
+            if isinstance(admission, Admitted):
+                return admission
             return admit(pod, parts.usage.without(own | self._inactive()), parts.settings, parts.node)
         except Exception as error:
             note_failure(f"admission of pod {pod.metadata.namespace}/{pod.metadata.name}", error)
@@ -181,7 +181,7 @@ class PodUpdates:
     # --- removals ------------------------------------------------------------------------------------------------
 
     def carry_out_removals(self, now: Instant) -> None:
-        """Those for which enough is known by now."""
+        """Terminate the removed pods for which enough is known by now."""
         for uid, grace_s in self._removals.take_due(self._parts.cache.relisted_at).items():
             state = self._pod_table.get(uid)
             if state is not None:
@@ -195,7 +195,7 @@ class PodUpdates:
                 self._kill(state, kill.grace_period_s, now)
 
     def on_stop_pods(self, _: StopPods, now: Instant) -> None:
-        """Everything of ours goes, whatever the sources say later."""
+        """Terminate and remove all pods, whatever the sources say later."""
         self._stop_asked_at = now.mono
         for state in list(self._pod_table):
             state.drop_successor()

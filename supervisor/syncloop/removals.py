@@ -24,15 +24,15 @@ class Removals:
         return uid in self._waiting
 
     def add(self, uid: str, grace_period_s: int | None) -> None:
-        """Also with another grace period than before."""
+        """Have a pod removed as soon as enough is known; another grace period replaces the one before."""
         self._waiting[uid] = grace_period_s
 
     def withdraw(self, uid: str) -> None:
-        """It is wanted after all."""
+        """The pod is wanted after all."""
         self._waiting.pop(uid, None)
 
     def take_due(self, relisted_at: float) -> dict[str, int | None]:
-        """Those to carry out now; they do not wait any more."""
+        """Removals to carry out now, with their grace periods; they do not wait any more."""
         if not (self._are_sources_ready and relisted_at):
             return {}
         due, self._waiting = self._waiting, {}

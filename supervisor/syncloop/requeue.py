@@ -1,4 +1,4 @@
-"""When a pod's next sync is due after one has ended (pkg/kubelet/pod_workers.go, completeWork)."""
+"""Due time of a pod's next sync after one has ended (pkg/kubelet/pod_workers.go, completeWork)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def due_in(done: SyncDone, now: Instant, settings: Settings, rng: random.Random,
     """Seconds from now, the earliest that any failure asks for. A container that backs off is tried when its time has
     come, not later and not earlier. ``pods``: how many there are.
 
-    Upstream adds its jitter to a back-off's end too; a user who was told the time of the next try should see it then.
+    Upstream adds its jitter to a back-off's end too; a user who has read the time of the next try should see it then.
     """
     resync_s = settings.sync_frequency_s
     if done.error is SyncError.STALE_VIEW or done.cancelled:

@@ -4,8 +4,8 @@ Mirrors syncLoopIteration and its handlers (pkg/kubelet/kubelet.go) and the pod 
 (pkg/kubelet/pod_workers.go). Nothing here reads a clock, a socket or a file: the whole of it can be driven by a test or
 a simulator. Losing any event but a `PodUpdate` only delays: every dispatch is decided anew from desired and observed.
 
-What is wanted is `pod_updates`, what the agent's own processes do is `worker_changes`; here is what was observed and
-answered, and the time. After every event `dispatcher` decides what goes out.
+Desired pods are handled in `pod_updates`, ConfigMaps and Secrets in `object_updates`, the agent's own processes in
+`worker_updates`; observations, answers of workers and ticks here. After every event `dispatcher` decides what goes out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ipc.podresources.node_resources import NodeResources
 from supervisor.admission.predicates import UNKNOWN_NODE
 from supervisor.config.settings import Settings
 from supervisor.managers.container_gc import (
-    ContainerGarbage,
+    ContainerGc,
     collect_logs,
     collection_failures,
     dead_of_each,
@@ -64,7 +64,7 @@ from supervisor.syncloop.worker_updates import WorkerUpdates
 
 
 class SyncLoop:
-    """Takes events in turn. What it knows is in its parts."""
+    """Takes one event after another. Its state is in its parts."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class SyncLoop:
         self._objects = ObjectUpdates(parts)
         self._workers = WorkerUpdates(parts)
         self._dispatcher = Dispatcher(parts, self._updates)
-        self._garbage = ContainerGarbage()
+        self._container_gc = ContainerGc()
         self.handlers = self._dispatch_table()
 
     def _dispatch_table(self) -> DispatchTable[[Instant], None]:
@@ -131,20 +131,20 @@ class SyncLoop:
 
     @property
     def workers(self) -> int:
-        """How many pod workers there are to be; who changes that says so (`WorkersWanted`)."""
+        """Number of pod workers that are wanted; a change of it is a command (`WorkersWanted`)."""
         return self._pod_table.workers
 
     def pods_per_slot(self) -> Mapping[int, int]:
-        """For `get workers`."""
+        """Number of pods of each slot, for `get workers`."""
         return self._pod_table.pods_per_slot
 
     @property
     def event_history(self) -> EventRecorder:
-        """For whoever keeps it on disk."""
+        """Owner of the events, for the event writer to read."""
         return self._parts.statuses.event_history
 
     def probe_results_by_id(self) -> dict[str, ProbeResults]:
-        """What the probes of all containers say, by container id, also of those that nobody could look at yet."""
+        """Probe results of all containers, by container id, those that were not observed yet among them."""
         return self._parts.probes.all_results()
 
     def is_going_down(self, namespace: str, name: str) -> bool:
@@ -155,7 +155,7 @@ class SyncLoop:
         self._updates.on_sources_ready(ready, now)
         self._objects.on_sources_ready(now)
 
-    # --- what was observed ---------------------------------------------------------------------------------------
+    # --- observations --------------------------------------------------------------------------------------------
 
     def _on_views(self, views: Observations, now: Instant) -> None:
         """PLEG: a changed pod is synced (HandlePodSyncs); an unknown one is an orphan, if the sources are known."""
@@ -186,13 +186,13 @@ class SyncLoop:
             self._announcer.report(state, now, observed_at=changed.observed_at)
 
     def _on_observation_failed(self, failed: ObservationFailed, now: Instant) -> None:
-        """Its status cannot be told: no work until it can (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        """A pod that cannot be observed gets no work until it can (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
         state = self._pod_table.get(failed.uid)
         if state is not None and state.pod is not None:
             message = f"error determining status: {failed.message}"
             self._announcer.event(pod_event(state, event_reasons.FAILED_SYNC, message), now)
 
-    # --- what the workers did ------------------------------------------------------------------------------------
+    # --- answers of workers --------------------------------------------------------------------------------------
 
     def _on_sync_done(self, done: SyncDone, now: Instant) -> None:
         state = self._pod_table.get(done.uid)
@@ -208,7 +208,7 @@ class SyncLoop:
         statuses.sync_ended(state, done)
         if not done.cancelled and done.error is not SyncError.STALE_VIEW:
             self._parts.poison_pods.survived(state.slot, state.uid)
-        self._pod_table.touch((state.uid, *self._parts.poison_pods.poison_pods()))
+        self._pod_table.touch((state.uid, *self._parts.poison_pods.suspects()))
         for report in removal_failures(self._parts.settings.node_name, state.name, done):
             self._announcer.event(report, now)
         if done.changed:
@@ -240,7 +240,7 @@ class SyncLoop:
         self._parts.probes.stopped(stopped.uid)
         self._pod_table.touch((stopped.uid,))
 
-    # --- what an earlier life has left, and the settings ---------------------------------------------------------
+    # --- state of an earlier agent, and the settings -------------------------------------------------------------
 
     def _on_events_restored(self, restored: EventsRestored, now: Instant) -> None:
         self._out.to_api(self._parts.statuses.restore_events(restored.events, now))
@@ -262,14 +262,14 @@ class SyncLoop:
         self._pull(tick, now)
         self._parts.poison_pods.tick(now.mono)
         self._workers.move_pods(now)
-        self._pod_table.touch(self._parts.poison_pods.poison_pods())
-        self._dispatcher.look_again_at_sources()
+        self._pod_table.touch(self._parts.poison_pods.suspects())
+        self._dispatcher.retry_waiting_for_sources()
         self._out.to_api(self._parts.statuses.expire_events(now))
         for uid in self._parts.queue.pop_due(now.mono):
             state = self._pod_table.get(uid)
             if state is not None and not state.lifecycle.finished:
                 self._parts.resync(state)
-        for uid in self._announcer.untold(now):
+        for uid in self._announcer.due_again(now):
             state = self._pod_table.get(uid)
             if state is not None:
                 self._announcer.report(state, now)
@@ -283,7 +283,7 @@ class SyncLoop:
     def _collect_garbage(self, now: Instant) -> None:
         """Only while it is known what is wanted and what runs something may be deleted."""
         is_all_known = self._updates.sources_ready and self._cache.relisted_at > 0.0
-        if not is_all_known or self._updates.is_stopping or not self._garbage.take_due(now.mono):
+        if not is_all_known or self._updates.is_stopping or not self._container_gc.take_due(now.mono):
             return
         views = self._cache.statuses()
         policy = self._parts.settings.container_garbage_collection.policy

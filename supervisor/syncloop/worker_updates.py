@@ -1,4 +1,4 @@
-"""The agent's own processes come and go: what that means for the pods that they look after."""
+"""Handlers of the agent's own processes: consequences of their starts and deaths for the pods that they work for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from supervisor.syncloop.parts import LoopParts
 
 
 class WorkerUpdates:
-    """Handlers, and how many pod workers were asked for."""
+    """Owns how many pod workers were asked for."""
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
@@ -27,12 +27,12 @@ class WorkerUpdates:
         self._out.up(up.slot, up.incarnation)
         self._pod_table.touch(state.uid for state in self._pod_table if state.slot == up.slot)
         if up.slot == NODE_SLOT:
-            self._tell_node()
+            self._track_all()
             self._out.send_all(self._parts.pulls.handle(up, now.mono))
         if up.slot == API_SLOT:
             self._out.to_api(self._parts.statuses.everything())
 
-    def _tell_node(self) -> None:
+    def _track_all(self) -> None:
         """A new node worker knows nothing."""
         for state in self._pod_table:
             self._out.track(state)
@@ -45,7 +45,7 @@ class WorkerUpdates:
         self._out.down(leaving.slot)
 
     def on_worker_down(self, down: WorkerDown, now: Instant) -> None:
-        """Its pods wait for an observation newer than the death, then go on."""
+        """Pods of a dead worker wait for an observation newer than the death, then go on."""
         self._out.down(down.slot)
         self._out.send_all(self._parts.pulls.handle(down, now.mono))
         self._pod_table.touch(self._parts.probes.down(down.slot))
@@ -70,7 +70,7 @@ class WorkerUpdates:
             self._out.add(wanted)
 
     def move_pods(self, now: Instant) -> None:
-        """When another number of workers is wanted, when many pods of one are gone, and in and out of quarantine."""
+        """Move pods to other workers: their number has changed, or their load, or a pod goes to or from quarantine."""
         self._pod_table.fit_workers()
         for state in self._pod_table.move(self._out.is_up, self._poison_pods.convicts()):
             self._pod_table.touch((state.uid,))

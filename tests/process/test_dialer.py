@@ -16,7 +16,7 @@ import pytest
 
 from ipc.api.v1.container import Container
 from ipc.messages.dialer import DialerAnswer, MakeSocket
-from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE
+from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN
 from ipc.wire.packets import PacketLink
 from tests.pod_server import (
     DEADLINE_S,
@@ -97,7 +97,7 @@ async def test_pods_do_not_see_one_another(
         asking = asyncio.create_task(bring_up_loopback(client, network_of(each.pid)))
         while not asking.done():
             if dialer.has_ended():
-                assert dialer.wait_end() == EXIT_BEGIN_ANEW
+                assert dialer.wait_end() == EXIT_RESPAWN
                 dialer.start()
             await asyncio.wait({asking}, timeout=0.01)
         await asking
@@ -122,7 +122,7 @@ async def test_pods_in_two_user_namespaces_are_reached_in_turns(
     async with asyncio.timeout(DEADLINE_S):
         while dialer.incarnation < TURNS or not all(reached.values()):
             if dialer.has_ended():
-                assert dialer.wait_end() == EXIT_BEGIN_ANEW
+                assert dialer.wait_end() == EXIT_RESPAWN
                 dialer.start()
             await asyncio.wait(asking, timeout=0.01)
             assert not any(task.done() for task in asking), "nobody has waited for too long"

@@ -49,30 +49,30 @@ def end(child: tuple[int, int]) -> None:
 def test_kill_9_gives_back_slots_and_ends_the_wait(shared: MutationSlots) -> None:
     def take_all() -> None:
         member = shared.member(1)
-        assert member.take()
-        assert member.take()
-        member.wait(True)
+        assert member.acquire()
+        assert member.acquire()
+        member.set_waiting(True)
 
     child, ours = fork(take_all), shared.member(0)
-    assert not ours.take()
+    assert not ours.acquire()
     assert ours.others_wait()
     end(child)
     assert not ours.others_wait()
-    assert ours.take()
-    assert ours.take()
+    assert ours.acquire()
+    assert ours.acquire()
 
 
 def test_a_bell_is_heard_in_another_process(shared: MutationSlots) -> None:
     ours = shared.member(0)
-    assert ours.take()
-    assert ours.take()
+    assert ours.acquire()
+    assert ours.acquire()
 
     def take_when_rung() -> None:
         member = shared.member(2)
-        member.wait(True)
+        member.set_waiting(True)
         child_waits[1].close()
-        select.select([member.bell], [], [], DEADLINE_S)
-        assert member.take()
+        select.select([member.wakeup], [], [], DEADLINE_S)
+        assert member.acquire()
 
     reader, writer = os.pipe()
     child_waits = (os.fdopen(reader, "rb"), os.fdopen(writer, "wb"))
@@ -87,7 +87,7 @@ def test_a_bell_is_heard_in_another_process(shared: MutationSlots) -> None:
     child_waits[1].close()
     with child_waits[0]:
         assert child_waits[0].read() == b""
-    ours.give()
+    ours.release()
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
 
@@ -95,7 +95,7 @@ def test_a_bell_is_heard_in_another_process(shared: MutationSlots) -> None:
 def test_a_forked_stranger_holds_nothing(shared: MutationSlots) -> None:
     """What a worker forks has none of its slots once it is another program: the file closes on exec."""
     member: SlotMember = shared.member(0)
-    assert member.take()
+    assert member.acquire()
     pid = os.fork()
     if pid == 0:
         os.execvp("sleep", ["sleep", "60"])
@@ -103,8 +103,8 @@ def test_a_forked_stranger_holds_nothing(shared: MutationSlots) -> None:
         wait_until(lambda: _name(pid) == "sleep", DEADLINE_S)
         member.close()
         other = shared.member(1)
-        assert other.take()
-        assert other.take()
+        assert other.acquire()
+        assert other.acquire()
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)

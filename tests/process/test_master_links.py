@@ -191,9 +191,9 @@ def start(tmp_path: Path) -> Iterator[Callable[[WorkerMain], Agent]]:
 
 
 BROKEN_LIVES: Mapping[str, tuple[Life, str]] = {
-    "garbage": (speak_garbage, "spoke nonsense"),
-    "a huge frame": (announce_a_huge_frame, "spoke nonsense"),
-    "a message of another link": (speak_out_of_turn, "spoke nonsense"),
+    "garbage": (speak_garbage, "broke the protocol"),
+    "a huge frame": (announce_a_huge_frame, "broke the protocol"),
+    "a message of another link": (speak_out_of_turn, "broke the protocol"),
     "no heartbeat": (hang, "no heartbeat"),
     "a crash": (crash, f"ended with {-signal.SIGKILL}"),
 }

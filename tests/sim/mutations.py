@@ -161,7 +161,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take a late ConfigMap for an absent one": _replace(ObjectStore, "of_pod", _nothing_is_late),
     "let one pod's status end the agent": _replace(Announcer, "report", _unfenced_status),
     "let one pod's view fail the relist": _replace(Observer, "_status_of", _fails_all),
-    "never try a status again": _replace(Announcer, "untold", lambda self, now: []),
+    "never try a status again": _replace(Announcer, "due_again", lambda self, now: []),
     "convict nobody": _replace(PoisonPods, "_convict", lambda self, uid, shard, now: None),
     "stop a convict by its manifest": _replace(Dispatcher, "_kills_going_down", lambda self, state: False),
     "never look again by the clock": _replace(SyncLoop, "_on_sync_tick", lambda self, tick, now: None),

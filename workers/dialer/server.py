@@ -30,7 +30,7 @@ from ipc.messages.base import Ready, Shutdown
 from ipc.messages.catalogue import DIALER, DIALING
 from ipc.messages.dialer import DialerAnswer, DialerCommand, MakeSocket, SocketMade, SocketRefused
 from ipc.shm.board import WorkerRowWriter
-from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_IDLE, ChildContext
+from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN, ChildContext
 from ipc.wire.framing import FrameDecoder, ProtocolError, encode_frame
 from ipc.wire.packets import PacketLink
 from workers.dialer import namespaces
@@ -220,7 +220,7 @@ class DialerServer:
         """Exit code when only a new process can go on, or the dialer was idle for long. A client that asks in that
         moment finds the connection ended, and asks the next incarnation."""
         if now >= self._leave_at:
-            return EXIT_BEGIN_ANEW
+            return EXIT_RESPAWN
         return EXIT_IDLE if now >= self._asked_at + self._idle_timeout_s else None
 
     def turn(self, now: float, until: float) -> list[int]:

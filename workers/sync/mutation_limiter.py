@@ -23,20 +23,20 @@ from ipc.shm.mutation_slots import POLL_S
 class Slots(Protocol):
     """`ipc.shm.mutation_slots.SlotMember`, or what one process has for itself."""
 
-    bell: int
+    wakeup: int
     """A file descriptor that becomes readable when a slot may be free; -1 when no other process has slots."""
 
-    def take(self) -> bool: ...
+    def acquire(self) -> bool: ...
 
-    def give(self) -> None: ...
+    def release(self) -> None: ...
 
-    def wait(self, waiting: bool) -> None: ...
+    def set_waiting(self, waiting: bool) -> None: ...
 
     def others_wait(self) -> bool: ...
 
-    def ring(self) -> None: ...
+    def wake_next(self) -> None: ...
 
-    def hear(self) -> None: ...
+    def clear_wakeup(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -44,30 +44,30 @@ class Slots(Protocol):
 class OwnSlots:
     """Slots of a process that shares them with no other."""
 
-    bell = -1
+    wakeup = -1
 
     def __init__(self, at_a_time: int) -> None:
         self._free = at_a_time
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         if not self._free:
             return False
         self._free -= 1
         return True
 
-    def give(self) -> None:
+    def release(self) -> None:
         self._free += 1
 
-    def wait(self, waiting: bool) -> None:
+    def set_waiting(self, waiting: bool) -> None:
         """Nobody is interested."""
 
     def others_wait(self) -> bool:
         return False
 
-    def ring(self) -> None:
+    def wake_next(self) -> None:
         """No other process waits."""
 
-    def hear(self) -> None:
+    def clear_wakeup(self) -> None:
         """Nothing was rung."""
 
     def close(self) -> None:
@@ -98,12 +98,12 @@ class MutationLimiter:
         """Give everything back and wait for nothing any more."""
         self._stop_waiting()
         if self._listening:
-            asyncio.get_running_loop().remove_reader(self._slots.bell)
+            asyncio.get_running_loop().remove_reader(self._slots.wakeup)
             self._listening = False
         self._slots.close()
 
     async def _take(self, order: int) -> None:
-        if not self._waiting and not self._slots.others_wait() and self._slots.take():
+        if not self._waiting and not self._slots.others_wait() and self._slots.acquire():
             return
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (order, next(self._arrivals), given))
@@ -121,15 +121,15 @@ class MutationLimiter:
         if waiter is not None:
             waiter.set_result(None)
         else:
-            self._slots.give()
+            self._slots.release()
         if self._poll is not None and not self._has_waiters():
             self._stop_waiting()
 
     def _wait(self) -> None:
         """Somebody here waits. What became free before the others could know that is taken now."""
-        if self._poll is not None or self._slots.bell < 0:
+        if self._poll is not None or self._slots.wakeup < 0:
             return
-        self._slots.wait(True)
+        self._slots.set_waiting(True)
         self._listen()
         if self._slots.others_wait():
             self._poll_later()
@@ -138,7 +138,7 @@ class MutationLimiter:
 
     def _serve(self) -> None:
         """Take free slots for waiting calls; try again later while any wait."""
-        while self._has_waiters() and self._slots.take():
+        while self._has_waiters() and self._slots.acquire():
             heapq.heappop(self._waiting)[2].set_result(None)
         if self._has_waiters():
             self._poll_later()
@@ -154,19 +154,19 @@ class MutationLimiter:
         if self._poll is not None:
             self._poll.cancel()
             self._poll = None
-        self._slots.wait(False)
+        self._slots.set_waiting(False)
 
     def _listen(self) -> None:
         if not self._listening:
-            asyncio.get_running_loop().add_reader(self._slots.bell, self._rung)
+            asyncio.get_running_loop().add_reader(self._slots.wakeup, self._rung)
             self._listening = True
 
     def _rung(self) -> None:
-        self._slots.hear()
+        self._slots.clear_wakeup()
         if self._has_waiters():
             self._serve()
         else:
-            self._slots.ring()  # it was meant for somebody who has gone: the next one may want it
+            self._slots.wake_next()  # it was meant for somebody who has gone: the next one may want it
 
     def _has_waiters(self) -> bool:
         while self._waiting and self._waiting[0][2].done():

@@ -33,7 +33,7 @@ MATCHES: tuple[tuple[Callable[..., Any], Any], ...] = (
     (AdminRequests.take, AdminRequest),
     (ChildManager.on_zygote_report, catalogue.ZYGOTE.reports),
     (ChildManager._carry_out, PoolCommand),
-    (_Zygote._obey, catalogue.ZYGOTE.commands),
+    (_Zygote._handle, catalogue.ZYGOTE.commands),
     (PodWorker.dispatch, PodWork),
     (NodeWorker.serve, catalogue.NODE_WORKER.commands),
     (Store.take, FeedMessage),

@@ -18,59 +18,59 @@ def shared() -> Iterator[MutationSlots]:
 
 
 def rung(member: SlotMember) -> bool:
-    heard = bool(select.select([member.bell], [], [], 0)[0])
-    member.hear()
+    heard = bool(select.select([member.wakeup], [], [], 0)[0])
+    member.clear_wakeup()
     return heard
 
 
 def test_one_member_may_have_all_and_nobody_more(shared: MutationSlots) -> None:
     busy, other = shared.member(0), shared.member(1)
-    assert [busy.take() for _ in range(4)] == [True, True, True, False]
-    assert not other.take()
-    busy.give()
-    assert other.take()
-    assert not busy.take()
+    assert [busy.acquire() for _ in range(4)] == [True, True, True, False]
+    assert not other.acquire()
+    busy.release()
+    assert other.acquire()
+    assert not busy.acquire()
 
 
 def test_a_member_that_goes_gives_everything_back(shared: MutationSlots) -> None:
     gone, other = shared.member(0), shared.member(1)
-    assert all(gone.take() for _ in range(3))
-    gone.wait(True)
+    assert all(gone.acquire() for _ in range(3))
+    gone.set_waiting(True)
     assert other.others_wait()
     gone.close()
     assert not other.others_wait()
-    assert all(other.take() for _ in range(3))
+    assert all(other.acquire() for _ in range(3))
 
 
 def test_who_waits_is_rung_in_turn_when_a_slot_is_given(shared: MutationSlots) -> None:
     first, second, third, giver = (shared.member(number) for number in (0, 1, 2, 3))
-    assert all(giver.take() for _ in range(3))
+    assert all(giver.acquire() for _ in range(3))
     for member in (first, third):
-        member.wait(True)
-    giver.give()
+        member.set_waiting(True)
+    giver.release()
     assert [rung(member) for member in (first, second, third)] == [True, False, False]
-    assert first.take()
-    first.give()
+    assert first.acquire()
+    first.release()
     assert [rung(member) for member in (first, second, third)] == [False, False, True]
 
 
 def test_nobody_is_rung_when_nobody_else_waits(shared: MutationSlots) -> None:
     alone, other = shared.member(0), shared.member(1)
-    alone.wait(True)
-    assert alone.take()
+    alone.set_waiting(True)
+    assert alone.acquire()
     assert not alone.others_wait()
-    alone.give()
+    alone.release()
     assert not rung(alone)
-    alone.wait(False)
+    alone.set_waiting(False)
     assert not other.others_wait()
 
 
 def test_the_last_member_sees_those_before_it(shared: MutationSlots) -> None:
     first, last = shared.member(0), shared.member(3)
-    first.wait(True)
+    first.set_waiting(True)
     assert last.others_wait()
-    last.wait(True)
-    first.wait(False)
+    last.set_waiting(True)
+    first.set_waiting(False)
     assert first.others_wait()
     assert not last.others_wait()
 

@@ -254,12 +254,12 @@ def admitted(candidate: Pod) -> Admitted:
             {
                 "container.seccomp.security.alpha.kubernetes.io/a": "unconfined",
                 "container.seccomp.security.alpha.kubernetes.io/b": "unconfined",
-                "kubernetes.io/egress-bandwidth": "1M",
+                "security.alpha.kubernetes.io/sysctls": "a=1",
             },
             [
                 "[container.seccomp.security.alpha.kubernetes.io/a] (and 1 more): "
                 'non-functional in v1.27+; use the "seccompProfile" field instead',
-                "[kubernetes.io/egress-bandwidth]: not acted on: a rootless host cannot limit a pod's bandwidth",
+                '[security.alpha.kubernetes.io/sysctls]: non-functional in v1.11+; use the "sysctls" field instead',
             ],
         ),
     ],
@@ -270,7 +270,7 @@ def test_annotations_that_nothing_acts_on_are_warned_of(annotations: dict[str, s
 
 
 def test_what_is_said_to_a_cluster_is_named_in_one_warning() -> None:
-    quiet = {"schedulerName": "default-scheduler", "enableServiceLinks": False}
+    quiet: dict[str, Any] = {"schedulerName": "default-scheduler", "enableServiceLinks": False}
     candidate = pod(tolerations=[{"operator": "Exists"}], serviceAccountName="robot", **quiet)
     assert admitted(candidate).warnings == (
         "spec.serviceAccountName, spec.serviceAccount, spec.tolerations: said to a cluster: "

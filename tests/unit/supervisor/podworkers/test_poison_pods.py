@@ -149,10 +149,10 @@ def test_a_trial_that_lasts_too_long_lets_the_others_go_on() -> None:
     poison_pods, _ = deaths("ab", "ab")
     poison_pods.dispatched(SLOT, "a", 30.0)
     poison_pods.tick(30.0 + TRIAL_S / 2)
-    assert poison_pods.poison_pods() == {"a", "b"}
+    assert poison_pods.suspects() == {"a", "b"}
     assert not poison_pods.may_sync(SLOT, "b", 30.0 + TRIAL_S / 2)
     poison_pods.tick(30.0 + TRIAL_S)
-    assert poison_pods.poison_pods() == {"b"}
+    assert poison_pods.suspects() == {"b"}
     assert poison_pods.may_sync(SLOT, "b", 30.0 + TRIAL_S)
 
 

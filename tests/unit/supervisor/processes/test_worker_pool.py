@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.messages.zygote import Exited
-from ipc.wire.boot import EXIT_BEGIN_ANEW, EXIT_BOOT_ERROR, EXIT_IDLE, Role
+from ipc.wire.boot import EXIT_BOOT_ERROR, EXIT_IDLE, EXIT_RESPAWN, Role
 from supervisor.processes.worker_pool import (
     ABORT_WINDOW_S,
     PAUSE_INITIAL_S,
@@ -85,7 +85,7 @@ def test_a_child_that_cannot_boot_ends_the_agent_at_once() -> None:
 def test_a_child_that_begins_anew_has_not_died() -> None:
     pool = started_pool(max_deaths=2)
     for incarnation in range(1, 9):
-        after = pool.exited(exited(3, incarnation, EXIT_BEGIN_ANEW), float(incarnation))
+        after = pool.exited(exited(3, incarnation, EXIT_RESPAWN), float(incarnation))
         assert after == [SpawnChild(SPECS[2], incarnation + 1)]
     assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 0
 
@@ -159,7 +159,7 @@ def test_one_that_dies_on_demand_is_replaced_as_any() -> None:
 def test_one_that_cannot_be_made_is_tried_again_although_nobody_connects_any_more() -> None:
     pool = idle_pool()
     pool.demanded(1, 2.0)
-    assert pool.not_born(1, 2) == [RespawnLater(1, PAUSE_INITIAL_S)]
+    assert pool.spawn_failed(1, 2) == [RespawnLater(1, PAUSE_INITIAL_S)]
     assert pool.respawn(1, 3.0) == [SpawnChild(ON_DEMAND, 3)]
 
 
@@ -366,25 +366,25 @@ def test_one_that_cannot_be_made_is_tried_again_for_ever_and_ends_no_agent() -> 
     pool, now = started_pool(max_deaths=1), 100.0
     assert pool.exited(exited(3, 1), now) == [SpawnChild(SPECS[2], 2)]
     for incarnation in range(2, 100):
-        (later,) = pool.not_born(3, incarnation)
+        (later,) = pool.spawn_failed(3, incarnation)
         assert isinstance(later, RespawnLater)
         assert PAUSE_INITIAL_S <= later.after_s <= PAUSE_MAX_S
         now += later.after_s
         assert pool.respawn(3, now) == [SpawnChild(SPECS[2], incarnation + 1)]
-    assert pool.not_born(3, 7) == [], "long ago"
+    assert pool.spawn_failed(3, 7) == [], "long ago"
     pool.spawned(3, 100, 7)
     assert {info.name: info.deaths for info in pool.infos({})}["pods-0"] == 1
 
 
 def test_nobody_comes_after_a_pause_that_is_not_wanted_any_more() -> None:
     pool = started_pool()
-    pool.not_born(3, 1)
+    pool.spawn_failed(3, 1)
     pool.declare(SPECS[:2], 1.0)
     pool.retire(3, 1.0, 1.0)
     assert pool.respawn(3, 2.0) == []
     assert pool.declare(SPECS, 3.0) == [SpawnChild(SPECS[2], 2)]
     assert pool.respawn(3, 4.0) == [], "somebody is there"
-    pool.not_born(3, 2)
+    pool.spawn_failed(3, 2)
     pool.stop(signal.SIGTERM)
     assert pool.respawn(3, 5.0) == []
-    assert pool.not_born(3, 2) == []
+    assert pool.spawn_failed(3, 2) == []

@@ -22,6 +22,13 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_the_format_is_what_its_version_says(tmp_path: Path) -> None:
+    """A file that an agent has written is read by every later one."""
+    path = tmp_path / "probes.json"
+    path.write_text('{"version":1,"verdicts":{"a":{"startup":"success","readiness":"success"}}}')
+    assert load(path) == READY
+
+
 def test_only_successes_that_keep_a_pod_as_it_was_are_kept() -> None:
     said = {
         "a": ProbeResults(startup=SUCCESS, liveness=FAILURE, readiness=FAILURE),

@@ -172,7 +172,7 @@ def found(policy: RestartPolicy, *, exit_code: int | None, ended_after_s: float 
     state = SandboxState.NOT_READY if ended else SandboxState.READY
     sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=state, created_at=STARTED_AT)
     observed = RuntimePodStatus(uid="a", observed_at=1.0, sandboxes=(sandbox,), containers=(main,))
-    given = StatusInput(pod=wanted, observed=observed, reasons={}, previous=None, looked_at_before=False)
+    given = StatusInput(pod=wanted, observed=observed, reasons={}, previous=None, was_observed_before=False)
     status = generate_pod_status(given, Instant(mono=2.0, wall=WALL))
     assert status.start_time == rfc3339(STARTED_AT), "the oldest sandbox's"
     return status.phase, status.reason

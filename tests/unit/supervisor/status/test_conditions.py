@@ -186,7 +186,7 @@ def test_at_the_first_look_conditions_have_the_dates_of_what_is_seen() -> None:
         StatusInput(pod=pod(init=(SETUP,)), observed=RuntimePodStatus(uid="u"), reasons={}, previous=None), NOW
     )
     seen = (ended("setup", at=INIT_ENDED_AT), runs("main"))
-    found = made_of(pod(init=(SETUP,)), *seen, previous=believed, looked_at_before=False)
+    found = made_of(pod(init=(SETUP,)), *seen, previous=believed, was_observed_before=False)
     times = {each.type: each.last_transition_time for each in found.conditions}
     assert times == {
         "PodScheduled": rfc3339(SANDBOX_AT),
@@ -200,7 +200,7 @@ def test_at_the_first_look_conditions_have_the_dates_of_what_is_seen() -> None:
 
 
 def test_what_has_no_date_is_dated_by_the_clock() -> None:
-    found = made_of(pod(), looked_at_before=False)
+    found = made_of(pod(), was_observed_before=False)
     assert condition(found, "Ready").last_transition_time == rfc3339(NOW.wall)
 
 

@@ -65,10 +65,10 @@ EXITED = ContainerState.EXITED
 def test_what_ended_for_the_manifest_s_sake_starts_again(
     wanted: Pod, observed: RuntimePodStatus, replaced: bool
 ) -> None:
-    assert replaced_containers(wanted, observed, looked_at_before=True) == ({"main"} if replaced else set())
+    assert replaced_containers(wanted, observed, was_observed_before=True) == ({"main"} if replaced else set())
 
 
 def test_what_was_done_before_this_agent_began_does_not_run_again() -> None:
     """Its sandbox was stopped when it was done, and its manifest edited since."""
     done = seen(EXITED, sandbox=SandboxState.NOT_READY)
-    assert replaced_containers(RENAMED, done, looked_at_before=False) == set()
+    assert replaced_containers(RENAMED, done, was_observed_before=False) == set()

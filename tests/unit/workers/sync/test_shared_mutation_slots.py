@@ -80,7 +80,7 @@ async def test_a_latecomer_waits_for_a_turn_and_not_for_the_end_of_the_others(
 async def test_a_worker_that_hangs_while_it_waits_costs_the_others_little(node: Callable[[], MutationLimiter]) -> None:
     shared = MutationSlots.create(slots=1, members=2)
     hung, limiter, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
-    hung.wait(True)
+    hung.set_waiting(True)
     async with asyncio.timeout(5):
         await asyncio.gather(*(work.do(limiter, "a", n) for n in range(5)))
     assert work.most == 1
@@ -92,7 +92,7 @@ async def test_a_worker_that_hangs_while_it_waits_costs_the_others_little(node: 
 async def test_a_worker_that_dies_gives_back_what_it_held(node: Callable[[], MutationLimiter]) -> None:
     shared = MutationSlots.create(slots=1, members=2)
     dead, limiter, work = shared.member(0), MutationLimiter(shared.member(1)), Work()
-    assert dead.take()
+    assert dead.acquire()
     waiting = asyncio.create_task(work.do(limiter, "a", 0))
     await asyncio.sleep(0)
     dead.close()  # nobody rings
