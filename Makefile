@@ -15,7 +15,7 @@ test: ## everything that is quick enough to run always
 	@tests/run
 
 # What the virtual machine has and the other hosts lack; emulated it is too slow for more.
-vm_tests := tests/e2e/test_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
+vm_tests := tests/e2e/test_cpu_and_memory_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
 	tests/contract/test_apparmor.py
 
 test-slow: ## the long tests, the attacks, the simulation for 20 minutes, the Podman tests also on Podman 5, and in a machine (root only)
@@ -28,5 +28,5 @@ test-slow: ## the long tests, the attacks, the simulation for 20 minutes, the Po
 bench: ## start rates, restart latency, idle costs, start after a kill; beside raw libpod calls and `podman kube play`
 	@configs/host/enter pytest -m bench -s
 
-lint: ## ruff, mypy
-	@configs/host/enter sh -c 'ruff check . && mypy'
+lint: ## ruff and mypy alone; `make test` has them too
+	@configs/host/enter sh -c 'ruff check . && ruff format --check . && mypy'

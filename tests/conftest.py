@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.harness.deep_trees import deep_path
+from tests.harness.memory_directory import memory
 from tests.podman_service import podman_service
 
-__all__ = ["deep_path", "podman_service"]
+__all__ = ["deep_path", "memory", "podman_service"]
 
 # No example fails by the clock of a busy machine; in CI the same examples are tried every time.
 settings.register_profile(

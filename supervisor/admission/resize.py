@@ -6,13 +6,14 @@ Upstream resizes cpu and memory in place unless the container's resizePolicy say
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.pod import Pod
 from ipc.api.validation.containers import all_containers
 from ipc.podresources.pod_requests import CPU, MEMORY
 
-_RESTART = "RestartContainer"
+_RESTART: Final = "RestartContainer"
 
 
 def restarts_for_resize(before: Pod, after: Pod) -> Iterator[str]:
@@ -31,5 +32,5 @@ def _is_resized(before: Container, after: Container, name: str) -> bool:
     return policies.get(name) != _RESTART and _amounts(before, name) != _amounts(after, name)
 
 
-def _amounts(container: Container, name: str) -> tuple[str | None, str | None]:
+def _amounts(container: Container, name: str) -> tuple[object, object]:
     return container.resources.requests.get(name), container.resources.limits.get(name)

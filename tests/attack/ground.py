@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any, Final
 
 import psutil
+import tomli_w
 
+from supervisor.processes.podman_service import conf_files, merged_conf, read_files
 from tests.attack.hostile_registry import HostileRegistry
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
 from tests.e2e.pod_servers import PodServers
-from tests.podman_service import IMAGE, podman, wait_until
+from tests.e2e.status_observer import batched
+from tests.podman_service import COMMAND_DEADLINE_S, IMAGE, podman, wait_until
 from tests.registry import registries_conf
 from tests.servers.local_servers import Handler
 
 CANARY: Final = "canary"
 UNTIL_S: Final = 60.0
-POLL_S: Final = 0.1
+REMOVED_AT_ONCE: Final = 50
 NODE: Final = "e2e"
 INHERITED: Final = "inherited-by-mistake"
 """A file that is open in the agent's parent as it starts it."""
@@ -40,6 +43,8 @@ class Ground:
         self._log.mkdir()
         self._inherited = directory / INHERITED
         self._inherited.touch()
+        self._conf = directory / "containers.conf"
+        self._conf.write_text(tomli_w.dumps(merged_conf(read_files(conf_files(os.environ)), keyring=False)))
         self.registry = HostileRegistry()
         self.agent = Agent(instance, {"syncFrequency": "1s", "imagePullTimeout": "8s", "serializeImagePulls": False})
         self.agent.program = ("sh", "-c", f'exec 7<{self._inherited}; exec rootlet "$@"', "rootlet")
@@ -131,11 +136,24 @@ class Ground:
     def stranger(self, labels: Mapping[str, str], *options: str, image: str = IMAGE) -> str:
         """A container that somebody else runs; its id."""
         words = [f"--label={key}={value}" for key, value in labels.items()]
-        id = podman("create", *options, *words, image, "sh", "-c", STAY).strip()
+        id = self._podman("create", *options, *words, image, "sh", "-c", STAY)
         self._ids.append(id)
         self.agent.eye.strangers.add(id)
-        podman("start", id)
+        self._podman("start", id)
         return id
+
+    def _podman(self, *words: str) -> str:
+        """Without a keyring for each container: a user has 200 of them."""
+        done = subprocess.run(
+            ["podman", *words],
+            env={**os.environ, "CONTAINERS_CONF": str(self._conf)},
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_DEADLINE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
     def run(self, *command: str, **how: Any) -> subprocess.Popen[Any]:
         """A process that ends with the attack at the latest."""
@@ -170,10 +188,10 @@ class Ground:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
         self._files.clear()
-        if self._ids:
-            podman("rm", "--force", "--ignore", "--time", "0", *self._ids)
-            self.agent.eye.strangers.difference_update(self._ids)
-            self._ids.clear()
+        for some in batched(self._ids, REMOVED_AT_ONCE):
+            podman("rm", "--force", "--ignore", "--time", "0", *some)
+        self.agent.eye.strangers.difference_update(self._ids)
+        self._ids.clear()
 
     # --- its size ---
 

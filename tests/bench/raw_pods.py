@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
-import json
 import queue
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from ipc.api.defaults import default_pod
 from ipc.api.v1.container import Container
@@ -18,39 +14,9 @@ from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
 from ipc.host.clock import monotonic
 from tests.fakes.ownership import ownership
+from tests.harness.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
-
-CALL_DEADLINE_S = 120.0
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("d", timeout=CALL_DEADLINE_S)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(CALL_DEADLINE_S)
-        self.sock.connect(self._path)
-
-
-class Libpod:
-    """One connection; not shared between threads."""
-
-    def __init__(self, path: str) -> None:
-        self._connection = UnixConnection(path)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        data = json.dumps(body) if body is not None else None
-        self._connection.request(method, f"/v4.0.0/libpod/{path}", data, {"Content-Type": "application/json"})
-        answer = self._connection.getresponse()
-        content = answer.read()
-        assert answer.status < 400, f"{method} {path}: {answer.status} {content!r}"
-        return json.loads(content) if content.strip() else None
 
 
 def make_pods(count: int, prefix: str, image: str) -> list[Pod]:

@@ -20,8 +20,8 @@ import psutil
 import yaml
 
 from supervisor.load_test.processes import Usage, take_snapshot
-from tests.bench.raw_pods import UnixConnection
 from tests.fakes.libpod_server import IMAGE, STATE_PATH
+from tests.harness.raw_libpod import UnixConnection
 from tests.podman_service import wait_until
 
 TREE: Final = Path(__file__).parents[2]

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from ipc.host.clock import monotonic
-from tests.bench.raw_pods import Libpod, first_place, make_pods
+from tests.bench.raw_pods import first_place, make_pods
 from tests.fakes.ownership import ownership
+from tests.harness.raw_libpod import Libpod
 from tests.podman_service import PodmanService
 from workers.kubecontainer import labels
 from workers.kubecontainer.naming import infra_name

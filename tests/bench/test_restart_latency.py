@@ -24,10 +24,11 @@ import pytest
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import parse_rfc3339, wall
 from supervisor.client.http import AgentClient, WatchEvent
-from tests.bench.raw_pods import Libpod, in_flight, make_pods, pods_of, remove_pod, start_pod
+from tests.bench.raw_pods import in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.bench.sleepers import CONTAINER, load, quantile, sleepers
 from tests.e2e.agent import Agent, container_status, restart_count
 from tests.fakes.ownership import ownership
+from tests.harness.raw_libpod import Libpod
 from tests.podman_service import PodmanService
 from workers.kubecontainer.naming import container_name, sandbox_name
 from workers.specgen.spec import ContainerConfig, container_spec

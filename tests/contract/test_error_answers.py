@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from tests.bench.raw_pods import Libpod
+from tests.harness.raw_libpod import Libpod
 from tests.podman_service import PodmanService
 from workers.kubecontainer.labels import INSTANCE
 from workers.kubecontainer.runtime import ErrorKind

@@ -410,7 +410,7 @@ class Agent:
         return House(
             processes=frozenset(processes),
             files=frozenset(os.listdir(runtime)) if runtime.exists() else frozenset(),
-            shared_memory=frozenset(n for n in _of_this_user(SHARED_MEMORY) if not n.startswith("libpod")),
+            shared_memory=frozenset(n for n in files_of_this_user(SHARED_MEMORY) if not n.startswith("libpod")),
         )
 
     def story(self) -> str:
@@ -419,9 +419,11 @@ class Agent:
         return "\n".join([f"--- the end of the log of {self.instance}:", *lines[-LOG_LINES_SHOWN:]])
 
 
-def _of_this_user(directory: Path) -> list[str]:
+def files_of_this_user(directory: Path) -> list[str]:
+    """Names of regular files. Simulations and tests beside us have directories there, which come and go."""
     with os.scandir(directory) as entries:
-        return [entry.name for entry in entries if entry.stat(follow_symlinks=False).st_uid == os.getuid()]
+        found = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+        return [entry.name for entry in found if entry.stat(follow_symlinks=False).st_uid == os.getuid()]
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -84,9 +83,10 @@ class Eye:
     def remove_everything(self) -> None:
         """All that carries the name, without asking the agent. Podman fails for a container whose process it has lost,
         and succeeds the second time."""
-        with contextlib.suppress(AssertionError):
+        try:
             self._remove_everything()
-        self._remove_everything()
+        except AssertionError:
+            self._remove_everything()
 
     def _remove_everything(self) -> None:
         for some in batched(self.podman_pods(), REMOVED_AT_ONCE):

@@ -382,6 +382,17 @@ def test_an_input_ends_with_the_first_client_and_the_next_is_told(agent: Agent, 
         assert says_back(third, "here")
 
 
+def test_a_client_that_only_watched_ends_the_input_too(agent: Agent) -> None:
+    """conmon knows no difference; Podman finds out that it has gone when it has something to show to it."""
+    script = "while true; do echo tick; sleep 0.2; done & cat; touch /end; wait"
+    agent.run(pod("watched", container(script=script, stdin=True, stdinOnce=True)))
+    with agent.following("attach", "-q", "watched") as client:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "tick\n"
+        assert agent.inside("watched", "ls / | grep -x end || echo none") == "none"
+    agent.until(lambda: agent.inside("watched", "ls / | grep -x end || echo none") == "end", "its input has ended")
+
+
 def test_attach_to_a_terminal_and_again(agent: Agent) -> None:
     agent.run(pod("shell", container(script="exec sh", stdin=True, tty=True)))
     for _ in range(2):

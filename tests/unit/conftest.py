@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -11,35 +13,37 @@ import pytest
 
 OUTSIDE: Final = {
     "socket.__new__": "a socket",
-    "_thread.start_new_thread": "a thread",
-    "_thread.start_joinable_thread": "a thread",
     "subprocess.Popen": "a subprocess",
     "os.posix_spawn": "a subprocess",
     "os.fork": "a fork",
     "os.forkpty": "a fork",
 }
 """Audit event of the interpreter -> what would be made."""
-LOOP: Final = frozenset({("asyncio.selector_events", "_make_self_pipe")})
-"""(module, function) that may: the event loop wakes itself through a socket pair."""
+HERE: Final = Path(__file__).parent
+LOOP: Final = ("asyncio.selector_events", "_make_self_pipe")
+"""Module and function that may: the event loop wakes itself through a socket pair."""
 
 
 class _Guard:
-    """While it watches, none of `OUTSIDE` is made, and it keeps what was tried: somebody may have caught the error."""
+    """While it watches, none of that is made, and it keeps what was tried: somebody may have caught the error."""
 
     def __init__(self) -> None:
         self.watches = False
         self.tried: list[str] = []
 
     def hook(self, event: str, _arguments: tuple[Any, ...]) -> None:
-        if not self.watches or event not in OUTSIDE or _is_loop(sys._getframe(1)):
-            return
-        self.tried.append(f"makes {OUTSIDE[event]} ({event}): it belongs in tests/integration")
+        if self.watches and event in OUTSIDE and not _is_loop(sys._getframe(1)):
+            self.refuse(OUTSIDE[event])
+
+    def refuse(self, what: str) -> None:
+        """Raises RuntimeError."""
+        self.tried.append(f"makes {what}: it belongs in tests/integration")
         raise RuntimeError(f"a unit test {self.tried[-1]}")
 
 
 def _is_loop(frame: FrameType | None) -> bool:
     while frame is not None:
-        if (frame.f_globals.get("__name__"), frame.f_code.co_name) in LOOP:
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) == LOOP:
             return True
         frame = frame.f_back
     return False
@@ -50,11 +54,16 @@ sys.addaudithook(_GUARD.hook)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Iterator[None]:
-    """Fixtures are part of a test."""
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Fixtures are part of a test. pytest asks here for the tests of other directories too."""
+    if not item.path.is_relative_to(HERE):
+        return (yield)
     _GUARD.watches = True
     try:
-        return (yield)
+        # Threads have an audit event from Python 3.12 on only.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda _thread: _GUARD.refuse("a thread"))
+            return (yield)
     finally:
         _GUARD.watches = False
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+
+from workers.api_server.routes import route_table
+from workers.api_server.store.site import AppState
+from workers.api_server.store.store import Store
 
 ROOT: Final = Path(__file__).parents[2]
 GENERATED: Final = frozenset({"parity.md", "pod-fields.md"})
@@ -17,6 +21,7 @@ PAGES: Final = (
 )
 GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 CONTRIBUTING: Final = ROOT / "CONTRIBUTING.md"
+COMPATIBILITY: Final = ROOT / "docs" / "compatibility.md"
 DECISIONS: Final = ROOT / "docs" / "decisions"
 MAX_DECISION_LINES: Final = 60
 QUESTIONS: Final = 10
@@ -24,6 +29,7 @@ QUESTIONS: Final = 10
 _PATH: Final = re.compile(r"`((?:supervisor|workers|ipc|tests|docs|configs)/[\w./-]*)(?:(?:::|#)[\w.]+)?`")
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)\)")
 _MODULE: Final = re.compile(r"python -m (tests\.[\w.]+)")
+_URL: Final = re.compile(r"`(/[^`]*)`")
 _HOME: Final = re.compile(r"`([\w./-]+?)(?:#(\w+))?` \|$")
 
 
@@ -84,3 +90,20 @@ def test_decisions_are_short_and_listed() -> None:
     assert [page.name for page in decisions if f"({page.name})" not in index] == []
     assert [page.name for page in decisions if len(page.read_text().splitlines()) > MAX_DECISION_LINES] == []
     assert [page.name for page in decisions if "## Decision" not in page.read_text()] == []
+
+
+def test_every_route_of_the_api_server_is_stable_or_said_not_to_be() -> None:
+    unused: Any = None  # no request is made
+    site = AppState(
+        store=Store(epoch=0),
+        changed=unused,
+        master=unused,
+        clock=unused,
+        board=unused,
+        logs_dir=ROOT,
+        podman=unused,
+        dialer=unused,
+        sockets=unused,
+    )
+    told = {path for row in rows(COMPATIBILITY, "## HTTP on the admin socket") for path in _URL.findall(row[0])}
+    assert {route.path for route in route_table(site)} == told

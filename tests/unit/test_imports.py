@@ -169,7 +169,8 @@ def files_that_use(sources: Sources, names: Iterable[str]) -> set[str]:
 
 
 def files_that_import(sources: Sources, package: str) -> set[str]:
-    return {file for file, tree in sources.items() if any(name.split(".")[0] == package for name in imported(tree))}
+    within = f"{package}."
+    return {file for file, tree in sources.items() if any(f"{name}.".startswith(within) for name in imported(tree))}
 
 
 def files_that_name(sources: Sources, name: str) -> set[str]:
@@ -197,6 +198,14 @@ def test_imports_point_to_ipc(sources: Sources) -> None:
 
 def test_nothing_imports_the_tests(sources: Sources) -> None:
     assert files_that_import(sources, "tests") == set()
+
+
+@pytest.mark.parametrize("suite", ["unit", "contract"])
+def test_what_is_measured_is_no_part_of_what_is_tested(suite: str) -> None:
+    files = sorted((ROOT / "tests" / suite).rglob("*.py"))
+    assert files
+    trees = {str(file.relative_to(ROOT)): ast.parse(file.read_text()) for file in files}
+    assert files_that_import(trees, "tests.bench") == set()
 
 
 def test_podman_is_imported_in_one_file(sources: Sources) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from tests.parity.mutations import MUTATIONS, Mutation
 from tests.parity.page import page
 from tests.parity.table import DATA_FILE, ROOT, Group, Row, State, Table, faults, load
 
@@ -45,6 +46,18 @@ def test_every_behaviour_has_its_row() -> None:
     wanted = BEHAVIOUR.findall(BEHAVIOURS.read_text())
     rows = [id for id, _ in load(DATA_FILE.read_bytes()).rows()]
     assert [id for id in rows if id not in BEYOND] == wanted
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.row)
+def test_a_mutation_fits_its_row_and_its_file(mutation: Mutation) -> None:
+    """Whether the row's test notices it is tried by `tests.parity.test_mutations`."""
+    rows = dict(load(DATA_FILE.read_bytes()).rows())
+    assert mutation.test in rows[mutation.row].tests
+    assert (ROOT / mutation.file).read_text().count(mutation.old) == 1
+
+
+def test_there_are_mutations_of_many_rows() -> None:
+    assert len({mutation.row for mutation in MUTATIONS}) >= 20
 
 
 def test_a_row_that_holds_is_accepted() -> None:

@@ -29,11 +29,11 @@ _NOBODY: Final = (None, None)
 
 
 class DialerClient:
-    """`workers.podhttp.pod_network.Dialer` for one event loop: one connection, on which answers are told by their
+    """`workers.podhttp.pod_network.Dialer` for one event loop: one connection, on which answers are matched by their
     numbers.
 
-    The dialer may die at any time. Then the connection ends, and all that is unanswered is asked again on the next one,
-    until its deadline. Nothing is lost by that: the kernel closes a socket that nobody got.
+    The dialer may die at any time. Then the connection ends, and unanswered requests are sent again on the next one,
+    until their deadlines. Nothing is lost by that: the kernel closes a socket that was not received.
     """
 
     def __init__(self, path: str, deadline_s: float = DEADLINE_S) -> None:
@@ -49,7 +49,7 @@ class DialerClient:
         self._closed = False
 
     async def socket(self, network: PodNetwork, family: _Family) -> _Socket:
-        """See `workers.podhttp.pod_network.Dialer`. For the host's network nobody is asked. Raises DialError,
+        """See `workers.podhttp.pod_network.Dialer`. For the host's network the dialer is not asked. Raises DialError,
         DialTimeout."""
         if network.infra_pid < 0:
             raise DialError("the pod has no sandbox that runs")
@@ -62,7 +62,7 @@ class DialerClient:
             raise DialTimeout(f"the dialer has not answered within {self._deadline_s:g} s") from late
 
     def close(self) -> None:
-        """Whoever waits gets a DialError."""
+        """Fail all waiting callers with DialError."""
         self._closed = True
         self._hang_up()
         for _, answer in self._asked.values():

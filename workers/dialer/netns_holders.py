@@ -1,4 +1,4 @@
-"""Which process is a pod's infra container's, looked up once for each and not for each socket."""
+"""Processes of pods' infra containers, looked up once for each and not for each socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class InfraProcesses:
         """By pid and clock tick of the start, the oldest first."""
 
     def pidfd(self, pid: int, start_ticks: int) -> int:
-        """It stays ours. What it stands for may have ended since: whoever uses it is told.
+        """The descriptor stays the cache's. Its process may have ended since, which its user finds.
 
         Raises ProcessLookupError, AnotherProcess, OSError.
         """

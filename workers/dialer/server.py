@@ -45,7 +45,7 @@ SEND_BUFFER_BYTES: Final = 64 * 1024
 MIN_STAY_S: Final = 0.5
 """How long an incarnation serves one user namespace at least, in seconds, while a pod in another one waits."""
 PAUSE_S: Final = 0.2
-"""Before new connections are looked at again when there was no file descriptor for one, in seconds."""
+"""Pause before new connections are accepted again when there was no file descriptor for one, in seconds."""
 GATHER_S: Final = 0.05
 """How long an incarnation waits at its first request for others, in seconds: more than
 `workers.dialer.client.RETRY_S`."""
@@ -189,7 +189,7 @@ class Workshop:
 
 
 class DialerServer:
-    """Clients and their requests. A turn answers at most one request of each, and waits for nobody."""
+    """Clients and their requests. One round answers at most one request of each, without waiting."""
 
     def __init__(self, listen: socket.socket, workshop: Workshop, began_at: float, idle_timeout_s: float) -> None:
         """``began_at``: the incarnation, monotonic seconds."""
@@ -199,7 +199,7 @@ class DialerServer:
         self._clients: dict[int, Client] = {}
         """By file descriptor."""
         self._leave_at = math.inf
-        """Monotonic seconds; somebody wants another user namespace."""
+        """Monotonic seconds; when a client needs another user namespace."""
         self._began_at = began_at
         self._idle_timeout_s = idle_timeout_s
         self._asked_at = began_at
@@ -208,16 +208,16 @@ class DialerServer:
         self._accepts = True
         """New connections; for a moment not when there is no file descriptor for one."""
         self._told = ""
-        """The trouble that was told last."""
+        """The error that was logged last."""
         self._poll = select.poll()
         self.watch(listen.fileno())
 
     def watch(self, fd: int) -> None:
-        """A turn ends when there is something to read there."""
+        """The wait of a round ends when this is readable."""
         self._poll.register(fd, select.POLLIN)
 
     def leave(self, now: float) -> int | None:
-        """The exit code when only a new process can go on, or nobody has asked anything for long. Whoever asks in that
+        """Exit code when only a new process can go on, or the dialer was idle for long. A client that asks in that
         moment finds the connection ended, and asks the next incarnation."""
         if now >= self._leave_at:
             return EXIT_BEGIN_ANEW
@@ -252,7 +252,7 @@ class DialerServer:
         return [fd for fd, _ in self._poll.poll(0)]
 
     def _accept(self) -> bool:
-        """False when nobody waits."""
+        """False when no client waits."""
         try:
             sock, _ = self._listen.accept()
         except (BlockingIOError, ConnectionError):

@@ -1,4 +1,4 @@
-"""The downward API: what a pod's containers may be told of the pod, as text. Pure.
+"""The downward API: fields of a pod and resources of its containers, as text. Pure.
 
 For variables, and for files of volumes, which know fewer fields (`ipc.api.validation` says which). Mirrors
 podFieldSelectorRuntimeValue (pkg/kubelet/kubelet_pods.go), ExtractFieldPathAsString and FormatMap
@@ -51,8 +51,8 @@ _UNKNOWN: Final = Whereabouts()
 
 
 def field_value(pod: Pod, field_path: str, where: Whereabouts = _UNKNOWN) -> str:
-    """What a fieldRef means; files need not say where the pod runs. A label or annotation that is not there, and an
-    address that nobody knows, are empty.
+    """Value of a fieldRef; for files ``where`` is not needed. A missing label or annotation and an unknown address are
+    empty.
 
     Raises ConfigError for what is no field of the downward API.
     """
@@ -98,8 +98,8 @@ _FIELDS: Final[Mapping[str, Callable[[Pod, Whereabouts], str]]] = {
 
 
 def resource_value(selector: ResourceFieldSelector, pod: Pod, container: Container | None, node: NodeResources) -> str:
-    """What a resourceFieldRef means, in whole divisors, rounded up. ``container`` is whose variable it is; None for a
-    file, whose selector names one.
+    """Value of a resourceFieldRef in whole divisors, rounded up. ``container`` is the container of the variable; None
+    for a file, whose selector names one.
 
     A limit that is not given is the pod's, or else what the node has; a request that is not given is 0.
     Raises ConfigError.

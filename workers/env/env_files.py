@@ -30,7 +30,7 @@ class EnvFile(msgspec.Struct, frozen=True):
     values: Mapping[str, str]
     """The first one of each name."""
     problem: str = ""
-    """What ended the reading."""
+    """Reason for which reading has ended."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.values))})"
@@ -93,7 +93,7 @@ class _Lines(Iterator[str]):
 
 
 def _split(line: str, number: int) -> tuple[str, str]:
-    """What stands before and behind the equals sign."""
+    """Texts before and behind the equals sign."""
     name, equals, value = line.partition("=")
     if not equals:
         raise _invalid(number, "missing '='")

@@ -74,7 +74,7 @@ class Environment(dict[str, str]):
 
 
 def make_environment(container: Container, sources: EnvironmentSources) -> Environment:
-    """What the container's definition adds to the environment of its image, or replaces there.
+    """Variables of the container's manifest, which add to the environment of its image or replace there.
 
     ``envFrom`` comes first, in order; then ``env``, in order, each of which sees those before it. Of two values of a
     name the last one counts. Raises ConfigError.
@@ -139,7 +139,7 @@ def _value_from(source: EnvVarSource, asking: _Asking) -> str | None:
 
 
 def _all_keys(source: EnvFromSource, sources: EnvironmentSources) -> Mapping[str, str]:
-    """What one item of ``envFrom`` gives, without its prefix. Of a ConfigMap's binary data, as upstream, nothing."""
+    """Variables of one item of ``envFrom``, without its prefix. A ConfigMap's binary data gives none, as upstream."""
     values: Mapping[str, str] = {}
     if source.config_map_ref is not None:
         name, optional = source.config_map_ref.name, source.config_map_ref.optional
@@ -231,7 +231,7 @@ def _file_key(selector: FileKeySelector, asking: _Asking) -> str | None:
 
 
 def _unreadable(asking: _Asking, file: str, error: OSError | EnvFileError) -> ConfigError:
-    """Upstream's words, which leave the reason to the log."""
+    """Upstream's message, which leaves the reason to the log."""
     metadata, reason = asking.sources.pod.metadata, getattr(error, "strerror", None) or str(error)
     where = f"{metadata.namespace}/{metadata.name}, container {asking.container.name}"
     log.warning("%s: environment file %s: %s", where, quoted(file), reason)

@@ -21,7 +21,7 @@ import orjson
 from workers.exec.tags import RUNTIMES, ProcessTag
 from workers.kubecontainer.runtime import InspectedContainer
 from workers.proc.procfs import PROC, has_our_root, monitor_option, monitor_words
-from workers.proc.rlimit_tag import MARKED
+from workers.proc.rlimit_tag import TAG_LIMIT
 
 ENTERING: Final = "rootlet-nsenter"
 """argv[0] of nsenter, with which its error messages begin, and no others."""
@@ -98,7 +98,7 @@ def describe(own: Mapping[str, Any], limits: Mapping[str, Rlimit]) -> bytes:
     exec (libpod/oci_conmon_exec_linux.go, setProcessCapabilitiesExec), and with ``limits`` by OCI name where the
     description says nothing."""
     rlimits = {name: limit.json(name) for name, limit in limits.items()}
-    rlimits |= {limit["type"]: limit for limit in own.get("rlimits") or () if limit["type"] != MARKED}
+    rlimits |= {limit["type"]: limit for limit in own.get("rlimits") or () if limit["type"] != TAG_LIMIT}
     process = {**own, "args": [], "terminal": False, "rlimits": list(rlimits.values())}
     if own.get("capabilities") is not None:
         process["capabilities"] = _capabilities(own)

@@ -44,11 +44,11 @@ class Execs:
         self._sessions = sessions
         self._inspect = inspect
         self._targets: dict[str, Target | None] = {}
-        self._turns = asyncio.Semaphore(MAX_EXECS)
+        self._capacity = asyncio.Semaphore(MAX_EXECS)
         self._numbers = itertools.count()
         self._running = BackgroundTasks()
         self._killer = _Killer()
-        self._has_told = False
+        self._has_warned = False
 
     async def run(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         """See `workers.kubecontainer.runtime.Runtime.exec_container`."""
@@ -57,7 +57,7 @@ class Execs:
             async with asyncio.timeout_at(deadline):
                 target = await self._target(id)
                 if target is not None:
-                    await self._turns.acquire()
+                    await self._capacity.acquire()
         except TimeoutError:
             raise too_late(timeout_s) from None
         refusal = ""
@@ -69,7 +69,7 @@ class Execs:
                 await self._explain(id, refusal)
         result = await self._sessions.run(id, command, max(deadline - loop_time(), 0.0))
         if target is not None and target.is_there():
-            self._tell(refusal)
+            self._warn_once(refusal)
             self._remember(id, None)
         return result
 
@@ -86,7 +86,7 @@ class Execs:
         try:
             return self._remember(id, find_target(container))
         except NotDirect as error:
-            self._tell(str(error))
+            self._warn_once(str(error))
             return self._remember(id, None)
 
     async def _running_container(self, id: str) -> InspectedContainer:
@@ -110,15 +110,15 @@ class Execs:
         try:
             child = spawn(target, target.process_json(command, tag))
         except OSError as error:
-            self._turns.release()
+            self._capacity.release()
             raise NotStarted(f"{target.program}: {error}") from error
         task = self._running.spawn(
-            self._see_through(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
+            self._await_end(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
         )
-        task.add_done_callback(lambda _: self._turns.release())
+        task.add_done_callback(lambda _: self._capacity.release())
         return task
 
-    async def _see_through(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:
+    async def _await_end(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:
         try:
             async with asyncio.timeout_at(deadline):
                 await child.ended()
@@ -138,9 +138,9 @@ class Execs:
             raise RuntimeCallError(ErrorKind.COMMAND, EXEC, refusal)
         await self._running_container(id)
 
-    def _tell(self, why: str) -> None:
-        if not self._has_told:
-            self._has_told = True
+    def _warn_once(self, why: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
             log.warning("a command in a container has to go through Podman's service, which costs more: %s", why)
 
 
@@ -190,11 +190,11 @@ class _Killer:
         """Result of a scan that begins after this call, shared with all callers before it begins."""
         if self._next is None:
             self._next = self._tasks.spawn(
-                self._look(self._scan), name="look for processes of commands", expected=(OSError,)
+                self._scan_after(self._scan), name="scan for processes of commands", expected=(OSError,)
             )
         return asyncio.shield(self._next)
 
-    async def _look(self, before: asyncio.Task[frozenset[ProcessTag]] | None) -> frozenset[ProcessTag]:
+    async def _scan_after(self, before: asyncio.Task[frozenset[ProcessTag]] | None) -> frozenset[ProcessTag]:
         if before is not None:
             await asyncio.wait((before,))
         self._scan, self._next = self._next, None

@@ -39,13 +39,13 @@ class ExecSessions:
 
     def __init__(self, client: LibpodClient) -> None:
         self._client = client
-        self._turns = asyncio.Semaphore(MAX_EXECS)
+        self._capacity = asyncio.Semaphore(MAX_EXECS)
 
     async def run(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         """See `workers.kubecontainer.runtime.Runtime.exec_container`."""
         session = ""
         try:
-            async with asyncio.timeout(timeout_s), self._turns:
+            async with asyncio.timeout(timeout_s), self._capacity:
                 session = await self._create(id, command)
                 framed = await self._start(session)
         except TimeoutError:

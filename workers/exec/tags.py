@@ -13,7 +13,7 @@ import msgspec
 
 from workers.proc import procfs
 from workers.proc.pidfd import kill_if
-from workers.proc.rlimit_tag import MARKED, locks_limit
+from workers.proc.rlimit_tag import TAG_LIMIT, locks_limit
 
 OVERDUE_S: Final = 60
 """Time after a command's deadline, in seconds, after which its owner cannot be there to end it."""
@@ -38,7 +38,7 @@ class ProcessTag(msgspec.Struct, frozen=True):
     def rlimit(self) -> dict[str, Any]:
         """As the OCI runtime specification has it (POSIXRlimit)."""
         hard = _MAGIC << 32 | self.deadline & _LOW
-        return {"type": MARKED, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
+        return {"type": TAG_LIMIT, "soft": self.owner << 32 | self.number & _LOW, "hard": hard}
 
 
 def parse_tag(limit: tuple[int, int] | None) -> ProcessTag | None:

@@ -1,8 +1,8 @@
-"""Directories by descriptor: what lies below one is reached step by step, and no step follows a symbolic link.
+"""Directories by descriptor: paths below one are opened step by step, and no step follows a symbolic link.
 
-A path that is looked up as a whole leads wherever somebody who can write to a directory on it has put a link. Here
-the way begins at a directory that the configuration names, which may lie behind links; from there on each directory is
-opened in the one above it. (For paths of several names that others write, `workers.fs.openat2` has openat2(2).)
+A path that is looked up as a whole follows links that others have put in directories on it. Here the way begins at a
+directory that the configuration names, which may lie behind links; from there on each directory is opened in the one
+above it. (For paths of several names that others write, `workers.fs.openat2` has openat2(2).)
 
 Needs little to start with: `workers.userns.entry` is in the way of a container's start.
 """
@@ -38,8 +38,8 @@ def root_directory(path: str) -> Iterator[int]:
 
 @contextmanager
 def private_root(path: str) -> Iterator[int]:
-    """A directory of the configuration, made when it is missing, and nobody's but ours: in a place where everybody may
-    write, another user may have been quicker. Raises OSError."""
+    """Descriptor of a directory of the configuration, made when it is missing, with the agent as its only user: where
+    all users may write, another one may have made it. Raises OSError."""
     make_private(path)
     with root_directory(path) as fd:
         _ensure_ours(fd, path, PRIVATE_MODE)
@@ -60,8 +60,8 @@ def directory_below(parent: int, *names: str) -> Iterator[int]:
 
 @contextmanager
 def made_below(parent: int, *names: str, mode: int = PRIVATE_MODE) -> Iterator[int]:
-    """As `directory_below`, and those that are missing are made. All of them are ours and have that mode then, whatever
-    the umask, and wherever somebody was killed before. Raises OSError."""
+    """As `directory_below`, and missing directories are made. All of them have that mode then, whatever the umask is,
+    also after an interrupted call. Raises OSError."""
     fd = os.dup(parent)
     try:
         for name in names:

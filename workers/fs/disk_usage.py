@@ -1,4 +1,4 @@
-"""How much of the disk a directory takes, with all that is in it, which somebody may have made with intent.
+"""Disk usage of a directory tree, whose content may be hostile.
 
 Mirrors GetDiskUsage (pkg/volume/util/fs/fs.go): blocks, not lengths; a file with several names counts once; nothing on
 another mount, and no symbolic link is followed. Depth costs neither stack nor descriptors: one directory is open at a
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from workers.fs.directories import directory_below
 
 BLOCK_BYTES: Final = 512
-"""Of st_blocks."""
+"""Bytes of one unit of st_blocks."""
 MAX_FILES: Final = 1_000_000
 """Counted in one tree, directories among them."""
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -27,8 +27,8 @@ _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def used_bytes(path: str, max_files: int = MAX_FILES) -> int | None:
-    """Of a directory; 0 when it is not there, None when it has more files than ``max_files``. No part of the path below
-    its root is of somebody else's making.
+    """Bytes used by a directory; 0 when it does not exist, None when it has more files than ``max_files``. Others must
+    not be able to change the path itself.
 
     Blocks. Raises OSError: EACCES when files of mapped users are in the way.
     """
@@ -45,7 +45,7 @@ def used_bytes(path: str, max_files: int = MAX_FILES) -> int | None:
 
 
 class _TooMany(Exception):
-    """Files, or ways back to directories that somebody keeps moving."""
+    """Too many files, or directories that are moved again and again."""
 
 
 class _Level(NamedTuple):

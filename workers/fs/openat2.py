@@ -1,8 +1,8 @@
-"""Files that somebody else may be changing at this moment: opened without being led anywhere else.
+"""Opens files that others may be changing at this moment, without leaving their root.
 
-A container may put a symbolic link, or another mount, in any place below a volume that it can write to, and swap it
-between two looks. So a path is given to the kernel in one piece with what it may pass through (openat2), and from then
-on the file is meant by its descriptor, never by its path again.
+A container may put a symbolic link, or another mount, anywhere below a volume that it can write to, and swap it between
+two calls. So a path is given to the kernel in one piece with what it may pass through (openat2), and from then on the
+file is meant by its descriptor, never by its path again.
 
 Needs nothing but the standard library: `workers.userns.entry` runs it in an interpreter that has nothing else.
 """
@@ -29,7 +29,7 @@ READ_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 MAX_TRIES: Final = 100
 """Of one path with ``..`` in it: the kernel gives up (EAGAIN) whenever anything is renamed or mounted on the host
-meanwhile, which somebody may do all the time."""
+meanwhile, which can happen all the time."""
 
 _SYS_OPENAT2: Final = 437
 """On every architecture."""

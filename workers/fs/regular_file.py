@@ -1,4 +1,4 @@
-"""Opening files that a container, or anybody else, may have tampered with."""
+"""Opens files that a container or another user may have tampered with."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def open_regular(directory: Path, path: Path) -> int:
 
 def read_scoped(root: str, path: str, max_bytes: int) -> bytes:
     """The first bytes of a regular file as if ``root`` were the root directory, whatever its owner does meanwhile.
-    Raises OSError, e.g. EAGAIN when somebody moves directories at this moment. Neither ``..`` nor a symlink leads out,
-    and a FIFO cannot hold us up.
+    Raises OSError, e.g. EAGAIN when directories are moved at this moment. Neither ``..`` nor a symlink leads out, and a
+    FIFO cannot hold us up.
 
     Upstream's SecureJoin is not safe from changes.
     """

@@ -1,4 +1,4 @@
-"""Removing a directory with all that is in it, which somebody may have filled with intent.
+"""Removes a directory tree, whose content may be hostile.
 
 No symbolic link is followed, and nothing on another mount is touched: a directory is opened in the one above it, and
 what is on another mount stays, with everything above it. Deep nesting costs neither stack nor descriptors: below a
@@ -21,10 +21,10 @@ from workers.fs.directories import directory_below, is_name
 MAX_DEPTH: Final = 64
 """Directories open at the same time, each with two descriptors, and levels of recursion."""
 MAX_TOLD: Final = 10
-"""Most failures of one removal that are told."""
+"""Most failures of one removal that are reported."""
 _RWX: Final = 0o700
 _SUFFIX_BYTES: Final = 8
-"""Of a name that nobody else thinks of."""
+"""Random part of a name that is unlikely to be in use."""
 
 
 class Stuck(NamedTuple):
@@ -40,11 +40,11 @@ class Stuck(NamedTuple):
 
 
 def remove_tree(parent: int, name: str) -> tuple[Stuck, ...]:
-    """Remove what bears that name in a directory, of whatever kind it is; what is not there is removed. Blocks.
+    """Remove the entry of that name in a directory, of whatever type; none is a success. Blocks.
 
     ``name`` is one (`is_name`).
 
-    The answer is what stays, at most `MAX_TOLD` of it; what had to stay because of that is not told.
+    Returns the entries that could not be removed, at most `MAX_TOLD`, without the directories above them.
     """
     assert is_name(name), name
     removal = _Removal()

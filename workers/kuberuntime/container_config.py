@@ -34,7 +34,7 @@ from workers.volumemanager.prepare import prepare_mounts
 
 
 class PodInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What the containers of a pod are made from: each is what an earlier step of the sync has returned."""
+    """Inputs of a pod's containers: each is the result of an earlier step of the sync."""
 
     of: PodSnapshot
     volumes: Mapping[str, MountedVolume]

@@ -33,8 +33,8 @@ class PodImages:
     async def ensure_all(self, container: Container) -> ImageInfo | None:
         """The container's own image, and those of the volumes that it sees (getImageVolumes).
 
-        What Podman says of its own; None when it was not asked, for a container of that image is there. Raises
-        ImageError, which has been told, and SyncEnded.
+        Returns the inspect of its own; None when a container of that image exists and none was needed. Raises
+        ImageError, after its events, and SyncEnded.
         """
         own = await self.ensure_own(container, self._image_of_predecessor(container))
         seen = {mount.name for mount in container.volume_mounts}
@@ -78,8 +78,8 @@ class PodImages:
         return lambda image: logins_for(image, logins)
 
     async def _read_pull_secrets(self) -> tuple[KeyedLogin, ...]:
-        """One that is missing or no good is told of, and the pull goes on without it (getPullSecretsForPod,
-        pkg/kubelet/kubelet_pods.go)."""
+        """Logins of the pod's imagePullSecrets. A missing or invalid one gets an event, and the pull goes on without it
+        (getPullSecretsForPod, pkg/kubelet/kubelet_pods.go)."""
         known = self._of.objects.secrets
         names = [secret.name for secret in self._of.pod.spec.image_pull_secrets if secret.name]
         unusable = [name for name in names if name not in known]

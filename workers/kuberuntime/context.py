@@ -1,4 +1,4 @@
-"""What all syncs of one worker share: services, and facts of the node."""
+"""Services and settings that all syncs of one worker share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workers.volumemanager.plugins.volume_host import VolumeHost
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts of the node from which sandboxes and containers are made."""
+    """Settings of the node from which sandboxes and containers are made."""
 
     ownership: Ownership
     pod_logs_dir: str

@@ -1,8 +1,8 @@
-"""The names of a pod: its hosts and resolv.conf, written for its containers, and events about what is wrong with them.
+"""A pod's hosts file and resolv.conf, written for its containers, and events about their problems.
 
 Mirrors what getPodDNSConfig, ensureHostsFile and their callers do (pkg/kubelet/network/dns/dns.go,
-pkg/kubelet/kubelet_pods.go). Different on purpose: MissingClusterDNS is told of the pod only, for it says so to the
-node with every pod.
+pkg/kubelet/kubelet_pods.go). Different on purpose: the MissingClusterDNS event is the pod's only; upstream also sends
+one of the node, with every pod.
 """
 
 from __future__ import annotations

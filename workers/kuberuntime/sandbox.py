@@ -69,7 +69,7 @@ def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, 
 
 
 async def _network(run: SyncRun, pod: Pod, infra: str, host_ips: tuple[str, ...]) -> SandboxNetwork:
-    """Of a sandbox that was just made. Raises RuntimeCallError, SyncEnded."""
+    """Network of a sandbox that was just made. Raises RuntimeCallError, SyncEnded."""
     found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
     return made_network(pod, infra, found, host_ips)
 

@@ -89,7 +89,7 @@ class ContainerStarter:
 
     async def _attempt(self, container: Container, start: ContainerStart) -> int:
         """Number of the attempt, its log directory made ready. The newest container may be gone and an older one left:
-        then the logs tell more. Raises _Failed."""
+        then the logs show a higher attempt. Raises _Failed."""
         try:
             attempt = max(start.attempt, layout.read_restart_count(self._logs, container.name))
             layout.ensure_directory(layout.log_file(self._logs, container.name, attempt))
@@ -162,7 +162,7 @@ class ContainerStarter:
         """Podman died while it started the container, and cannot repeat that: no crash, so the same attempt is made
         again.
 
-        Once: what looks like that a second time has another cause. Raises _Failed, ImageError, SyncEnded.
+        Once: a second such error has another cause. Raises _Failed, ImageError, SyncEnded.
         """
         run = self._run
         try:
@@ -177,7 +177,7 @@ class ContainerStarter:
         return anew.created_id
 
     async def _post_start(self, container: Container, id: str) -> None:
-        """Raises _Failed, SyncEnded. Its event was sent with the hook's failure, and has none of its words."""
+        """Raises _Failed, SyncEnded. The event was sent with the hook's failure, without its output."""
         try:
             await run_post_start(self._run, self._handlers, self._pod, container, id)
         except PostStartHookFailed as failed:

@@ -68,7 +68,9 @@ class ProcessStreams:
         self._connection = connection
         self._tty = tty
         self._ahead = ahead
-        """Read, and not asked for yet: at most what one read gives."""
+        """The bytes of the last read, after what was left of the reads before."""
+        self._at = 0
+        """The place up to which they were asked for. They are not cut off each time: frames may have a byte each."""
 
     async def write(self, data: bytes) -> None:
         """Write to the command's input; waits while it is not read. Raises OSError when its reader is gone."""
@@ -95,27 +97,32 @@ class ProcessStreams:
     async def _header(self) -> tuple[Channel, int] | None:
         """Stream and length of what comes next; None after the last. Without frames: what is there."""
         size = 1 if self._tty else _FRAME.size
-        while len(self._ahead) < size:
+        while self._left() < size:
             try:
                 data = await self._connection.read()
             except ConnectionResetError:
                 data = b""
-            if not data and self._ahead:
+            if not data and self._left():
                 raise ConnectionResetError("the output broke off")
             if not data:
                 return None
-            self._ahead += data
+            self._ahead, self._at = self._ahead[self._at :] + data, 0
         if self._tty:
-            return Channel.STDOUT, len(self._ahead)
-        stream, length = _FRAME.unpack_from(self._ahead)
-        self._ahead = self._ahead[_FRAME.size :]
+            return Channel.STDOUT, self._left()
+        stream, length = _FRAME.unpack_from(self._ahead, self._at)
+        self._at += _FRAME.size
         return Channel.STDERR if stream == _STDERR else Channel.STDOUT, length
 
     async def _read(self, max_bytes: int) -> bytes:
-        if not self._ahead:
-            self._ahead = await self._connection.read()
-        data, self._ahead = self._ahead[:max_bytes], self._ahead[max_bytes:]
+        if not self._left():
+            self._ahead, self._at = await self._connection.read(), 0
+        data = self._ahead[self._at : self._at + max_bytes]
+        self._at += len(data)
         return data
+
+    def _left(self) -> int:
+        """Bytes that were read, and not asked for yet."""
+        return len(self._ahead) - self._at
 
     def close(self) -> None:
         self._connection.close()

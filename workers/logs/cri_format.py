@@ -68,7 +68,7 @@ class LineCutter:
 
 
 class LogRenderer:
-    """What a client sees of entries: messages, cut by time and size (logs.go, logWriter)."""
+    """Output for a client: messages of entries, cut by time and size (logs.go, logWriter)."""
 
     def __init__(self, *, timestamps: bool, since: float = 0.0, limit_bytes: int | None = None) -> None:
         """``since`` in epoch seconds; 0.0 shows everything. ``limit_bytes`` counts what is shown."""
@@ -83,7 +83,7 @@ class LogRenderer:
         return self._left is not None and self._left <= 0
 
     def render(self, lines: list[bytes]) -> bytes:
-        """What these lines of the file show. Those in an unknown format are left out, as upstream."""
+        """Entries of these lines. Lines in an unknown format are left out, as upstream."""
         shown = b"".join(map(self._render_one, lines))
         if self._left is not None:
             shown = shown[: self._left]

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one look."""
+    """Result of one collection."""
 
     removed: tuple[str, ...]
     """Paths."""
@@ -71,7 +71,7 @@ class LogGarbageCollector:
         self._request: CollectLogs | None = None
         self._wake = asyncio.Event()
         self._told: frozenset[str] = frozenset()
-        """Failures of the last look."""
+        """Failures of the last collection."""
 
     def ask(self, request: CollectLogs) -> None:
         self._request = request
@@ -97,7 +97,7 @@ class LogGarbageCollector:
         )
 
     async def _tell(self, found: Collected) -> None:
-        """A failure that stays is told once."""
+        """Log a failure that repeats once."""
         for path in found.removed:
             log.info("removed %s: its pod is gone", path)
         news = [failure for failure in found.failures if failure not in self._told]
@@ -159,7 +159,7 @@ def _collect_in(
 
 
 def _uid_of_logs(entry: Path) -> str:
-    """Whose log directory that is; empty for what does not look like one in every part. Raises OSError."""
+    """Pod UID of a log directory; empty for a directory that is not one in every part. Raises OSError."""
     uid = layout.uid_of(entry.name)
     return uid if uid and _is_directory(entry) and all(map(_is_ours, entry.iterdir())) else ""
 

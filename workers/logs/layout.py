@@ -23,7 +23,7 @@ MAX_INT64: Final = 2**63 - 1
 """Of the integers that calcRestartCountByLogDir counts in (pkg/kubelet/kuberuntime/kuberuntime_container.go)."""
 
 START_ERROR_SUFFIX: Final = ".start-error"
-"""Of the file beside ``<attempt>.log`` that says why that attempt did not start."""
+"""Suffix of the file beside ``<attempt>.log`` with the error of a failed start."""
 
 _ATTEMPT_FILE: Final = re.compile(r"([0-9]+)\.(log|start-error)(\..*)?")
 
@@ -36,7 +36,7 @@ def pod_directory(root: str, namespace: str, name: str, uid: str) -> Path:
 
 
 def uid_of(directory_name: str) -> str:
-    """Whose log directory is called so; empty for another name."""
+    """Pod UID in the name of a log directory; empty for another name."""
     match = _POD_DIRECTORY.fullmatch(directory_name)
     return match["uid"] if match is not None else ""
 
@@ -54,13 +54,13 @@ def monitor_pid_file(directory: Path, attempt: int) -> Path:
 
 
 def attempt_of(file_name: str) -> int | None:
-    """Which attempt's file that is, a rotated log included; None for another file."""
+    """Attempt of a log file, also of a rotated one; None for another file."""
     match = _ATTEMPT_FILE.fullmatch(file_name)
     return int(match[1]) if match else None
 
 
 def restart_count_by_log_dir(file_names: Iterable[str]) -> int:
-    """The attempt to go on with when no container tells any more (calcRestartCountByLogDir). A number without a next
+    """Next attempt when no container shows the last one any more (calcRestartCountByLogDir). A number without a next
     one in 64 bits does not count."""
     attempts = (attempt_of(name) for name in file_names)
     return max((a for a in attempts if a is not None and a < MAX_INT64), default=-1) + 1

@@ -1,7 +1,7 @@
-"""Where what belongs to a pod lies beside its logs, and when it goes.
+"""Directories of a pod beside its logs.
 
 ``<pods_dir>/<uid>/containers/<container>``, as pkg/kubelet/kubelet_getters.go has it (getPodDir, getPodContainerDir).
-Nobody but the agent's user may look in: a container sees only what is mounted into it.
+Only the agent's user may read them: a container sees only what is mounted into it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def container_directory(pods_dir: str, uid: str, container: str) -> Path:
 
 
 def remove_pod_directory(root: str, uid: str, unshare: Unshare = DEFAULT) -> None:
-    """Remove everything of a pod that is gone below ``pods_dir`` or ``memory_dir``. Raises OSError; not for what cannot
-    be the name of a directory there: the uid of an orphan is what somebody wrote on a label."""
+    """Remove everything of a pod that is gone below ``pods_dir`` or ``memory_dir``. Raises OSError; not for a uid that
+    cannot be a directory's name: an orphan's uid is an untrusted label."""
     if not root or not is_name(uid):
         return
     stuck = remove_below(root, uid, unshare=unshare)

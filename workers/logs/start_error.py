@@ -1,9 +1,9 @@
-"""What Podman forgets: that the start of a container failed.
+"""Start errors of containers, which Podman does not keep.
 
-After a failed start Podman shows the container as created and never started, with no error (4.3.1), exactly as one
-that nobody has started yet; the two need opposite treatment. So the failure is written beside the container's log
-before the sync goes on, and whoever observes reads it back: such a container counts as exited at its creation, as the
-CRI runtimes report it (containerd: exit code 128, StartError).
+After a failed start Podman shows the container as created and never started, with no error (4.3.1), exactly as one that
+was not started yet; the two need opposite treatment. So the failure is written beside the container's log before the
+sync goes on, and the node worker reads it back: such a container counts as exited at its creation, as the CRI runtimes
+report it (containerd: exit code 128, StartError).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def write(log_file: Path, message: str) -> None:
 
 
 def read(log_file: Path) -> str | None:
-    """Why the start failed; None when it did not. A mark that was cut short still counts. Raises OSError."""
+    """Error of the start; None when it did not fail. A file that was cut short still counts. Raises OSError."""
     try:
         words = _mark(log_file).read_bytes()[:MAX_MESSAGE_BYTES]
     except FileNotFoundError:

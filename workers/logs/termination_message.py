@@ -1,4 +1,4 @@
-"""What a container leaves to be read when it ends: a file for that purpose, or the end of its log.
+"""Termination message of a container: a file for that purpose, or the end of its log.
 
 Mirrors makeMounts, getTerminationMessage and readLastStringFromContainerLogs
 (pkg/kubelet/kuberuntime/kuberuntime_container.go). Different on purpose: the file is named after the attempt instead
@@ -37,8 +37,9 @@ MAX_LOG_LINES: Final = 80
 MAX_LOG_BYTES: Final = 2048
 """Most that is shown of these lines, in bytes, from their end."""
 MAX_POD_BYTES: Final = 12 * 1024
-"""What the messages of one pod share (MaxPodTerminationMessageLogLength). The status divides it by the containers of
-the manifest; here it is divided by those that were seen, which are no more, so that an observation stays small."""
+"""Longest messages of one pod together, in bytes (MaxPodTerminationMessageLogLength). The status divides it by the
+containers of the manifest; here it is divided by those that were seen, which are no more, so that an observation stays
+small."""
 FILE_MODE: Final = 0o666
 """The container may run as any user."""
 
@@ -53,7 +54,7 @@ def termination_log(pods_dir: str, uid: str, container: str, attempt: int) -> Pa
 
 
 def make_termination_log(file: Path, attempt: int) -> None:
-    """Make an empty file for the container to write, and remove those of attempts that no status tells of any more.
+    """Make an empty file for the container to write, and remove those of attempts that no status shows any more.
 
     Raises OSError.
     """
@@ -70,7 +71,7 @@ def make_termination_log(file: Path, attempt: int) -> None:
 
 
 def read_termination_message(found: InspectedContainer, pods_dir: str, pod_logs_dir: str) -> str:
-    """What a container that has ended has to say, by its labels; empty when it has nothing to say."""
+    """Termination message of a container that has ended, by its labels; empty when there is none."""
     own = read_container(found.labels)
     message, is_readable = "", True
     if pods_dir and own.termination_message_path:
@@ -83,7 +84,7 @@ def read_termination_message(found: InspectedContainer, pods_dir: str, pod_logs_
 
 
 def crash_trace(tail: bytes, is_whole: bool) -> str:
-    """What the last lines of a log show. ``tail`` is its end, and begins in the middle of a line unless it is whole."""
+    """Text of the last lines of a log. ``tail`` is its end, and begins in the middle of a line unless it is whole."""
     lines = tail.split(b"\n")
     complete = lines if is_whole else lines[1:]
     shown = LogRenderer(timestamps=False).render([line for line in complete if line][-MAX_LOG_LINES:])
@@ -91,7 +92,8 @@ def crash_trace(tail: bytes, is_whole: bool) -> str:
 
 
 def with_termination_messages(status: RuntimePodStatus, messages: Mapping[str, str]) -> RuntimePodStatus:
-    """The observation with what was read, by container id. Only the newest two of a name are told of in any status."""
+    """The status with termination messages by container id. Only the newest two containers of a name show in any
+    status."""
     if not messages:
         return status
     by_name = [list(of) for _, of in itertools.groupby(status.containers, key=lambda container: container.name)]

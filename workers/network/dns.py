@@ -29,7 +29,7 @@ _CLUSTER_OPTIONS: Final = ("ndots:5",)
 
 
 class Resolver(msgspec.Struct, frozen=True, kw_only=True):
-    """What a resolv.conf says."""
+    """Content of a resolv.conf."""
 
     servers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
@@ -45,17 +45,17 @@ class FormedResolver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def misses_cluster_dns(pod: Pod, settings: NetworkSettings) -> bool:
-    """It gets what ``Default`` means, for want of a cluster's DNS, and that has to be told.
+    """Whether the pod gets the policy ``Default`` for lack of a cluster DNS, which needs an event.
 
     Different on purpose: ClusterFirst is what every pod has that says nothing, and on a host that is in no cluster it
-    misses nothing. There it is told only of those who have asked in so many words.
+    misses nothing. There only pods that set it explicitly get the event.
     """
     asked = bool(settings.cluster_domain) or pod.spec.dns_policy == "ClusterFirstWithHostNet"
     return asked and _wants_cluster(pod) and not settings.cluster_dns
 
 
 def missing_cluster_dns_message(pod: Pod) -> str:
-    """Of the MissingClusterDNS event, in the kubelet's words."""
+    """Message of the MissingClusterDNS event, as the kubelet's."""
     return (
         f"pod: {quoted(format_pod(pod))}. kubelet does not have ClusterDNS IP configured and cannot create Pod using "
         '"ClusterFirst" policy. Falling back to "Default" policy.'
@@ -63,7 +63,8 @@ def missing_cluster_dns_message(pod: Pod) -> str:
 
 
 def is_podmans(pod: Pod, settings: NetworkSettings) -> bool:
-    """What the pod wants is what Podman gives it anyway: the host's resolver, as it is reached from the pod's network.
+    """Whether Podman's own resolv.conf is right for the pod: the host's resolver, as it is reached from the pod's
+    network.
 
     Podman puts that network's own forwarder in front of the host's servers (slirp4netns has 10.0.2.3, pasta
     169.254.1.1, a bridge its gateway), without which a host whose servers are on its loopback has none here.

@@ -56,7 +56,7 @@ def file_mount(source: Path, destination: str, label: str) -> Mapping[str, Any]:
 
 
 def hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:
-    """What its hosts file says. Raises OSError, HostnameError."""
+    """Content of the pod's hosts file. Raises OSError, HostnameError."""
     aliases = pod.spec.host_aliases
     if pod.spec.host_network:
         with open(ETC_HOSTS, "rb") as file:
@@ -65,7 +65,7 @@ def hosts_text(pod: Pod, ips: Iterable[str], settings: NetworkSettings) -> str:
 
 
 def resolver_of(path: str) -> dns.Resolver:
-    """What that resolv.conf says; one that is not there, or has no name, says nothing. Raises OSError."""
+    """Resolver of that resolv.conf; empty when the file is missing or the path is. Raises OSError."""
     if not path:
         return dns.Resolver()
     with open(path, "rb") as file:
@@ -83,7 +83,7 @@ def write_resolv_conf(pods_dir: str, uid: str, resolver: dns.Resolver) -> PodFil
 
 
 def refresh_hosts(pods_dir: str, uid: str, text: str) -> bool:
-    """Make a hosts file that is there say that, unless that is what it was last told; whether it was not.
+    """Rewrite an existing hosts file, unless that text was written last; whether it was rewritten.
 
     Raises OSError.
     """
@@ -100,7 +100,7 @@ def refresh_hosts(pods_dir: str, uid: str, text: str) -> bool:
 
 
 def mounted_files(container: Container, files: Iterable[PodFile]) -> tuple[Mapping[str, Any], ...]:
-    """Those that the container sees: where it mounts something itself, it sees that."""
+    """Binds of the files, without those whose path the container mounts itself."""
     own = {os.path.normpath(mount.mount_path) for mount in container.volume_mounts}
     return tuple(file.bind() for file in files if file.destination not in own)
 

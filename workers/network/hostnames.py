@@ -1,4 +1,4 @@
-"""What a pod is called, in its kernel and in its hosts file. Pure.
+"""Names of a pod, in its kernel and in its hosts file. Pure.
 
 Mirrors GeneratePodHostNameAndDomain and truncatePodHostnameIfNeeded (pkg/kubelet/kubelet_pods.go) and
 GetNodenameForKernel (pkg/kubelet/util/util.go).
@@ -17,7 +17,7 @@ from ipc.text.gofmt import quoted
 MAX_HOSTNAME_CHARS: Final = 63
 """pkg/kubelet/kubelet_pods.go, truncatePodHostnameIfNeeded."""
 MAX_FQDN_CHARS: Final = 64
-"""What the kernel's nodename holds (pkg/kubelet/util/util.go, GetNodenameForKernel)."""
+"""Longest nodename of the kernel (pkg/kubelet/util/util.go, GetNodenameForKernel)."""
 
 _RFC_1123_LABEL: Final = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
@@ -65,7 +65,7 @@ def pod_names(pod: Pod, cluster_domain: str) -> PodNames:
 
 
 def kernel_hostname(pod: Pod, cluster_domain: str) -> str:
-    """What ``hostname`` says in the pod. Raises HostnameError, for a name that the kernel cannot hold too."""
+    """Output of ``hostname`` in the pod. Raises HostnameError, for a name that the kernel cannot hold too."""
     return nodename_for_kernel(pod_names(pod, cluster_domain), as_fqdn=bool(pod.spec.set_hostname_as_fqdn))
 
 

@@ -22,14 +22,14 @@ _LOCAL: Final = (
 
 
 def managed_hosts_file(ips: Iterable[str], names: PodNames, aliases: Sequence[HostAlias]) -> str:
-    """Of a pod with a network of its own."""
+    """Hosts file of a pod with a network of its own."""
     own = (names.fqdn, names.hostname) if names.domain else (names.hostname,)
     lines = [*_LOCAL, *((ip, *own) for ip in ips)]
     return "# Kubernetes-managed hosts file.\n" + _lines(lines) + _alias_entries(aliases)
 
 
 def node_hosts_file(of_node: str, aliases: Sequence[HostAlias]) -> str:
-    """Of a pod in the host's network; ``of_node`` is the host's own file."""
+    """Hosts file of a pod in the host's network; ``of_node`` is the host's own file."""
     return "# Kubernetes-managed hosts file (host network).\n" + of_node + _alias_entries(aliases)
 
 

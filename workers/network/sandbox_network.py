@@ -1,4 +1,4 @@
-"""What a sync knows of its sandbox's network. Pure."""
+"""Network of a sandbox, as a sync knows it. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from workers.kubecontainer.runtime import InspectedContainer
 
 
 class SandboxNetwork(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the sandbox that the sync starts containers in."""
+    """Network of the sandbox in which a sync starts containers."""
 
     infra: str = ""
     """Id or name of its infra container."""
     ips: tuple[str, ...] = ()
-    """The pod's, as its status tells them."""
+    """IPs of the pod, as in its status."""
     resolv_conf: str | None = None
     """Path of the resolv.conf that Podman has written for it, empty when it has written none; None as long as Podman
     has not been asked."""
 
 
 def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ips: tuple[str, ...]) -> SandboxNetwork:
-    """Of a sandbox that was there when the sync began."""
+    """Network of a sandbox that existed when the sync began."""
     for sandbox in status.sandboxes:
         if sandbox.id == sandbox_id:
             return SandboxNetwork(infra=sandbox.infra_id, ips=_pod_ips(pod, sandbox.ips, host_ips))
@@ -31,7 +31,7 @@ def seen_network(pod: Pod, status: RuntimePodStatus, sandbox_id: str, host_ips: 
 
 
 def made_network(pod: Pod, infra: str, found: InspectedContainer | None, host_ips: tuple[str, ...]) -> SandboxNetwork:
-    """Of a sandbox that was just made; ``found`` is its infra container, None when nobody had to look."""
+    """Network of a sandbox that was just made; ``found`` is its infra container, None when no inspect was needed."""
     if found is None:
         return SandboxNetwork(infra=infra, ips=_pod_ips(pod, (), host_ips))
     return SandboxNetwork(infra=infra, ips=_pod_ips(pod, found.ips, host_ips), resolv_conf=found.resolv_conf)

@@ -28,7 +28,7 @@ MAX_LABEL_CHARS: Final = 63
 """Longest part of one between dots."""
 
 Address = tuple[Any, ...]
-"""What a socket of its family is connected to."""
+"""Address to which a socket of its family is connected."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class PortError(Exception):
 
 
 def endpoint_of(network: PodNetwork, host: str, port: int | str, container: Container) -> Endpoint:
-    """Where a handler with that host and port finds its server. Raises PortError.
+    """Endpoint of a handler with that host and port. Raises PortError.
 
     Without a host that is the pod, as its status tells its address (pkg/kubelet/prober/prober.go, runProbe). With one
     it is reached from the node, as upstream: ``host: 127.0.0.1`` is the node, unless the pod is in its network.
@@ -80,7 +80,7 @@ def _port_by_name(name: str, container: Container) -> int:
 async def connect(dialer: Dialer, endpoint: Endpoint, deadline: float) -> socket.socket:
     """A connected socket, the caller's. ``deadline`` is in the loop's time.
 
-    Raises OSError (`dial_text` has words for it), TimeoutError among them; DialError when the dialer is to blame.
+    Raises OSError (`dial_text` makes its message), TimeoutError among them; DialError when the dialer fails.
     """
     failed: OSError | None = None
     for family, address in await _addresses(endpoint, deadline):
@@ -129,7 +129,7 @@ def ascii_host(host: str) -> str:
 
 
 async def _looked_up(host: str, port: int, deadline: float) -> list[tuple[socket.AddressFamily, Address]]:
-    """Of a name. Raises OSError."""
+    """Addresses of a name. Raises OSError."""
     async with asyncio.timeout_at(deadline):
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [(family, address) for family, _, _, _, address in found[:MAX_ADDRESSES]]

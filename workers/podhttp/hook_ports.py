@@ -10,7 +10,8 @@ from workers.podhttp.endpoints import PortError, resolve_port
 
 
 def with_port_number(handler: LifecycleHandler, container: Container) -> LifecycleHandler:
-    """The hook without names of ports, so that it can be run when nobody has the manifest. An unknown name stays."""
+    """The hook with numbers in place of port names, so that it can be run without the manifest. An unknown name
+    stays."""
     action = handler.http_get
     if action is None:
         return handler

@@ -20,7 +20,7 @@ class PodNetwork(msgspec.Struct, frozen=True, kw_only=True):
     infra_start_ticks: int = 0
     """When that process was started, in clock ticks since boot (/proc/PID/stat, 22): a reused pid is another one."""
     ip: str = ""
-    """The pod's address as its status tells it. Inside the pod's own namespace 127.0.0.1 is reached as well."""
+    """The pod's address as in its status. Inside the pod's own namespace 127.0.0.1 is reached as well."""
 
 
 LOOPBACK: Final = "127.0.0.1"
@@ -47,7 +47,7 @@ def pod_network(status: RuntimePodStatus, host_ips: tuple[str, ...] = ()) -> Pod
 
 
 class DialError(Exception):
-    """No socket could be made there: the pod has gone, or nobody who could make one answers in time."""
+    """No socket could be made there: the pod is gone, or the dialer does not answer in time."""
 
 
 class DialTimeout(DialError):
@@ -55,7 +55,7 @@ class DialTimeout(DialError):
 
 
 class Dialer(Protocol):
-    """Makes sockets; whoever asks connects them."""
+    """Makes sockets in pods' networks; the caller connects them."""
 
     async def socket(self, network: PodNetwork, family: socket.AddressFamily) -> socket.socket:
         """A new TCP socket in that network, not blocking, not connected; the caller's. Raises DialError.

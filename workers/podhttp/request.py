@@ -1,4 +1,4 @@
-"""What an httpGet handler asks, and what it asks next when it is redirected."""
+"""Request of an httpGet handler, and the next one when it is redirected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told of an attempt (pkg/kubelet/prober/prober.go, probe)."""
+"""Events about the outcome of a probe (pkg/kubelet/prober/prober.go, probe)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ipc.messages.event_reasons import CONTAINER_PROBE_WARNING, CONTAINER_UNHEAL
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome
 
 MAX_OUTPUT_CHARS: Final = 4096
-"""How much of a probe's output the master gets for an event: more than the event tells, for a Secret's value that is
-cut in two would not be found."""
+"""Longest output of a probe that goes to the master for an event: more than the event shows, because a Secret's value
+that is cut in two would not be redacted."""
 
 
 _EVENTS: Final = {
@@ -41,6 +41,6 @@ def outcome_event(type: ProbeType, outcome: ProbeOutcome | ProbeError) -> ProbeE
 
 
 def _head(text: str) -> str:
-    """Whatever a container has said, it has an encoding."""
+    """The head of a text, with characters that cannot be encoded escaped."""
     text = text.encode(errors="backslashreplace").decode()
     return text if len(text) <= MAX_OUTPUT_CHARS else text[: MAX_OUTPUT_CHARS - 1] + "…"

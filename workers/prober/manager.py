@@ -1,7 +1,7 @@
-"""Who probes: one task per probe of each pod that the master has given to this worker.
+"""Probe manager of a pod worker: one task per probe of each pod that the master has assigned to it.
 
-A task sleeps until its probe is due or something has happened to its pod, looks at the pod's row on the board, and
-asks ``state`` what comes of that. No probe waits for another but for a startup probe that holds the others back.
+A task sleeps until its probe is due or its pod has changed, reads the pod's row on the board, and lets ``state`` decide
+the next step. No probe waits for another but for a startup probe that holds the others back.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from workers.prober.state import (
     Step,
     Target,
     answer,
-    look,
+    next_step,
     probe_spec,
 )
 
@@ -50,7 +50,7 @@ OVERTIME_S: Final = 10.0
 STOP_WAIT_S: Final = 5.0
 """How long attempts that are broken off get to clean up, in seconds."""
 UNREADABLE_RETRY_S: Final = 1.0
-"""Until a row that nobody could read is looked at again: its next writer may be on its way."""
+"""Time until an unreadable row is read again, in seconds: it may be being written."""
 
 RESULTS: Final = {
     Answer.SUCCESS: ProbeResult.SUCCESS,
@@ -84,7 +84,7 @@ class _Prober:
         self.state = ProbeState(born_wall=born_wall)
         self.wake = asyncio.Event()
         self.failures = FailureLog(f"{type} probe of container {container.name}")
-        """What nobody expected of an attempt."""
+        """Unexpected errors of attempts."""
         self.task: asyncio.Task[None]
 
 
@@ -93,18 +93,18 @@ class _Seen(msgspec.Struct, frozen=True):
 
     row: int
     sequence: int
-    """Of the board, before it was read."""
+    """Sequence number of the row before it was read."""
     payload: bytes
     status: RuntimePodStatus
 
 
 class _ProbedPod:
-    """What a pod's probes have in common."""
+    """State that the probes of one pod share."""
 
     def __init__(self, command: ProbePod) -> None:
         self.command = command
         self.probe_results: dict[str, ProbeResults] = {}
-        """By container id: what was told, and what was found out here."""
+        """Probe results by container id, from the master and from this worker."""
         self.probers: dict[Key, _Prober] = {}
         self.seen: _Seen | None = None
 
@@ -142,10 +142,10 @@ class PodProber:
         self._send = send
         self._rng = rng
         self._pods: dict[str, _ProbedPod] = {}
-        self._turn = asyncio.Semaphore(MAX_PROBES_IN_FLIGHT)
+        self._capacity = asyncio.Semaphore(MAX_PROBES_IN_FLIGHT)
         self._tasks = BackgroundTasks()
 
-    # --- what the master says ---
+    # --- commands ---
 
     async def probe(self, command: ProbePod) -> None:
         """Begin, or go on in another way."""
@@ -163,14 +163,14 @@ class PodProber:
             if key not in pod.probers:
                 self._begin(pod, key, container, probe)
         pod.wake()
-        await self._say_again(pod, command.probe_results)
+        await self._resend(pod, command.probe_results)
 
     async def containers_changed(self, command: ContainersChanged) -> None:
         pod = self._pods.get(command.uid)
         if pod is None:
             return
         pod.wake()
-        await self._say_again(pod, command.probe_results)
+        await self._resend(pod, command.probe_results)
 
     def stop(self, uid: str) -> None:
         """Answered when the last attempt is over. A pod that is not probed here is answered for too."""
@@ -182,7 +182,7 @@ class PodProber:
         await self._send(ProbingStopped(uid=uid))
 
     async def close(self) -> None:
-        """Nothing is probed any more; nobody is told."""
+        """Stop all probes, without reports."""
         self._pods.clear()
         await _end(self._tasks)
 
@@ -197,9 +197,9 @@ class PodProber:
         )
 
     def _died(self, pod: _ProbedPod, prober: _Prober, error: BaseException) -> None:
-        """It is begun again, and whoever wonders about the pod is told."""
-        words = ProbeError(f"the prober has failed and begins anew: {type(error).__name__}")
-        self._tasks.spawn(self._report(pod.command.pod, prober, words), name="event about a prober")
+        """Send an event about a probe's task that has failed and begins again."""
+        failure = ProbeError(f"the prober has failed and begins anew: {type(error).__name__}")
+        self._tasks.spawn(self._report(pod.command.pod, prober, failure), name="event about a prober")
 
     async def _run(self, pod: _ProbedPod, prober: _Prober) -> None:
         while True:
@@ -208,25 +208,25 @@ class PodProber:
             if view is None:
                 await self._sleep(prober, self._clock.now().mono + UNREADABLE_RETRY_S)
                 continue
-            step = self._look(pod, prober, view)
-            await self._tell(pod, prober, step)
+            step = self._next_step(pod, prober, view)
+            await self._apply(pod, prober, step)
             if step.state.ended:
                 return
             if step.attempt:
                 await self._probe(pod, prober, view)
             await self._sleep(prober, prober.state.due)
 
-    def _look(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> Step:
+    def _next_step(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> Step:
         target = _find_target(view, prober.container.name)
         probe_results = pod.probe_results.get(target.id, NO_PROBE_RESULTS) if target is not None else NO_PROBE_RESULTS
         scene = ProbeInput(
             target=target,
-            told=probe_results.of(prober.type),
+            known_result=probe_results.of(prober.type),
             has_started=probe_results.has_started(prober.container),
             terminating=pod.command.terminating,
             jitter_s=self._jitter_s(prober, target),
         )
-        return look(prober.spec, prober.state, scene, self._clock.now())
+        return next_step(prober.spec, prober.state, scene, self._clock.now())
 
     def _jitter_s(self, prober: _Prober, target: Target | None) -> float:
         """For a container that ran already: all of them would be probed in the moment of a restart."""
@@ -237,11 +237,11 @@ class PodProber:
     async def _probe(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> None:
         target = prober.state.target
         assert target is not None
-        async with self._turn:
+        async with self._capacity:
             outcome = await self._try(prober, self._target(prober, target, view))
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
-        # The verdict first: an event that cannot be told costs the container no verdict.
-        await self._tell(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
+        # The result first: an event that cannot be sent does not cost the container its result.
+        await self._apply(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))
         await self._report(pod.command.pod, prober, outcome)
 
     def _target(self, prober: _Prober, target: Target, view: RuntimePodStatus) -> ProbeTarget:
@@ -249,8 +249,8 @@ class PodProber:
         return ProbeTarget(container=prober.container, container_id=target.id, network=network)
 
     async def _try(self, prober: _Prober, target: ProbeTarget) -> ProbeOutcome | ProbeError:
-        """An error when all tries were in vain; one that took too long is not tried again. What nobody expected has
-        failed: whatever the container has answered, it was no success."""
+        """Outcome of an attempt, or the error of the last try; a timeout is not tried again. An unexpected exception is
+        a failed probe: it was no success."""
         error = ProbeError()
         timeout_s = prober.asked.timeout_seconds + OVERTIME_S
         for _ in range(MAX_TRIES):
@@ -280,9 +280,9 @@ class PodProber:
             if timer is not None:
                 timer.cancel()
 
-    # --- telling ---
+    # --- reports ---
 
-    async def _tell(self, pod: _ProbedPod, prober: _Prober, step: Step) -> None:
+    async def _apply(self, pod: _ProbedPod, prober: _Prober, step: Step) -> None:
         prober.state = step.state
         target = step.state.target
         if step.says is None or target is None:
@@ -293,8 +293,8 @@ class PodProber:
             pod.wake(prober.container.name)
         await self._send(_result_changed(pod, prober, target))
 
-    async def _say_again(self, pod: _ProbedPod, known: Mapping[str, ProbeResults]) -> None:
-        """What the master has lost, or not got yet, of the containers that are there."""
+    async def _resend(self, pod: _ProbedPod, known: Mapping[str, ProbeResults]) -> None:
+        """Send again results that the master does not have, of containers that exist."""
         view = self._view(pod)
         if view is None:
             return
@@ -302,7 +302,11 @@ class PodProber:
         pod.forget_all_but(there)
         for prober in list(pod.probers.values()):
             target = prober.state.target
-            if target is not None and target.id in there and _is_news(prober, known.get(target.id, NO_PROBE_RESULTS)):
+            if (
+                target is not None
+                and target.id in there
+                and _is_unreported(prober, known.get(target.id, NO_PROBE_RESULTS))
+            ):
                 await self._send(_result_changed(pod, prober, target))
 
     async def _report(self, pod: Pod, prober: _Prober, outcome: ProbeOutcome | ProbeError) -> None:
@@ -322,10 +326,10 @@ class PodProber:
             )
         )
 
-    # --- looking ---
+    # --- the board ---
 
     def _view(self, pod: _ProbedPod) -> RuntimePodStatus | None:
-        """What is observed of it now. Most of the time that is what it was."""
+        """Newest status of the pod, decoded again only when its row has changed."""
         command = pod.command
         if command.row < 0:
             return command.status
@@ -341,7 +345,7 @@ class PodProber:
 
 
 def _result_changed(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeResultChanged:
-    """What counts of that container now."""
+    """Report of a container's current probe result."""
     return ProbeResultChanged(
         uid=pod.command.uid,
         name=prober.container.name,
@@ -351,7 +355,7 @@ def _result_changed(pod: _ProbedPod, prober: _Prober, target: Target) -> ProbeRe
     )
 
 
-def _is_news(prober: _Prober, known: ProbeResults) -> bool:
+def _is_unreported(prober: _Prober, known: ProbeResults) -> bool:
     """Nothing said yet is the same as what counts initially."""
     initial = INITIAL_RESULTS[prober.type]
     said = known.of(prober.type)

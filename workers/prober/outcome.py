@@ -1,4 +1,4 @@
-"""What one attempt of a probe needs to know, and what it says."""
+"""Target and outcome of one attempt of a probe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Answer(enum.StrEnum):
 
     SUCCESS = "success"
     WARNING = "warning"
-    """A success that is told, e.g. a redirect to another host."""
+    """A success with an event, e.g. of a redirect to another host."""
     FAILURE = "failure"
 
 
@@ -36,7 +36,7 @@ class ProbeError(Exception):
 
 
 class ProbeTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is probed."""
+    """The container that is probed."""
 
     container: Container
     """Its manifest: named ports and literal environment variables come from there."""

@@ -23,7 +23,7 @@ INITIAL_RESULTS: Final = {
     ProbeType.LIVENESS: ProbeResult.SUCCESS,
     ProbeType.READINESS: ProbeResult.FAILURE,
 }
-"""What counts of a container until its probe has said something (newWorker, initialValue)."""
+"""Probe results of a container before its first probe (newWorker, initialValue)."""
 
 
 EARLY_S: Final = 0.002
@@ -66,12 +66,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next step of a probe depends on besides its own state."""
+    """Inputs of the next step of a probe besides its own state."""
 
     target: Target | None
     """None while none runs."""
-    told: ProbeResult = ProbeResult.UNKNOWN
-    """What is known of the target from whoever probed it before."""
+    known_result: ProbeResult = ProbeResult.UNKNOWN
+    """Probe result of the target from the worker that probed it before."""
     has_started: bool = True
     """Its startup probe has succeeded, or there is none."""
     terminating: bool = False
@@ -83,38 +83,38 @@ class ProbeState(msgspec.Struct, frozen=True, kw_only=True):
     """Where one probe stands. Times in monotonic seconds."""
 
     born_wall: float
-    """Since when this prober looks, in epoch seconds: what was started before is adopted."""
+    """Start of this prober in epoch seconds: containers that were started before are adopted."""
     target: Target | None = None
     """The last one that ran."""
     result: ProbeResult = ProbeResult.UNKNOWN
-    """What counts of it."""
+    """Current probe result of the target."""
     last: ProbeResult = ProbeResult.UNKNOWN
     """The newest answer, and how often in a row it came."""
     run: int = 0
     not_before: float = 0.0
     due: float = math.inf
-    """Of the next attempt; infinite while there is none to wait for."""
+    """Time of the next attempt; infinite while none is planned."""
     ended: bool = False
     """Nothing is probed any more."""
 
     def on_hold(self, spec: ProbeSpec) -> bool:
-        """It has said its last word of this container."""
+        """The probe of this container has ended."""
         if spec.type is ProbeType.STARTUP:
             return self.result is not ProbeResult.UNKNOWN
         return spec.type is ProbeType.LIVENESS and self.result is ProbeResult.FAILURE
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes of a look or an answer."""
+    """Next state of a probe, and what to do."""
 
     state: ProbeState
     says: ProbeResult | None = None
-    """What counts of the state's target from now on, where that is news."""
+    """New probe result of the state's target; None when it has not changed."""
     attempt: bool = False
-    """It is due now."""
+    """An attempt is due now."""
 
 
-def look(spec: ProbeSpec, state: ProbeState, scene: ProbeInput, now: Instant) -> Step:
+def next_step(spec: ProbeSpec, state: ProbeState, scene: ProbeInput, now: Instant) -> Step:
     """To be called when something may have changed, and when ``due`` has come."""
     if scene.target is None:
         return _without_target(spec, state, scene)
@@ -159,7 +159,7 @@ def _take_up(spec: ProbeSpec, state: ProbeState, target: Target, scene: ProbeInp
     """Another container, or the same one started again behind our back: it begins without a past."""
     again = state.target is not None and state.target.id == target.id
     initial = INITIAL_RESULTS[spec.type]
-    result = initial if again or scene.told is ProbeResult.UNKNOWN else scene.told
+    result = initial if again or scene.known_result is ProbeResult.UNKNOWN else scene.known_result
     jitter_s = scene.jitter_s if target.started_at < state.born_wall else 0.0
     taken = ProbeState(
         born_wall=state.born_wall, target=target, result=result, not_before=now.mono + jitter_s if jitter_s else 0.0
@@ -168,7 +168,8 @@ def _take_up(spec: ProbeSpec, state: ProbeState, target: Target, scene: ProbeInp
 
 
 def _end_quietly(spec: ProbeSpec, step: Step) -> Step:
-    """The pod goes down: what has not failed yet counts as a success, lest anybody kills or waits for it."""
+    """End a probe of a pod that terminates: unless it has failed, its result is success, so that no container is killed
+    or waited for."""
     step = _replace(step, due=math.inf, ended=True)
     is_over = step.state.on_hold(spec) or step.state.result is ProbeResult.SUCCESS
     return step if is_over else _say(step, ProbeResult.SUCCESS)
@@ -183,7 +184,7 @@ def _replace(step: Step, **fields: object) -> Step:
 
 
 def _first_due(spec: ProbeSpec, state: ProbeState, target: Target, now: Instant) -> float:
-    """Wall clocks may jump, but nobody waits longer than the initial delay."""
+    """Time of the first attempt. Wall clocks may jump, but no container waits longer than its initial delay."""
     left_s = target.started_at + spec.initial_delay_s - now.wall
     wanted = max(now.mono + min(max(left_s, 0.0), spec.initial_delay_s), state.not_before)
     return math.ceil(wanted * TICKS_PER_S) / TICKS_PER_S

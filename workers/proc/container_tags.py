@@ -19,7 +19,7 @@ import msgspec
 
 from workers.proc import procfs
 from workers.proc.pidfd import kill_if
-from workers.proc.rlimit_tag import MARKED, locks_limit
+from workers.proc.rlimit_tag import TAG_LIMIT, locks_limit
 
 MAX_ROUNDS: Final = 16
 """Most scans of all processes of the host: a process that was forked during one scan is found by the next."""
@@ -36,7 +36,7 @@ class ContainerTag(msgspec.Struct, frozen=True):
 
     def rlimit(self) -> dict[str, Any]:
         """As Podman wants it in a SpecGenerator: without the ``RLIMIT_`` of the OCI runtime specification."""
-        return {"type": MARKED.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
+        return {"type": TAG_LIMIT.removeprefix("RLIMIT_").lower(), "soft": self.soft, "hard": self.hard}
 
 
 def container_tag(uid: str, name: str, attempt: int) -> ContainerTag:

@@ -102,7 +102,13 @@ def monitor_option(words: Sequence[str], name: str) -> str:
 
 def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    return container.id in monitor_words(container.conmon_pid)
+    return bool(_words_of_its_monitor(container))
+
+
+def _words_of_its_monitor(container: InspectedContainer) -> list[str]:
+    """Empty when the pid that its monitor had is another process's by now: one in a container may call itself so."""
+    words = monitor_words(container.conmon_pid)
+    return words if container.id in words and has_our_root(container.conmon_pid) else []
 
 
 def is_exiting(container: InspectedContainer) -> bool:
@@ -122,7 +128,7 @@ def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
     None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
     """
-    words = monitor_words(container.conmon_pid)
+    words = _words_of_its_monitor(container)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
     if monitor_option(words, "-c") != container.id or not directory:
         return None

@@ -14,7 +14,7 @@ from typing import Final
 
 from workers.proc import procfs
 
-MARKED: Final = "RLIMIT_LOCKS"
+TAG_LIMIT: Final = "RLIMIT_LOCKS"
 """The limit's name in the OCI runtime specification."""
 MAX_LIMITS_BYTES: Final = 8192
 """Of a file /proc/PID/limits."""

@@ -1,8 +1,8 @@
-"""A container's share of the node, and its pod's, in libpod's words. Pure.
+"""Resources of a container and of its pod, as fields of libpod's SpecGenerators. Pure.
 
 Mirrors generateLinuxContainerResources (pkg/kubelet/kuberuntime/kuberuntime_container_linux.go) and the conversions of
-pkg/kubelet/cm/helpers_linux.go. Only what a delegated controller can enforce is asked for: what is not enforced must
-not look as if it were (`supervisor.admission.predicates` tells of it).
+pkg/kubelet/cm/helpers_linux.go. Only what a delegated controller can enforce is asked for: a limit that is not enforced
+must not show (`supervisor.admission.predicates` reports it).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""As which user and groups a container runs: checked against its image, and in Podman's words. Pure.
+"""User and groups of a container, verified against its image, as fields of libpod's SpecGenerator. Pure.
 
 Mirrors verifyRunAsNonRoot (pkg/kubelet/kuberuntime/security_context_others.go), getImageUser
 (pkg/kubelet/kuberuntime/kuberuntime_image.go) and containerd's generateUserString.
@@ -30,7 +30,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class ImageUser(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom an image's USER names: by number, by name, or root by default."""
+    """User that an image's USER names: by number, by name, or root by default."""
 
     uid: int | None = None
     name: str = ""
@@ -62,7 +62,7 @@ def needs_image_user(pod: Pod, container: Container) -> bool:
 
 
 def verify_run_as_non_root(pod: Pod, container: Container, image: ImageUser) -> None:
-    """Raises ConfigError with upstream's words."""
+    """Raises ConfigError with upstream's message."""
     context = effective_security_context(pod, container)
     whose = f"(pod: {quoted(format_pod(pod))}, container: {container.name})"
     if not context.run_as_non_root:
@@ -113,7 +113,7 @@ def verify_ids(pod: Pod, container: Container, ranges: IdRanges) -> None:
 
 
 def names_ids(pod: Pod, container: Container) -> bool:
-    """Whether there is anything for `verify_ids` to look at. Id 0 is always there."""
+    """Whether `verify_ids` has an id to check. Id 0 is always mapped."""
     return any(id for _, id, _, _ in _ids(pod, container, IdRanges(users=(), groups=())))
 
 

@@ -15,7 +15,8 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.security import PodSecurityContext, SecurityContext
 
 _OF_BOTH: Final = ("run_as_user", "run_as_group", "run_as_non_root", "selinux_options", "seccomp_profile")
-"""What a pod may say for all of its containers. The other fields of a container's context are its own alone."""
+"""Fields of a pod's context that apply to all of its containers. The other fields of a container's context are its own
+alone."""
 
 
 def effective_security_context(pod: Pod, container: Container) -> SecurityContext:

@@ -1,7 +1,7 @@
-"""Whom the kernel kills first when memory runs out. Pure.
+"""OOM score of a container's processes. Pure.
 
-Mirrors GetContainerOOMScoreAdjust (pkg/kubelet/qos/policy.go). A user can only make processes more likely to be
-killed than its own: `within_reach` says what becomes of a score on this host.
+Mirrors GetContainerOOMScoreAdjust (pkg/kubelet/qos/policy.go). A user can only make processes more likely to be killed
+than its own: `within_reach` is the score that this host allows.
 """
 
 from __future__ import annotations

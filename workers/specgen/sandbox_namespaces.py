@@ -1,4 +1,4 @@
-"""A sandbox's network, host name and namespaces, in libpod's words. Pure.
+"""A sandbox's network, host name and namespaces, as fields of libpod's PodSpecGenerator. Pure.
 
 Mirrors generatePodSandboxConfig (pkg/kubelet/kuberuntime/kuberuntime_sandbox.go) and NamespacesForPod
 (pkg/kubelet/kuberuntime/util/util.go).
@@ -89,7 +89,7 @@ def _mode(pod: Pod, settings: NetworkSettings) -> dict[str, Any]:
 
 
 def _aliases(pod: Pod, settings: NetworkSettings) -> list[str]:
-    """What other pods on the bridge find it by."""
+    """Name by which other pods on the bridge resolve it."""
     names = pod_names(pod, settings.cluster_domain)
     return list(dict.fromkeys((names.hostname, names.fqdn)))
 

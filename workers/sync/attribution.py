@@ -79,5 +79,5 @@ class _Attributed(Coroutine[Any, Any, T]):
         return self.send(None)
 
     def __getattr__(self, name: str) -> Any:
-        """Names, frames and code of the coroutine, for whoever shows a task."""
+        """Names, frames and code of the coroutine, for tools that show tasks."""
         return getattr(self._coro, name)

@@ -17,8 +17,9 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 DEADLINE_S: Final = 90.0
-"""For one call, in seconds: longer than a run of `podman unshare`, so that a step in there fails with its own words.
-(Upstream gives all volumes of a pod 123 s: podAttachAndMountTimeout, pkg/kubelet/volumemanager/volume_manager.go.)"""
+"""Deadline of one call, in seconds: longer than a run of `podman unshare`, so that a step in there fails with its own
+error. (Upstream gives all volumes of a pod 123 s: podAttachAndMountTimeout,
+pkg/kubelet/volumemanager/volume_manager.go.)"""
 MAX_THREADS: Final = 64
 """Calls at once. When so many hang, others find no thread within their deadline."""
 
@@ -35,8 +36,8 @@ class FsExecutor:
     async def run(
         self, subject: Hashable, function: Callable[[*Ts], T], *args: *Ts, deadline_s: float | None = None
     ) -> T:
-        """What the function answers. Raises TimeoutError, an OSError, when nothing has come within the deadline: the
-        thread goes on. ``deadline_s`` is for what has its own and takes longer."""
+        """Result of the function. Raises TimeoutError, an OSError, after the deadline: the thread goes on.
+        ``deadline_s`` is for calls that take longer and have their own."""
         try:
             async with asyncio.timeout(deadline_s or self._deadline_s) as deadline:
                 while (earlier := self._in_flight.get(subject)) is not None:

@@ -1,11 +1,11 @@
-"""So many calls at a time, and among those that wait the ones whose sync began first.
+"""Limiter of mutating calls: permits go first to the calls whose sync began first.
 
 With a plain queue three hundred pods would all get their sandbox before the first of them got its container. In this
 order the first are up, observed and reported while the last have not begun, for the same time in total.
 
-How many at a time is the node's matter, not the worker's: `ipc.shm.mutation_slots`. A worker with all the work has all
-the slots; of several that want more than there are each gets the next free one in its turn, because who gives a slot
-back while another worker waits does not take it again.
+The number of permits is the node's, not the worker's: `ipc.shm.mutation_slots`. A worker with all the work has all the
+slots; of several that want more than there are each gets the next free one in its turn, because who gives a slot back
+while another worker waits does not take it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Slots(Protocol):
     """`ipc.shm.mutation_slots.SlotMember`, or what one process has for itself."""
 
     bell: int
-    """A file descriptor that becomes readable when a slot may be free; -1 when nobody else has slots."""
+    """A file descriptor that becomes readable when a slot may be free; -1 when no other process has slots."""
 
     def take(self) -> bool: ...
 
@@ -42,7 +42,7 @@ class Slots(Protocol):
 
 
 class OwnSlots:
-    """Of a process that shares with nobody."""
+    """Slots of a process that shares them with no other."""
 
     bell = -1
 
@@ -65,7 +65,7 @@ class OwnSlots:
         return False
 
     def ring(self) -> None:
-        """There is nobody."""
+        """No other process waits."""
 
     def hear(self) -> None:
         """Nothing was rung."""
@@ -83,7 +83,7 @@ class MutationLimiter:
         self._arrivals = itertools.count()
         self._listening = False
         self._poll: asyncio.TimerHandle | None = None
-        """While somebody here waits for a slot of the node's."""
+        """Timer while a call of this worker waits for a slot of the node's."""
 
     @contextlib.asynccontextmanager
     async def permit(self, order: int) -> AsyncIterator[None]:
@@ -137,7 +137,7 @@ class MutationLimiter:
             self._serve()
 
     def _serve(self) -> None:
-        """Take what is free for those who wait here; look again while there are any."""
+        """Take free slots for waiting calls; try again later while any wait."""
         while self._has_waiters() and self._slots.take():
             heapq.heappop(self._waiting)[2].set_result(None)
         if self._has_waiters():

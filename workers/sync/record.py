@@ -75,7 +75,7 @@ class SyncRecord:
         )
 
     def _summary(self) -> str:
-        """What the sync found and did, and when it is tried again."""
+        """Summary: observed state, acts, time of the next try."""
         tries = [result.retry_at for result in self._results if result.retry_at]
         back = f"; next try at {rfc3339(min(tries))}" if tries else ""
         return f"found {self._found or 'nothing'}; {', '.join(self._did) or 'nothing to do'}{back}"

@@ -1,4 +1,4 @@
-"""One sync under way: carries out its calls until it is cancelled, and tells what it does."""
+"""One sync under way: carries out its calls until it is cancelled, and sends its events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDING_ERRORS: Final = {ErrorKind.TIMEOUT: SyncError.TIMEOUT, ErrorKind.UNAVAILA
 
 
 class SyncServices(msgspec.Struct, frozen=True, kw_only=True):
-    """Services by which every sync of one worker carries out its calls and tells of them."""
+    """Services by which every sync of one worker carries out its calls and reports."""
 
     runtime: Runtime
     clock: Clock
@@ -63,7 +63,7 @@ class SyncRun:
         cancel: asyncio.Event,
         spec: PodSpec | None = None,
     ) -> None:
-        """``spec`` tells events the field of a container; an orphan has none."""
+        """``spec`` gives events the field path of a container; an orphan has none."""
         self.pod = pod
         self.record = record
         self._services = services

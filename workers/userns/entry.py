@@ -1,4 +1,4 @@
-"""What can only be done inside Podman's user and mount namespace: a program of its own, run by `podman unshare`.
+"""Entry of the program that runs steps inside Podman's user and mount namespaces, by `podman unshare`.
 
 There this user is root, over the ids that are mapped: it may give files to a group of a container's, read or remove
 what other users of a container have made, and mount. A mount made there is what containers' mounts are made from, and

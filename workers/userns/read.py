@@ -1,4 +1,4 @@
-"""Reading a file of a volume, whoever of its users has written it.
+"""Reads a file of a volume that any user of a container may have written.
 
 What lies in a tmpfs shows in Podman's mount namespace only, and what another user of a container keeps to itself only
 root in there may read; each time costs a process. All other files are the agent's user's to read.

@@ -1,4 +1,4 @@
-"""Taking away what lies below a pod's directory, whoever of its users has made it.
+"""Removes trees below a pod's directory that any user of a container may have made.
 
 In a volume lie files of ids that this user may not touch outside Podman's user namespace. What `remove_tree` may not
 remove is removed in there, which costs a process. A mount in Podman's mount namespace shows here as the empty directory

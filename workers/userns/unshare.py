@@ -24,7 +24,7 @@ DEADLINE_S: Final = 60.0
 KILL_WAIT_S: Final = 2.0
 """How long one that was killed is waited for, in seconds: where a file system hangs, even SIGKILL has to wait."""
 MAX_WORDS_CHARS: Final = 4096
-"""Longest words kept of why it failed, in characters."""
+"""Longest message kept of a failure, in characters."""
 
 _PROGRAM: Final = Path(__file__).with_name("entry.py")
 
@@ -77,7 +77,7 @@ DEFAULT: Final = Unshare()
 
 
 def _run(argv: Sequence[str], data: bytes, deadline_s: float) -> tuple[bytes, str, int]:
-    """Output, words and exit code. After the deadline all that it has started is killed. Raises UnshareError."""
+    """Output, messages and exit code. After the deadline all that it has started is killed. Raises UnshareError."""
     try:
         process = subprocess.Popen(
             argv,

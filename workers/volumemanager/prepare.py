@@ -1,11 +1,11 @@
 """Prepares a container's mounts right before it is made: binds their sources where they could be swapped.
 
-Podman takes a mount's source as a path and looks it up a second time, long after anybody has checked it: when the
-container starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a
-symbolic link there in between and would be given any file of the user's. So a source that others can swap is opened
-once, within its volume, and bound by its descriptor to a place below the pod's directory that only the agent can write
-to, inside Podman's mount namespace (`workers.userns.steps.mounts`): that is what Podman gets. Upstream does the same
-for subPath (pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
+Podman takes a mount's source as a path and looks it up a second time, long after it was checked: when the container
+starts. A container that can write to a volume, or to a directory on the way to a hostPath, could put a symbolic link
+there in between and would be given any file of the user's. So a source that others can swap is opened once, within its
+volume, and bound by its descriptor to a place below the pod's directory that only the agent can write to, inside
+Podman's mount namespace (`workers.userns.steps.mounts`): that is what Podman gets. Upstream does the same for subPath
+(pkg/volume/util/subpath/subpath_linux.go), and leaves hostPath open.
 
 All that one container needs takes one run of `podman unshare`; most containers need none.
 """

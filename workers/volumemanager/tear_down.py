@@ -38,9 +38,9 @@ async def _remove(run: SyncRun, root: str, unshare: Unshare) -> tuple[Stuck, ...
 
 
 def remove_volumes(root: str, uid: str, unshare: Unshare = DEFAULT) -> tuple[Stuck, ...]:
-    """All volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks. Raises OSError.
+    """Remove all volumes of a pod below ``pods_dir`` or ``memory_dir``; empty stands for none. Blocks. Raises OSError.
 
-    The uid of an orphan is what somebody wrote on a label: one that cannot be a name has no volumes.
+    The uid of an orphan is an untrusted label: one that cannot be a name has no volumes.
     """
     if not root or not is_name(uid):
         return ()

@@ -52,8 +52,8 @@ _NEXT_LIFE: Final = "changed in the manifest, it counts from the next start of t
 _AT_START: Final = "as the object is when the container starts: a change of it counts from the next start on"
 _VALUE_FROM: Final = "spec.containers[*].env[*].valueFrom"
 _PROBED_ANEW: Final = "changed in the manifest, it counts at once: the container goes on"
-_NAMED: Final = "e2e/test_names.py::test_a_host_name_given_instead_of_the_pods"
-_SERVERS: Final = "e2e/test_names.py::test_name_servers"
+_NAMED: Final = "e2e/test_host_names_and_dns.py::test_a_host_name_given_instead_of_the_pods"
+_SERVERS: Final = "e2e/test_host_names_and_dns.py::test_name_servers"
 _INPUT_ENDS: Final = "e2e/test_exec_attach.py::test_an_input_ends_with_the_first_client_and_the_next_is_told"
 _PUBLISHED: Final = "e2e/test_host_ports.py::test_ports_are_published"
 _NO_SHAPING: Final = "nobody here limits traffic: Podman's networks know of no bandwidth"
@@ -68,10 +68,10 @@ _LIMITED: Final = f"ephemeral-storage: a pod with more on the disk is evicted; {
 _RESOURCES: Final = (
     "e2e/test_resources.py::test_a_pod_for_which_there_is_no_room_is_rejected",
     "e2e/test_resources.py::test_limits_hold_or_are_said_not_to",
-    "e2e/test_limits.py::test_a_container_has_what_its_limits_say",
-    "e2e/test_limits.py::test_requests_of_cpu_are_weights",
-    "e2e/test_limits.py::test_who_wants_more_cpu_than_its_limit_waits",
-    "e2e/test_limits.py::test_who_takes_more_memory_than_its_limit_is_killed_and_backs_off",
+    "e2e/test_cpu_and_memory_limits.py::test_a_container_has_what_its_limits_say",
+    "e2e/test_cpu_and_memory_limits.py::test_requests_of_cpu_are_weights",
+    "e2e/test_cpu_and_memory_limits.py::test_who_wants_more_cpu_than_its_limit_waits",
+    "e2e/test_cpu_and_memory_limits.py::test_who_takes_more_memory_than_its_limit_is_killed_and_backs_off",
     "e2e/test_resources.py::test_whom_the_kernel_kills_first",
 )
 
@@ -102,7 +102,7 @@ OBJECT_ROWS: Final = (
         "metadata.labels",
         _YES,
         tests=(
-            "e2e/test_edits.py::test_a_changed_label_touches_no_container",
+            "e2e/test_manifest_edits.py::test_a_changed_label_touches_no_container",
             "e2e/test_environment.py::test_fields_of_the_pod",
         ),
     ),
@@ -148,7 +148,7 @@ POD_ROWS: Final = (
         "spec.hostNetwork",
         _NOTE,
         "the host's network as the agent's user sees it: no ports below 1024",
-        tests=("e2e/test_names.py::test_the_nodes_hosts_file_in_its_network",),
+        tests=("e2e/test_host_names_and_dns.py::test_the_nodes_hosts_file_in_its_network",),
     ),
     FieldSupport("spec.hostname", _YES, "the pod's name when not given", tests=(_NAMED,)),
     FieldSupport("spec.os.name", _NO, "only Linux containers run here", ("linux",)),
@@ -172,7 +172,7 @@ POD_ROWS: Final = (
         "spec.ephemeralContainers",
         _NOTE,
         "added and changed by editing the manifest, at any time; started at once, never restarted",
-        tests=("e2e/test_ephemeral.py::test_it_is_added_to_a_pod_that_runs",),
+        tests=("e2e/test_ephemeral_containers.py::test_it_is_added_to_a_pod_that_runs",),
     ),
     FieldSupport("spec.volumes", _NO, "nothing on this host provides such a volume"),
     FieldSupport(
@@ -184,7 +184,7 @@ POD_ROWS: Final = (
         "spec.dnsPolicy",
         _NOTE,
         "ClusterFirst and ClusterFirstWithHostNet mean Default unless clusterDNS is configured (docs/network.md)",
-        tests=(_SERVERS, "e2e/test_names.py::test_a_clusters_dns"),
+        tests=(_SERVERS, "e2e/test_host_names_and_dns.py::test_a_clusters_dns"),
     ),
     FieldSupport("spec.dnsConfig.nameservers", _YES, tests=(_SERVERS,)),
     FieldSupport("spec.dnsConfig.searches", _YES, tests=(_SERVERS,)),
@@ -194,8 +194,8 @@ POD_ROWS: Final = (
         _NOTE,
         "changed in the manifest, they reach containers that run",
         tests=(
-            "e2e/test_names.py::test_every_container_sees_the_managed_hosts_file",
-            "e2e/test_names.py::test_other_aliases_reach_containers_that_run",
+            "e2e/test_host_names_and_dns.py::test_every_container_sees_the_managed_hosts_file",
+            "e2e/test_host_names_and_dns.py::test_other_aliases_reach_containers_that_run",
         ),
     ),
     FieldSupport("spec.hostnameOverride", _YES, tests=(_NAMED,)),
@@ -210,18 +210,18 @@ POD_ROWS: Final = (
         "spec.hostPID",
         _NOTE,
         "the host's processes are seen; only those of this user, as it may, can be reached",
-        tests=("e2e/test_namespaces.py::test_the_hosts_processes",),
+        tests=("e2e/test_shared_namespaces.py::test_the_hosts_processes",),
     ),
     FieldSupport(
         "spec.hostIPC",
         _NOTE,
         "needs /dev/mqueue on the host, which distributions mount",
-        tests=("e2e/test_namespaces.py::test_the_hosts_ipc",),
+        tests=("e2e/test_shared_namespaces.py::test_the_hosts_ipc",),
     ),
     FieldSupport(
         "spec.shareProcessNamespace",
         _YES,
-        tests=("e2e/test_namespaces.py::test_one_process_namespace_for_the_pod",),
+        tests=("e2e/test_shared_namespaces.py::test_one_process_namespace_for_the_pod",),
     ),
     FieldSupport(
         "spec.hostUsers",
@@ -236,8 +236,8 @@ POD_ROWS: Final = (
         _NOTE,
         f"of the pod's cgroup, where systemd manages them, and of a container without its own; {_DELEGATED}",
         tests=(
-            "e2e/test_limits.py::test_a_container_without_limits_has_the_pods",
-            "e2e/test_limits.py::test_a_pod_weighs_what_it_asks_for_and_has_its_limits_in_all",
+            "e2e/test_cpu_and_memory_limits.py::test_a_container_without_limits_has_the_pods",
+            "e2e/test_cpu_and_memory_limits.py::test_a_pod_weighs_what_it_asks_for_and_has_its_limits_in_all",
         ),
     ),
     FieldSupport("spec.resources.requests", _NOTE, _COUNTED, tests=_RESOURCES),
@@ -483,7 +483,7 @@ CONTAINER_ROWS: Final = (
         "spec.containers[*].resizePolicy[*].resourceName",
         _NOTE,
         "of cpu and memory without RestartContainer a change is warned of, which restarts the container",
-        tests=("e2e/test_limits.py::test_a_changed_limit_restarts_its_container_and_says_so",),
+        tests=("e2e/test_cpu_and_memory_limits.py::test_a_changed_limit_restarts_its_container_and_says_so",),
     ),
     FieldSupport(
         "spec.containers[*].resizePolicy[*].restartPolicy",

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-import orjson
+import msgspec
 
 from ipc.api.decode import MAX_FIELD_ERRORS
 from ipc.api.errors import FieldError, forbidden, invalid, required, shown_key, too_long
@@ -116,8 +116,8 @@ def _needs_json(key: str) -> Callable[[Secret], Errors]:
 def _is_json_object(data: bytes) -> bool:
     """As Go's json.Unmarshal into a map: ``null`` is one too, and NaN is no JSON."""
     try:
-        return isinstance(orjson.loads(data), dict | type(None))
-    except orjson.JSONDecodeError:
+        return isinstance(msgspec.json.decode(data), dict | type(None))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
 
 

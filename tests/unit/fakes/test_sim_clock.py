@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 
 from tests.fakes.clock import START_MONO, START_WALL, SimClock, simulate
 
@@ -43,19 +42,3 @@ def test_timeouts_are_simulated() -> None:
         return 0.0
 
     assert simulate(main) == 1000.0
-
-
-def test_what_is_on_a_socket_comes_before_the_next_timer() -> None:
-    async def main() -> float:
-        near, far = socket.socketpair()
-        for end in (near, far):
-            end.setblocking(False)
-        loop = asyncio.get_running_loop()
-        with near, far:
-            for _ in range(10):
-                await loop.sock_sendall(near, b"x")
-                async with asyncio.timeout(1):
-                    assert await loop.sock_recv(far, 1) == b"x"
-        return SimClock().now().mono
-
-    assert simulate(main) == START_MONO

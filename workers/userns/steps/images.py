@@ -1,4 +1,5 @@
-"""A part of an image, where nobody can swap it. Podman mounts images as a whole, from 5.4 on directories in them."""
+"""Binds a part of an image to a path where it cannot be swapped. Podman mounts images as a whole, from 5.4 on
+directories in them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from workers.userns.steps.mounts import bind
 from workers.userns.steps.syscalls import Refused
 
 DEADLINE_S: Final = 20.0
-"""Of one command of Podman's, in seconds."""
+"""Deadline of one command of Podman's, in seconds."""
 
 
 def bind_image(podman: str, image: str, sub_path: str, target: str) -> None:

@@ -1,4 +1,5 @@
-"""Mounts that containers' mounts are made from: nobody outside sees them, and nobody but the agent can swap them."""
+"""Mounts from which containers' mounts are made: invisible outside Podman's namespace, and only the agent can swap
+them."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def bind(
     recursive_read_only: bool = False,
     must_exist: bool = False,
 ) -> None:
-    """Bind what lies at ``root``, or at ``sub_path`` beneath it, to ``target``, where nobody else can swap it.
+    """Bind what lies at ``root``, or at ``sub_path`` beneath it, to ``target``, where only the agent can swap it.
 
     No part of ``root`` may be a symbolic link, and none of ``sub_path`` may lead out of it. A ``sub_path`` that is not
     there becomes a directory with the root's mode, unless it ``must_exist``. ``kinds`` are the types of file (S_IFMT)

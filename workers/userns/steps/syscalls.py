@@ -1,4 +1,4 @@
-"""What the steps have in common: the C library, and words for what must not be done."""
+"""Calls of the C library for the steps, with their errors."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class Refused(Exception):
 
 
 def checked(result: int, path: str) -> None:
-    """Of a function of the C library that answers 0. Raises OSError."""
+    """Check the result of a function of the C library, which returns 0. Raises OSError."""
     if result:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)

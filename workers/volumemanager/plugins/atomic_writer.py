@@ -34,7 +34,7 @@ NEW_DATA: Final = "..data_tmp"
 OWN_PREFIX: Final = ".."
 """Names that begin so are the writer's."""
 DIRECTORY_MODE: Final = 0o755
-"""Of versions and the directories in them, whatever the umask."""
+"""Mode of versions and the directories in them, whatever the umask."""
 FILE_TYPES: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """No link, and no FIFO that would hold us up."""
 
@@ -90,7 +90,7 @@ def current_version(directory: int) -> str | None:
 
 
 def _shows(directory: int, version: str, tree: _Tree) -> bool:
-    """Whether that version is what would be written. What cannot be looked at is not."""
+    """Whether that version has the payload's content. One that cannot be read has not."""
     try:
         with directory_below(directory, version) as fd:
             return _is(fd, tree)
@@ -228,7 +228,7 @@ def _link(directory: int, tree: _Tree, mountpoints: frozenset[str]) -> None:
 
 
 def _make_mountpoints(directory: int, paths: Sequence[str], tree: _Tree) -> None:
-    """Those that no file of the volume is in the way of. Raises OSError."""
+    """Mount points that no file of the volume blocks. Raises OSError."""
     for path in paths:
         names = path.split("/")
         if names[0] not in tree and not names[0].startswith(OWN_PREFIX):
@@ -257,7 +257,7 @@ def _own_names(directory: int) -> list[str]:
 
 
 def _target(directory: int, name: str) -> str | None:
-    """Of a symbolic link; None for anything else, and for nothing. Raises OSError."""
+    """Target of a symbolic link; None for anything else. Raises OSError."""
     try:
         return os.readlink(name, dir_fd=directory)
     except FileNotFoundError:

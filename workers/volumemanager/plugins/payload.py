@@ -42,7 +42,7 @@ each of ten thousand paths would fill the node."""
 MAX_PATH_NAMES: Final = 100
 """Names in one path. Upstream has no such limit."""
 GROUP_MODE: Final = 0o440
-"""What an fsGroup adds to the mode of a file that is only read."""
+"""Mode bits that an fsGroup adds to a read-only file."""
 
 
 class FileProjection(msgspec.Struct, frozen=True):
@@ -61,7 +61,8 @@ Payload = Mapping[str, FileProjection]
 
 
 class PayloadError(Exception):
-    """The files cannot be told, or cannot be written under these names. The text is for people and holds no secret."""
+    """The files cannot be determined, or cannot be written under these names. The text is for people and holds no
+    secret."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__(_aggregated(problems))
@@ -235,7 +236,7 @@ def cleaned(payload: Payload) -> Payload:
 
 
 def path_problem(path: str) -> str | None:
-    """What makes it no path of a file below a volume.
+    """Reason for which a path is no valid file below a volume.
 
     More than upstream's validatePath: the writer's own names are refused in every form (``./..data``), and so is what
     names no file.

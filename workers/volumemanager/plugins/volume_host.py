@@ -1,4 +1,4 @@
-"""What volume plugins know of the node they run on (VolumeHost, pkg/volume/plugins.go)."""
+"""Settings of the node for volume plugins (VolumeHost, pkg/volume/plugins.go)."""
 
 from __future__ import annotations
 

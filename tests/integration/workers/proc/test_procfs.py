@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +125,26 @@ def noting(tmp_path: Path) -> Iterator[int]:
         wait_until(lambda: bool(monitor_words(conmon.pid)), DEADLINE_S)
         yield conmon.pid
         os.killpg(conmon.pid, signal.SIGKILL)
+
+
+def test_a_process_in_a_container_notes_no_ends(tmp_path: Path) -> None:
+    """It may have the pid that the monitor had, and would name a FIFO for whoever reads what it notes."""
+    (tmp_path / "root").mkdir()
+    os.mkfifo(tmp_path / ID)
+    leaves = f"import ctypes, os, time; ctypes.CDLL(None).unshare(1 << 28); os.chroot({str(tmp_path / 'root')!r})"
+    argv = ["conmon", "-c", f"{leaves}; time.sleep(60)", "-c", ID, "-b", "/evil", "--exit-dir", str(tmp_path)]
+    with subprocess.Popen(argv, executable=sys.executable) as process:
+        try:
+            root = Path(f"/proc/{process.pid}/root")
+            wait_until(lambda: process.poll() is not None or root.readlink() == tmp_path / "root", DEADLINE_S)
+            if process.poll() is not None:
+                pytest.skip("no user namespaces here")
+            container = inspected(ID, pid=1, conmon_pid=process.pid)
+            assert ID in monitor_words(process.pid), "it says so"
+            assert not has_monitor(container)
+            assert recorded_end(container) is None
+        finally:
+            process.kill()
 
 
 def test_an_end_is_what_its_monitor_has_written_and_when(noting: int, tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_annotations_that_nothing_acts_on_are_warned_of(annotations: dict[str, s
 
 
 def test_what_is_said_to_a_cluster_is_named_in_one_warning() -> None:
-    quiet = {"schedulerName": "default-scheduler", "enableServiceLinks": False}
+    quiet: dict[str, Any] = {"schedulerName": "default-scheduler", "enableServiceLinks": False}
     candidate = pod(tolerations=[{"operator": "Exists"}], serviceAccountName="robot", **quiet)
     assert admitted(candidate).warnings == (
         "spec.serviceAccountName, spec.serviceAccount, spec.tolerations: said to a cluster: "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import tomllib
 from pathlib import Path
 
@@ -24,24 +23,10 @@ def settings(tmp_path: Path, **podman: object) -> Settings:
     return msgspec.structs.replace(base, podman=PodmanSettings(**podman))  # type: ignore[arg-type]
 
 
-def users_socket(tmp_path: Path) -> Path:
-    path = tmp_path / "podman" / "podman.sock"
-    path.parent.mkdir()
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
-    return path
-
-
 def test_an_endpoint_that_is_named_is_taken(tmp_path: Path) -> None:
     named = msgspec.structs.replace(settings(tmp_path), container_runtime_endpoint="unix:///some/where.sock")
     assert choose_service(named, tmp_path, {}).socket == Path("/some/where.sock")
     assert choose_service(named, tmp_path, {}).argv == ()
-
-
-def test_auto_takes_the_users_service_when_there_is_one(tmp_path: Path) -> None:
-    users = users_socket(tmp_path)
-    assert choose_service(settings(tmp_path), tmp_path, {}).socket == users
-    assert choose_service(settings(tmp_path, service="own"), tmp_path, {}).argv
 
 
 @pytest.mark.parametrize("service", ["auto", "own"])

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
-import json
-import logging
 import os
 import resource
 import stat
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -22,18 +15,11 @@ from hypothesis import strategies as st
 
 from ipc.api.v1.event import Event
 from ipc.api.v1.meta import ObjectMeta, ObjectReference
-from ipc.host.atomic_file import write_atomically
-from ipc.host.clock import Instant, rfc3339
-from ipc.host.private_directories import make_private
-from ipc.messages.base import EventReport
+from ipc.host.clock import rfc3339
 from ipc.messages.event_reasons import EventType
 from supervisor.record import event_log
 from supervisor.record.event_log import EventLog, EventLogError
-from supervisor.record.event_writer import RETRY_S, EventWriter
-from supervisor.record.recorder import EventRecorder
-from tests.podman_service import wait_until
 
-TREE = Path(__file__).parents[4]
 WALL = 1_800_000_000.0
 
 
@@ -209,141 +195,3 @@ def test_a_write_that_the_disk_took_only_a_part_of_costs_nothing_once_there_is_r
 
 
 # --- when it is written ------------------------------------------------------------------------------------------
-
-
-def recorder_of(*messages: str) -> EventRecorder:
-    recorder = EventRecorder("node", 100, 3600.0)
-    for message in messages:
-        record(recorder, message)
-    return recorder
-
-
-def record(recorder: EventRecorder, message: str) -> None:
-    report = EventReport(uid="u", namespace="default", name="p", type=EventType.NORMAL, reason=message, message=message)
-    recorder.record(report, WALL)
-
-
-def messages(path: Path) -> list[str]:
-    return [event.message for event in EventLog(path).load()]
-
-
-class HandClock:
-    """Stands still until it is moved."""
-
-    mono = 1000.0
-
-    def now(self) -> Instant:
-        return Instant(mono=self.mono, wall=WALL)
-
-
-class Disk(EventLog):
-    """Takes nothing while ``is_full``; counts the tries."""
-
-    is_full = False
-    tries = 0
-
-    def write(self, changed: Sequence[Event], everything: Sequence[Event]) -> None:
-        self.tries += 1
-        if self.is_full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        super().write(changed, everything)
-
-
-async def ticks(keeper: EventWriter, history: EventRecorder, until: Callable[[], bool]) -> None:
-    """The master's, until it is so."""
-    async with asyncio.timeout(10):
-        while not until():
-            keeper.keep(history)
-            await asyncio.sleep(0.01)
-
-
-async def test_what_happens_is_on_disk_soon_and_nothing_is_written_for_nothing(path: Path) -> None:
-    disk = Disk(path)
-    keeper, history = EventWriter(disk, HandClock()), recorder_of("a")
-    assert keeper.restore() == ()
-    await ticks(keeper, history, lambda: messages(path) == ["a"])
-    record(history, "b")
-    await ticks(keeper, history, lambda: messages(path) == ["a", "b"])
-    for _ in range(5):
-        keeper.keep(history)
-    await keeper.close(history)
-    assert disk.tries == 2
-
-
-async def test_the_end_waits_for_the_last_ones(path: Path) -> None:
-    keeper, history = EventWriter(EventLog(path), HandClock()), recorder_of("a")
-    keeper.keep(history)
-    record(history, "b")
-    await keeper.close(history)
-    assert messages(path) == ["a", "b"]
-    successor = EventWriter(EventLog(path), HandClock())
-    assert [event.message for event in successor.restore()] == ["a", "b"]
-    await successor.close(recorder_of())
-
-
-async def test_a_file_that_cannot_be_used_is_told_and_does_not_matter(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_private(path.parent)
-    write_atomically(path, b"rubbish\n")
-    keeper, history = EventWriter(EventLog(path), HandClock()), recorder_of("a")
-    assert keeper.restore() == ()
-    assert "moved to events.jsonl.refused" in caplog.text
-    await keeper.close(history)
-    assert messages(path) == ["a"]
-
-
-async def test_a_full_disk_is_told_once_and_what_was_missed_is_written_later(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "rootlet.events")
-    clock, disk, history = HandClock(), Disk(path), recorder_of("a")
-    keeper, disk.is_full = EventWriter(disk, clock), True
-    await ticks(keeper, history, lambda: "not kept" in caplog.text)
-    record(history, "b")
-    keeper.keep(history)
-    assert disk.tries == 1, "not tried again at once"
-    clock.mono += RETRY_S
-    await ticks(keeper, history, lambda: disk.tries == 2)
-    disk.is_full = False
-    clock.mono += RETRY_S
-    await ticks(keeper, history, lambda: messages(path) == ["a", "b"])
-    await keeper.close(history)
-    assert [entry.message for entry in caplog.records] == [
-        "events are not kept on disk, only in memory: No space left on device",
-        "events are kept on disk again",
-    ]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from supervisor.record.event_log import EventLog
-from tests.unit.supervisor.record.test_event_log import event
-log = EventLog(Path(sys.argv[1]))
-live = {e.metadata.name: e for e in log.load()}
-while True:
-    changed = [event(str(n), live[str(n)].count + 1 if str(n) in live else 1, "x" * 900) for n in range(50)]
-    live = {e.metadata.name: e for e in changed}
-    log.write(changed, changed)
-"""
-
-
-def test_a_killed_writer_leaves_what_can_be_read(path: Path) -> None:
-    """Killed while it writes without a pause, three lives in a row."""
-    count = 0
-    for _ in range(3):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], cwd=TREE) as writer:
-            try:
-                wait_until(partial(has_more_than, path, count), 20.0, 0.01)
-            finally:
-                writer.kill()
-        found = EventLog(path).load()
-        assert len(found) == 50
-        count = found[-1].count
-
-
-def has_more_than(path: Path, count: int) -> bool:
-    """The last whole line is of an event that happened more often."""
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    return bool(lines) and json.loads(lines[-1]).get("count", 0) > count

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
@@ -87,19 +86,6 @@ def test_sub_directories_are_ignored_unless_they_look_like_manifests(manifests: 
     assert names(snapshot) == []
     assert errors(snapshot) == ["x.yaml: is a directory, not a regular file"]
     assert snapshot.complete
-
-
-def test_what_is_no_regular_file_is_never_waited_for(manifests: Path) -> None:
-    os.mkfifo(manifests / "fifo.yaml")
-    (manifests / "device.yaml").symlink_to("/dev/zero")
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(manifests / "socket.yaml"))
-        snapshot = read(manifests)
-    assert errors(snapshot) == [
-        "device.yaml: is a device, not a regular file",
-        "fifo.yaml: is a FIFO, not a regular file",
-        "socket.yaml: is a socket, not a regular file",
-    ]
 
 
 def test_a_file_that_became_a_fifo_after_the_look_is_not_waited_for(manifests: Path) -> None:

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import stat
 from pathlib import Path
 
 import pytest
 
-from ipc.host.clock import Instant
 from ipc.kubecontainer.probe_results import ProbeResult, ProbeResults
-from supervisor.state.probe_checkpoint import WRITE_PERIOD_S, ProbeCheckpoint, load, save, worth_keeping
+from supervisor.state.probe_checkpoint import load, save, worth_keeping
 
 SUCCESS, FAILURE = ProbeResult.SUCCESS, ProbeResult.FAILURE
 READY = {"a": ProbeResults(startup=SUCCESS, readiness=SUCCESS)}
-
-
-LOOKS = 1000
-
-
-class HandClock:
-    """Stands still until it is moved."""
-
-    mono = 1000.0
-
-    def now(self) -> Instant:
-        return Instant(mono=self.mono, wall=0.0)
-
-
-async def until_kept(path: Path, probe_results: dict[str, ProbeResults]) -> None:
-    for _ in range(LOOKS):
-        if load(path) == probe_results:
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError(f"{load(path)} is kept, not {probe_results}")
 
 
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
@@ -70,36 +47,3 @@ def test_a_file_that_is_not_ours_is_moved_aside(tmp_path: Path, data: bytes) -> 
     assert load(path) == {}
     assert (tmp_path / "probes.json.refused").read_bytes() == data
     assert not path.exists()
-
-
-async def test_changes_are_written_now_and_then_and_at_the_end(tmp_path: Path) -> None:
-    path, clock = tmp_path / "probes.json", HandClock()
-    memory, known = ProbeCheckpoint(path, clock), dict(READY)
-    memory.keep(lambda: known)
-    await until_kept(path, READY)
-    known["b"] = ProbeResults(readiness=SUCCESS)
-    await asyncio.sleep(0.05)
-    memory.keep(lambda: known)
-    await asyncio.sleep(0.05)
-    assert load(path) == READY, "too soon"
-    clock.mono += WRITE_PERIOD_S
-    memory.keep(lambda: known)
-    await until_kept(path, known)
-    del known["a"]
-    await memory.close(known)
-    assert load(path) == known
-
-
-async def test_a_disk_that_takes_nothing_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "file").touch()
-    clock = HandClock()
-    memory = ProbeCheckpoint(tmp_path / "file" / "probes.json", clock)
-    with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            memory.keep(lambda: READY)
-            await memory.settled()
-            clock.mono += WRITE_PERIOD_S
-        await memory.close(READY)
-    assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "results of probes are not kept on disk, only in memory"
-    ]

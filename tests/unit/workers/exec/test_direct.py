@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from tests.harness.runtime_values import inspected
-from tests.podman_service import wait_until
 from workers.exec.child import last_error
 from workers.exec.direct import (
     NotDirect,
@@ -24,12 +21,11 @@ from workers.exec.direct import (
 )
 from workers.exec.tags import ProcessTag
 from workers.proc.procfs import monitor_words
-from workers.proc.rlimit_tag import MARKED
+from workers.proc.rlimit_tag import TAG_LIMIT
 
 MARK = ProcessTag(1, 2, 3)
 UNLIMITED = 2**64 - 1
 ID = "c" * 64
-DEADLINE_S = 20.0
 
 
 def wanted(own: dict[str, Any], **limits: Rlimit) -> dict[str, Any]:
@@ -69,13 +65,13 @@ def _parts(text: str) -> list[str]:
 
 
 def test_a_described_limit_goes_before_an_inherited_one_and_the_mark_before_all() -> None:
-    described = [{"type": "RLIMIT_NOFILE", "soft": 1, "hard": 2}, {"type": MARKED, "soft": 5, "hard": 5}]
+    described = [{"type": "RLIMIT_NOFILE", "soft": 1, "hard": 2}, {"type": TAG_LIMIT, "soft": 5, "hard": 5}]
     inherited = {"RLIMIT_NOFILE": Rlimit(8, 9), "RLIMIT_CORE": Rlimit(0, UNLIMITED)}
     made = wanted({"rlimits": described}, **inherited)["rlimits"]
     assert {limit["type"]: (limit["soft"], limit["hard"]) for limit in made} == {
         "RLIMIT_NOFILE": (1, 2),
         "RLIMIT_CORE": (0, UNLIMITED),
-        MARKED: (MARK.rlimit()["soft"], MARK.rlimit()["hard"]),
+        TAG_LIMIT: (MARK.rlimit()["soft"], MARK.rlimit()["hard"]),
     }
 
 
@@ -136,20 +132,3 @@ def test_the_last_error_counts() -> None:
 def test_a_container_whose_monitor_is_no_process_here(conmon_pid: int) -> None:
     with pytest.raises(NotDirect, match="no monitor"):
         find_target(inspected(ID, conmon_pid=conmon_pid))
-
-
-@pytest.mark.parametrize("runtime", ["/usr/bin/kata", ""])
-def test_an_oci_runtime_that_is_not_known(tmp_path: Path, runtime: str) -> None:
-    script = tmp_path / "monitor"
-    script.write_text("read line; exit")
-    words = ["conmon", str(script), "-c", ID, "-b", "/b", *(["-r", runtime] if runtime else [])]
-    monitor = subprocess.Popen(words, executable="/bin/sh", stdin=subprocess.PIPE)
-    try:
-        # Popen returns when exec has closed its files, which is a little before there is a command line to be read.
-        wait_until(lambda: bool(monitor_words(monitor.pid)), DEADLINE_S)
-        with pytest.raises(NotDirect, match=f"its OCI runtime is {runtime or 'unknown'}"):
-            find_target(inspected(ID, conmon_pid=monitor.pid))
-        with pytest.raises(NotDirect, match="no monitor"):
-            find_target(inspected("d" * 64, conmon_pid=monitor.pid))
-    finally:
-        monitor.communicate()

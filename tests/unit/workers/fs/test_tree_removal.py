@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +12,6 @@ import pytest
 
 from workers.fs.directories import root_directory
 from workers.fs.tree_removal import MAX_TOLD, Stuck, remove_tree
-
-ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -66,27 +62,6 @@ def test_modes_are_not_in_the_way(parent: int, tmp_path: Path, mode: int) -> Non
     assert not (tmp_path / "tree").exists()
 
 
-def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
-    depth = 5000
-    (deep_path / "tree").mkdir()
-    fd = os.open(deep_path / "tree", os.O_RDONLY)
-    for level in range(depth):
-        os.mkdir("d", dir_fd=fd)
-        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
-        below = os.open("d", os.O_RDONLY, dir_fd=fd)
-        os.close(fd)
-        fd = below
-        if level % 300 == 299:
-            os.fchmod(fd, 0o500)
-            os.fchmod(fd, 0o700)
-    os.close(fd)
-    with root_directory(str(deep_path)) as parent:
-        before = len(os.listdir("/proc/self/fd"))
-        assert remove_tree(parent, "tree") == ()
-        assert len(os.listdir("/proc/self/fd")) == before
-    assert not (deep_path / "tree").exists()
-
-
 def test_many_files_cost_no_memory(parent: int, tmp_path: Path) -> None:
     for number in range(20_000):
         os.close(os.open(f"tree/{number:0200}", os.O_CREAT | os.O_WRONLY, dir_fd=parent))
@@ -114,44 +89,6 @@ def test_another_thing_of_that_name_since_it_was_looked_at_is_not_followed(
     monkeypatch.setattr("workers.fs.directories.os.open", swap)
     stuck = remove_tree(parent, "tree")
     assert stuck == (Stuck("tree/a", "Not a directory", errno.ENOTDIR),)
-
-
-_MOUNTED = """
-import subprocess, sys
-from workers.fs.directories import root_directory
-from workers.fs.tree_removal import remove_tree
-tree = sys.argv[1]
-subprocess.run(["mount", *sys.argv[3:], f"{tree}/tree/{sys.argv[2]}"], check=True)
-with root_directory(tree) as parent:
-    print(*remove_tree(parent, "tree"), sep="\\n")
-"""
-
-
-def in_mount_namespace(*arguments: str) -> str:
-    """What the script above says in mount and user namespaces of its own."""
-    command = ["unshare", "--user", "--map-root-user", "--mount", sys.executable, "-c", _MOUNTED, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    if "unshare:" in done.stderr:
-        pytest.skip(done.stderr)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def test_a_bind_mount_of_the_same_file_system_is_not_entered(parent: int, tmp_path: Path) -> None:
-    said = in_mount_namespace(str(tmp_path), "a/b", "--bind", str(tmp_path / "outside"))
-    assert said == "'tree/a/b': is a mount point"
-    assert (tmp_path / "tree" / "a" / "b").is_dir()
-
-
-def test_another_file_system_is_not_entered(parent: int, tmp_path: Path) -> None:
-    (tmp_path / "tree" / "beside").write_text("goes")
-    assert in_mount_namespace(str(tmp_path), "a", "-t", "tmpfs", "tmpfs") == "'tree/a': is a mount point"
-    assert os.listdir(tmp_path / "tree") == ["a"]
-
-
-def test_a_mount_on_the_tree_itself_is_not_entered(parent: int, tmp_path: Path) -> None:
-    said = in_mount_namespace(str(tmp_path), ".", "--bind", str(tmp_path / "outside"))
-    assert said == "'tree': is a mount point"
 
 
 def test_only_so_much_is_told(parent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,12 @@ import msgspec
 import pytest
 
 from ipc.api.v1.config_objects import Secret
-from ipc.api.v1.container import EphemeralContainer, VolumeMount
+from ipc.api.v1.container import EphemeralContainer
 from ipc.api.v1.env import EnvVar
 from ipc.api.v1.meta import LocalObjectReference, ObjectMeta
 from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import ExecAction, Lifecycle, LifecycleHandler
 from ipc.api.v1.security import Capabilities, PodSecurityContext, SecurityContext
-from ipc.api.v1.volume import PersistentVolumeClaimVolumeSource, Volume
 from ipc.kubecontainer.config_objects import ConfigObjects
 from ipc.kubecontainer.pod_status import ContainerState
 from ipc.kubecontainer.registry_login import RegistryLogin
@@ -412,19 +411,5 @@ def test_an_image_is_looked_at_once_for_all_containers_that_must_not_run_as_root
         await host.sync(pod("a", "b", "c", security_context=context))
         assert host.running().keys() == {"a", "b", "c"}
         assert host.runtime.calls.count("inspect_image") == 1
-
-    on_host(tmp_path, scenario)
-
-
-def test_a_claims_volume_is_asked_for_once_for_all_that_mount_a_part_of_it(tmp_path: Path) -> None:
-    claim = Volume(name="v", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="data"))
-    parts = [container(n, volume_mounts=(VolumeMount(name="v", mount_path="/v", sub_path=n),)) for n in ("a", "b")]
-
-    async def scenario(host: FakeHost) -> None:
-        for _ in range(2):
-            before = host.runtime.calls.count("inspect_volume")
-            done = await host.sync(pod(*parts, volumes=(claim,)))
-            assert [result.target for result in done.results if result.action == "StartContainer"] == ["a", "b"]
-            assert host.runtime.calls.count("inspect_volume") - before == 1
 
     on_host(tmp_path, scenario)

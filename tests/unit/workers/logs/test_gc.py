@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ipc.host.clock import SystemClock, wall
-from ipc.messages.base import EventReport
-from ipc.messages.node_worker import CollectLogs, Track
-from tests.fakes.podman import FakePodman
-from tests.fakes.runtime import FakeRuntime
-from tests.harness.node_worker import node_worker
-from tests.podman_service import wait_until
+from ipc.host.clock import wall
 from workers.logs import layout
-from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, LogGarbageCollector, collect
+from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, collect
 from workers.userns.unshare import Unshare
 
 NOBODY = Unshare(podman="/nonexistent/podman")
@@ -129,24 +121,6 @@ def test_a_pod_that_comes_at_the_last_moment_stays(logs: Path) -> None:
     assert directory.is_dir()
 
 
-def test_one_that_cannot_be_removed_stops_no_other(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stuck, goes = log_directory(logs), log_directory(logs, OTHER)
-
-    real = os.unlink
-
-    def refuse(path: str, *, dir_fd: int | None = None) -> None:
-        if path == "1.log" and os.readlink(f"/proc/self/fd/{dir_fd}").startswith(str(stuck)):
-            raise PermissionError(13, "Permission denied", path)
-        real(path, dir_fd=dir_fd)
-
-    monkeypatch.setattr("workers.fs.tree_removal.os.unlink", refuse)
-    found = look(logs)
-    assert found.removed == (str(goes),)
-    file = f"{stuck.name}/main/1.log"
-    assert found.failures[0].startswith(f"cannot remove {stuck}, whose pod is gone: '{file}': Permission denied; ")
-    assert [path for path in stuck.rglob("*") if path.is_file()] == [stuck / "main" / "1.log"]
-
-
 def test_what_is_left_in_memory_goes_too(logs: Path, pods: Path, tmp_path: Path) -> None:
     memory = made(tmp_path / "memory")
     gone, stays = made(memory / UID / "volumes" / "kubernetes.io~secret"), made(memory / OTHER / "volumes")
@@ -156,49 +130,3 @@ def test_what_is_left_in_memory_goes_too(logs: Path, pods: Path, tmp_path: Path)
 
 
 # --- asked by the master -----------------------------------------------------------------------------------------
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    await asyncio.to_thread(wait_until, holds, 10.0, 0.01)
-
-
-def request(*uids: str) -> CollectLogs:
-    return CollectLogs(uids=uids, listed_at=wall() + LATER_S)
-
-
-async def test_a_failure_that_stays_is_told_once(tmp_path: Path, pods: Path) -> None:
-    logs = tmp_path / "logs"
-    logs.write_text("no directory")
-    told: list[EventReport] = []
-
-    async def tell(report: EventReport) -> None:
-        told.append(report)
-
-    garbage = LogGarbageCollector(str(logs), (str(pods),), "here", lambda uid: False, tell, NOBODY)
-    looking = asyncio.create_task(garbage.collect())
-    for _ in range(3):
-        made(pods / UID)
-        garbage.ask(request())
-        await until(lambda: not list(pods.iterdir()))
-    (event,) = told
-    assert (event.reason, event.type, event.uid, event.name) == ("ContainerGCFailed", "Warning", "", "here")
-    assert event.message == f"cannot look for what is left of pods in {logs}: Not a directory"
-    logs.unlink()
-    gone = log_directory(made(logs))
-    garbage.ask(request())
-    await until(lambda: not gone.exists())
-    assert len(told) == 1
-    looking.cancel()
-    await asyncio.gather(looking, return_exceptions=True)
-
-
-async def test_the_node_worker_spares_whom_the_master_named_and_whom_it_tracks(logs: Path) -> None:
-    clock = SystemClock()
-    runtime = FakeRuntime(FakePodman(clock), "one")
-    directories = {uid: log_directory(logs, uid) for uid in ("named", "tracked", "gone")}
-    async with node_worker(runtime, clock, pod_logs_dir=logs) as master:
-        master.send(Track(uid="tracked", row=0), request("named"))
-        await until(lambda: not directories["gone"].exists())
-        assert directories["named"].is_dir()
-        assert directories["tracked"].is_dir()
-    await runtime.close()

@@ -19,7 +19,7 @@ from workers.prober.state import (
     Step,
     Target,
     answer,
-    look,
+    next_step,
     probe_spec,
 )
 
@@ -50,7 +50,7 @@ def new(started_at: float = 0.0, id: str = "c") -> Target:
 
 
 def taken_up(of: ProbeSpec, **scene: object) -> Step:
-    return look(of, born(), msgspec.structs.replace(ProbeInput(target=new()), **scene), at(0.0))
+    return next_step(of, born(), msgspec.structs.replace(ProbeInput(target=new()), **scene), at(0.0))
 
 
 def answers(of: ProbeSpec, words: str, state: ProbeState | None = None) -> tuple[str, ProbeState]:
@@ -116,9 +116,9 @@ def test_zero_stands_for_the_default() -> None:
 )
 def test_nothing_is_probed_after_the_last_word_until_another_container_comes(of: ProbeSpec, given: str) -> None:
     _, state = answers(of, given)
-    held = look(of, state, ProbeInput(target=new()), at(1000.0))
+    held = next_step(of, state, ProbeInput(target=new()), at(1000.0))
     assert (held.attempt, held.state.due) == (False, math.inf)
-    other = look(of, held.state, ProbeInput(target=new(2000.0, "d"), has_started=False), at(2000.0))
+    other = next_step(of, held.state, ProbeInput(target=new(2000.0, "d"), has_started=False), at(2000.0))
     assert other.attempt is (of.type is STARTUP)
     assert other.state.run == 0
     assert other.says is None
@@ -127,14 +127,14 @@ def test_nothing_is_probed_after_the_last_word_until_another_container_comes(of:
 def test_a_liveness_that_had_failed_is_probed_again_in_the_next_container() -> None:
     of = spec(LIVENESS, failure_threshold=1)
     _, state = answers(of, "-")
-    step = look(of, state, ProbeInput(target=new(5.0, "d")), at(5.0))
+    step = next_step(of, state, ProbeInput(target=new(5.0, "d")), at(5.0))
     assert (step.attempt, step.state.result) == (True, SUCCESS)
 
 
 def test_readiness_is_never_on_hold() -> None:
     of = spec(READINESS, failure_threshold=1)
     _, state = answers(of, "+-")
-    assert look(of, state, ProbeInput(target=new()), at(20.0)).attempt
+    assert next_step(of, state, ProbeInput(target=new()), at(20.0)).attempt
 
 
 # --- who probed it before ---
@@ -156,7 +156,7 @@ def test_readiness_is_never_on_hold() -> None:
 def test_the_next_worker_goes_on_from_what_is_known(
     type: ProbeType, told: ProbeResult, result: ProbeResult, attempt: bool
 ) -> None:
-    step = taken_up(spec(type), told=told)
+    step = taken_up(spec(type), known_result=told)
     assert (step.state.result, step.attempt, step.says) == (result, attempt, None)
 
 
@@ -176,7 +176,9 @@ def test_the_next_worker_goes_on_from_what_is_known(
 def test_the_first_attempt_counts_from_the_start_of_the_container(
     delay: int, started_at: float, seen_at: float, due: float
 ) -> None:
-    step = look(spec(LIVENESS, initial_delay_seconds=delay), born(), ProbeInput(target=new(started_at)), at(seen_at))
+    step = next_step(
+        spec(LIVENESS, initial_delay_seconds=delay), born(), ProbeInput(target=new(started_at)), at(seen_at)
+    )
     assert step.state.due == pytest.approx(T0 + due)
     assert step.attempt is (due == seen_at)
 
@@ -186,7 +188,7 @@ def test_the_first_attempt_counts_from_the_start_of_the_container(
 def test_attempts_begin_on_ticks(began: float, period_s: int) -> None:
     """The first one by less than a tick later, and all that follow."""
     of = spec(READINESS, period_seconds=period_s)
-    state = look(of, born(), ProbeInput(target=new(began)), at(began)).state
+    state = next_step(of, born(), ProbeInput(target=new(began)), at(began)).state
     assert 0 <= state.due - T0 - began < 1 / TICKS_PER_S
     for _ in range(5):
         assert (state.due * TICKS_PER_S).is_integer()
@@ -201,7 +203,7 @@ def test_attempts_begin_on_ticks(began: float, period_s: int) -> None:
 def test_only_what_ran_before_the_prober_is_spread(started_at: float, delay: int, due: float) -> None:
     scene = ProbeInput(target=new(started_at), jitter_s=7.0)
     now = at(max(started_at, 0.0))
-    step = look(spec(READINESS, initial_delay_seconds=delay), born(), scene, now)
+    step = next_step(spec(READINESS, initial_delay_seconds=delay), born(), scene, now)
     assert step.state.due == pytest.approx(T0 + due)
 
 
@@ -213,8 +215,8 @@ def test_the_rhythm_does_not_drift_however_long_an_attempt_takes(took_s: float, 
     of = spec(READINESS)
     step = answer(of, taken_up(of).state, SUCCESS, at(took_s))
     assert step.state.due == T0 + next_due
-    assert not look(of, step.state, ProbeInput(target=new()), at(next_due - 0.01)).attempt
-    assert look(of, step.state, ProbeInput(target=new()), at(next_due)).attempt
+    assert not next_step(of, step.state, ProbeInput(target=new()), at(next_due - 0.01)).attempt
+    assert next_step(of, step.state, ProbeInput(target=new()), at(next_due)).attempt
 
 
 # --- startup goes first ---
@@ -225,7 +227,7 @@ def test_the_others_begin_when_the_container_has_started(type: ProbeType) -> Non
     of = spec(type)
     waiting = taken_up(of, has_started=False)
     assert (waiting.attempt, waiting.state.due) == (False, math.inf)
-    begun = look(of, waiting.state, ProbeInput(target=new()), at(33.0))
+    begun = next_step(of, waiting.state, ProbeInput(target=new()), at(33.0))
     assert (begun.attempt, begun.state.due) == (True, T0 + 33.0)
 
 
@@ -235,21 +237,21 @@ def test_the_others_begin_when_the_container_has_started(type: ProbeType) -> Non
 def test_what_does_not_run_is_not_ready() -> None:
     of = spec(READINESS)
     _, state = answers(of, "+")
-    gone = look(of, state, ProbeInput(target=None), at(15.0))
+    gone = next_step(of, state, ProbeInput(target=None), at(15.0))
     assert (gone.says, gone.attempt, gone.state.due) == (FAILURE, False, math.inf)
-    assert look(of, gone.state, ProbeInput(target=None), at(16.0)).says is None
+    assert next_step(of, gone.state, ProbeInput(target=None), at(16.0)).says is None
 
 
 @pytest.mark.parametrize("type", [STARTUP, LIVENESS])
 def test_the_end_of_a_container_is_no_answer(type: ProbeType) -> None:
-    gone = look(spec(type), taken_up(spec(type)).state, ProbeInput(target=None), at(1.0))
+    gone = next_step(spec(type), taken_up(spec(type)).state, ProbeInput(target=None), at(1.0))
     assert (gone.says, gone.attempt, gone.state.ended) == (None, False, False)
 
 
 def test_a_container_that_somebody_has_started_again_begins_without_a_past() -> None:
     of = spec(READINESS)
     _, state = answers(of, "+--")
-    again = look(of, state, ProbeInput(target=new(40.0), told=SUCCESS), at(40.0))
+    again = next_step(of, state, ProbeInput(target=new(40.0), known_result=SUCCESS), at(40.0))
     assert (again.says, again.state.result, again.state.run, again.attempt) == (FAILURE, FAILURE, 0, True)
 
 
@@ -262,11 +264,11 @@ def test_a_container_that_somebody_has_started_again_begins_without_a_past() -> 
 )
 def test_startup_and_liveness_end_quietly_with_the_pod(type: ProbeType, given: str, says: ProbeResult | None) -> None:
     _, state = answers(spec(type), given)
-    step = look(spec(type), state, ProbeInput(target=new(), terminating=True), at(100.0))
+    step = next_step(spec(type), state, ProbeInput(target=new(), terminating=True), at(100.0))
     assert (step.says, step.attempt, step.state.ended) == (says, False, True)
 
 
 def test_readiness_goes_on_while_the_pod_goes_down() -> None:
     of = spec(READINESS)
-    step = look(of, answers(of, "+")[1], ProbeInput(target=new(), terminating=True), at(10.0))
+    step = next_step(of, answers(of, "+")[1], ProbeInput(target=new(), terminating=True), at(10.0))
     assert (step.attempt, step.state.ended) == (True, False)

@@ -1,8 +1,6 @@
 """The table of support: complete, exact, and what it makes of pods."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -218,13 +216,6 @@ def test_an_annotation_that_asks_a_node_for_something_is_found(row: FieldSupport
 
 def test_the_page_is_what_the_table_says() -> None:
     assert (REPOSITORY / "docs" / "pod-fields.md").read_text() == render_pod_fields()
-
-
-def test_the_module_prints_the_page() -> None:
-    command = [sys.executable, "-W", "error", "-m", "ipc.api.support.page"]
-    run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=30, check=True)
-    assert run.stdout == render_pod_fields()
-    assert run.stderr == ""
 
 
 def test_nothing_is_called_supported_without_an_end_to_end_test() -> None:

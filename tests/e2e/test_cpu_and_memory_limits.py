@@ -48,8 +48,11 @@ def test_a_changed_limit_restarts_its_container_and_says_so(agent: Agent) -> Non
 
     agent.run(manifest("64Mi"))
     agent.write(manifest("96Mi"))
-    for name in ("main", "restarted"):
-        agent.until(lambda name=name: restart_count(agent.pods()["resized"], name) == 1, f"{name} is restarted")
+
+    def restarts() -> list[int]:
+        return [restart_count(agent.pods()["resized"], name) for name in ("main", "restarted")]
+
+    agent.until(lambda: restarts() == [1, 1], "both are restarted")
     said = [words for words in agent.messages("resized", "UnsupportedField") if "resizePolicy" in words]
     assert said == [
         "spec.containers[0].resources: memory changed: "

@@ -17,7 +17,7 @@ from typing import Any, Final
 import psutil
 import pytest
 
-from tests.bench.raw_pods import UnixConnection
+from tests.harness.raw_libpod import UnixConnection
 from tests.process.model_children import Agent, by_incarnation
 
 pytestmark = pytest.mark.process

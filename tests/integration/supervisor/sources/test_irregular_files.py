@@ -1,0 +1,44 @@
+"""Manifests that are no regular files."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from supervisor.protocol.manifests import SourceSnapshot
+from supervisor.sources.directory import ManifestReader, list_manifests
+from tests.harness.manifests import ORIGIN
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    path = tmp_path / "manifests"
+    path.mkdir()
+    return path
+
+
+def read(path: Path) -> SourceSnapshot:
+    return ManifestReader(path, ORIGIN).read(list_manifests(path))
+
+
+def errors(snapshot: SourceSnapshot) -> list[str]:
+    return [str(error) for error in snapshot.errors]
+
+
+def test_what_is_no_regular_file_is_never_waited_for(manifests: Path) -> None:
+    os.mkfifo(manifests / "fifo.yaml")
+    (manifests / "device.yaml").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(manifests / "socket.yaml"))
+        snapshot = read(manifests)
+    assert errors(snapshot) == [
+        "device.yaml: is a device, not a regular file",
+        "fifo.yaml: is a FIFO, not a regular file",
+        "socket.yaml: is a socket, not a regular file",
+    ]
+
+
+# --- what is read when ------------------------------------------------------------------------------------------

@@ -1,0 +1,96 @@
+"""Log directories of pods that are gone: the program inside Podman's namespaces removes them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ipc.host.clock import SystemClock, wall
+from ipc.messages.node_worker import CollectLogs, Track
+from tests.fakes.podman import FakePodman
+from tests.fakes.runtime import FakeRuntime
+from tests.harness.node_worker import node_worker
+from tests.podman_service import wait_until
+from workers.logs import layout
+from workers.logs.gc import TIMESTAMP_SLACK_S, Collected, collect
+from workers.userns.unshare import Unshare
+
+NOBODY = Unshare(podman="/nonexistent/podman")
+UID = "0c3ad6a8-0000-4000-8000-000000000001"
+OTHER = "other"
+LATER_S = TIMESTAMP_SLACK_S + 1.0
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    return made(tmp_path / "logs")
+
+
+@pytest.fixture
+def pods(tmp_path: Path) -> Path:
+    return made(tmp_path / "pods")
+
+
+def made(directory: Path) -> Path:
+    directory.mkdir(parents=True)
+    return directory
+
+
+def log_directory(logs: Path, uid: str = UID, *files: str) -> Path:
+    """Of a pod ``web`` with two lives of one container."""
+    directory = layout.pod_directory(str(logs), "default", "web", uid)
+    for name in files or ("main/0.log", "main/1.log", "main/1.log.20260101-000000.gz", "main/0.start-error"):
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text("x")
+    layout.monitor_pid_file(directory, 0).write_text("1")
+    return directory
+
+
+def look(logs: Path, pods: Path | str = "", *kept: str, listed_at: float | None = None) -> Collected:
+    at = wall() + LATER_S if listed_at is None else listed_at
+    return collect(str(logs), (str(pods), ""), kept.__contains__, at, NOBODY)
+
+
+def test_one_that_cannot_be_removed_stops_no_other(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck, goes = log_directory(logs), log_directory(logs, OTHER)
+
+    real = os.unlink
+
+    def refuse(path: str, *, dir_fd: int | None = None) -> None:
+        if path == "1.log" and os.readlink(f"/proc/self/fd/{dir_fd}").startswith(str(stuck)):
+            raise PermissionError(13, "Permission denied", path)
+        real(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr("workers.fs.tree_removal.os.unlink", refuse)
+    found = look(logs)
+    assert found.removed == (str(goes),)
+    file = f"{stuck.name}/main/1.log"
+    assert found.failures[0].startswith(f"cannot remove {stuck}, whose pod is gone: '{file}': Permission denied; ")
+    assert [path for path in stuck.rglob("*") if path.is_file()] == [stuck / "main" / "1.log"]
+
+
+# --- asked by the master -----------------------------------------------------------------------------------------
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    await asyncio.to_thread(wait_until, holds, 10.0, 0.01)
+
+
+def request(*uids: str) -> CollectLogs:
+    return CollectLogs(uids=uids, listed_at=wall() + LATER_S)
+
+
+async def test_the_node_worker_spares_whom_the_master_named_and_whom_it_tracks(logs: Path) -> None:
+    clock = SystemClock()
+    runtime = FakeRuntime(FakePodman(clock), "one")
+    directories = {uid: log_directory(logs, uid) for uid in ("named", "tracked", "gone")}
+    async with node_worker(runtime, clock, pod_logs_dir=logs) as master:
+        master.send(Track(uid="tracked", row=0), request("named"))
+        await until(lambda: not directories["gone"].exists())
+        assert directories["named"].is_dir()
+        assert directories["tracked"].is_dir()
+    await runtime.close()
