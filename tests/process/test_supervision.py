@@ -18,7 +18,7 @@ from ipc.wire.boot import ChildContext
 from supervisor.client.errors import RequestFailed
 from supervisor.podworkers.poison_pods import POISON_DEATHS
 from supervisor.processes.worker_pool import FIRST_POD_SLOT, QUARANTINE_SLOT
-from tests.bench.raw_pods import UnixConnection
+from tests.harness.raw_libpod import UnixConnection
 from tests.process.model_children import (
     GOOD_IMAGE,
     POISON_IMAGE,

@@ -21,9 +21,12 @@ PAGES: Final = (
 )
 GLOSSARY: Final = ROOT / "docs" / "glossary.md"
 CONTRIBUTING: Final = ROOT / "CONTRIBUTING.md"
+ARCHITECTURE: Final = ROOT / "docs" / "architecture.md"
 COMPATIBILITY: Final = ROOT / "docs" / "compatibility.md"
 DECISIONS: Final = ROOT / "docs" / "decisions"
 MAX_DECISION_LINES: Final = 60
+MAX_ARCHITECTURE_WORDS: Final = 3000
+"""Beside the table of rooms."""
 QUESTIONS: Final = 10
 
 _PATH: Final = re.compile(r"`((?:supervisor|workers|ipc|tests|docs|configs)/[\w./-]*)(?:(?:::|#)[\w.]+)?`")
@@ -107,3 +110,9 @@ def test_every_route_of_the_api_server_is_stable_or_said_not_to_be() -> None:
     )
     told = {path for row in rows(COMPATIBILITY, "## HTTP on the admin socket") for path in _URL.findall(row[0])}
     assert {route.path for route in route_table(site)} == told
+
+
+def test_the_page_on_the_architecture_is_read_in_ten_minutes() -> None:
+    before, _, rest = ARCHITECTURE.read_text().partition("<!-- rooms -->")
+    words = (before + rest.partition("<!-- /rooms -->")[2]).split()
+    assert len(words) <= MAX_ARCHITECTURE_WORDS, "what is longer belongs in docs/decisions"

@@ -20,7 +20,6 @@ from workers.exec.direct import (
     runtime_options,
 )
 from workers.exec.tags import ProcessTag
-from workers.proc.procfs import monitor_words
 from workers.proc.rlimit_tag import TAG_LIMIT
 
 MARK = ProcessTag(1, 2, 3)
