@@ -1,6 +1,6 @@
-"""Annotations that were fields once, or never became one, and that nothing acts on. Pure.
+"""Annotations that Kubernetes has given up for fields, and that nothing acts on any more. Pure.
 
-The words for those that Kubernetes has given up are its API server's (pkg/api/pod/warnings.go).
+The words are its API server's (pkg/api/pod/warnings.go).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ class _Dead(NamedTuple):
 
 _NO_SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 _NO_SYSCTLS: Final = 'non-functional in v1.11+; use the "sysctls" field instead'
-_NO_BANDWIDTH: Final = "not acted on: a rootless host cannot limit a pod's bandwidth"
 _DEAD: Final = (
     _Dead("seccomp.security.alpha.kubernetes.io/pod", _NO_SECCOMP),
     _Dead("container.seccomp.security.alpha.kubernetes.io/", _NO_SECCOMP),
@@ -32,8 +31,6 @@ _DEAD: Final = (
         "scheduler.alpha.kubernetes.io/critical-pod",
         'non-functional in v1.16+; use the "priorityClassName" field instead',
     ),
-    _Dead("kubernetes.io/ingress-bandwidth", _NO_BANDWIDTH),
-    _Dead("kubernetes.io/egress-bandwidth", _NO_BANDWIDTH),
 )
 
 

@@ -142,7 +142,7 @@ MUTATIONS: Final = (
         "ipc/kubecontainer/container_gc.py",
         "if c.id not in spared), key=_age_order)",
         "if c.id not in spared), key=_age_order, reverse=True)",
-        f"{_UNIT}/ipc/kubecontainer/test_container_gc.py::test_what_goes_of_a_node",
+        f"{_UNIT}/ipc/kubecontainer/test_container_gc.py::test_beyond_the_nodes_maximum_the_oldest_go_first",
     ),
     Mutation(
         "CGC-08",

@@ -16,13 +16,18 @@ from typing import Final
 
 from ipc.host.clock import loop_time, wall
 from ipc.host.tasks import BackgroundTasks
+from ipc.host.turns import GiveBack, Turns
 from workers.exec import tags
 from workers.exec.child import ExecChild, NotStarted, spawn
 from workers.exec.direct import NotDirect, Target, find_target, is_about_the_command
-from workers.exec.sessions import MAX_EXECS, ExecSessions, too_late
+from workers.exec.sessions import ExecSessions, too_late
 from workers.exec.tags import ProcessTag
 from workers.kubecontainer.runtime import EXEC, ErrorKind, ExecResult, InspectedContainer, RuntimeCallError
 
+EXECS_OF_A_CONTAINER: Final = 4
+"""Commands under way in one container that wait for no other container's: its probes and a hook."""
+MAX_MORE_EXECS: Final = 256
+"""Commands under way of one process beyond those."""
 MAX_TARGETS: Final = 2048
 """Most containers whose target is cached. The oldest is dropped first, and found again."""
 MAX_KILL_ROUNDS: Final = 20
@@ -44,7 +49,7 @@ class Execs:
         self._sessions = sessions
         self._inspect = inspect
         self._targets: dict[str, Target | None] = {}
-        self._capacity = asyncio.Semaphore(MAX_EXECS)
+        self._capacity = Turns(own=EXECS_OF_A_CONTAINER, common=MAX_MORE_EXECS)
         self._numbers = itertools.count()
         self._running = BackgroundTasks()
         self._killer = _Killer()
@@ -56,14 +61,13 @@ class Execs:
         try:
             async with asyncio.timeout_at(deadline):
                 target = await self._target(id)
-                if target is not None:
-                    await self._capacity.acquire()
+                give_back = await self._capacity.take(id) if target is not None else None
         except TimeoutError:
             raise too_late(timeout_s) from None
         refusal = ""
-        if target is not None:
+        if target is not None and give_back is not None:
             try:
-                return await asyncio.shield(self._begin(target, command, timeout_s, deadline))
+                return await asyncio.shield(self._begin(target, command, timeout_s, deadline, give_back))
             except NotStarted as error:
                 refusal = str(error)
                 await self._explain(id, refusal)
@@ -103,19 +107,19 @@ class Execs:
         return target
 
     def _begin(
-        self, target: Target, command: Sequence[str], timeout_s: float, deadline: float
+        self, target: Target, command: Sequence[str], timeout_s: float, deadline: float, give_back: GiveBack
     ) -> asyncio.Task[ExecResult]:
         """The command's task: a caller that is cancelled leaves the command running until its deadline."""
         tag = ProcessTag(os.getpid(), next(self._numbers), int(wall() + timeout_s) + 1)
         try:
             child = spawn(target, target.process_json(command, tag))
         except OSError as error:
-            self._capacity.release()
+            give_back()
             raise NotStarted(f"{target.program}: {error}") from error
         task = self._running.spawn(
             self._await_end(child, tag, timeout_s, deadline), name="command", expected=(RuntimeCallError, NotStarted)
         )
-        task.add_done_callback(lambda _: self._capacity.release())
+        task.add_done_callback(lambda _: give_back())
         return task
 
     async def _await_end(self, child: ExecChild, tag: ProcessTag, timeout_s: float, deadline: float) -> ExecResult:

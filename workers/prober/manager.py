@@ -19,6 +19,7 @@ from ipc.api.v1.pod import Pod
 from ipc.api.v1.probe import Probe
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, FailureLog, restarted
+from ipc.host.turns import Turns
 from ipc.kubecontainer.pod_containers import every_container, field_path
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus
 from ipc.kubecontainer.probe_results import NO_PROBE_RESULTS, ProbeResult, ProbeResults, ProbeType, probes_of
@@ -41,8 +42,10 @@ from workers.prober.state import (
     probe_spec,
 )
 
-MAX_PROBES_IN_FLIGHT: Final = 1000
-"""Attempts under way in one worker: each may hold a socket or two. Beyond it they wait for one another."""
+PROBES_OF_A_POD: Final = 16
+"""Attempts under way of one pod that wait for nobody else's, which may hang for as long as they may take."""
+MAX_MORE_PROBES: Final = 1000
+"""Attempts under way in one worker beyond those: each may hold a socket or two."""
 MAX_TRIES: Final = 3
 """How often an attempt that could not be carried out is begun again at once (pkg/kubelet/prober/prober.go)."""
 OVERTIME_S: Final = 10.0
@@ -142,7 +145,7 @@ class PodProber:
         self._send = send
         self._rng = rng
         self._pods: dict[str, _ProbedPod] = {}
-        self._capacity = asyncio.Semaphore(MAX_PROBES_IN_FLIGHT)
+        self._capacity = Turns(own=PROBES_OF_A_POD, common=MAX_MORE_PROBES)
         self._tasks = BackgroundTasks()
 
     # --- commands ---
@@ -237,8 +240,11 @@ class PodProber:
     async def _probe(self, pod: _ProbedPod, prober: _Prober, view: RuntimePodStatus) -> None:
         target = prober.state.target
         assert target is not None
-        async with self._capacity:
+        give_back = await self._capacity.take(pod.command.uid)
+        try:
             outcome = await self._try(prober, self._target(prober, target, view))
+        finally:
+            give_back()
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN
         # The result first: an event that cannot be sent does not cost the container its result.
         await self._apply(pod, prober, answer(prober.spec, prober.state, said, self._clock.now()))

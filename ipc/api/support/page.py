@@ -33,7 +33,7 @@ ignored without a word.
 
 Of a field that is not acted on the values under *as good as acted on* are taken without a word, and so is its default;
 so is what an API server, too, overwrites when an object is created (`resourceVersion` and the like). Annotations that
-Kubernetes has given up, or that nothing here acts on (seccomp, sysctls, bandwidth), are warned about.
+Kubernetes has given up for fields (of seccomp, sysctls, critical pods) are warned about.
 
 A refusal is told as every wrong field is: an event `FailedValidation` and a line of the log name file, document and
 field, and `rootlet apply` answers with all of them. The document is refused whole, and nothing changes: pods that the

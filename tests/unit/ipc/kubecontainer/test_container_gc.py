@@ -96,6 +96,16 @@ def test_what_goes_of_a_node(
         assert removed == ()
 
 
+def test_beyond_the_nodes_maximum_the_oldest_go_first() -> None:
+    pods = {
+        "x": [container("a", 5, id="newest")],
+        "y": [container("b", 0, id="oldest")],
+        "z": [container("c", 1, id="old")],
+    }
+    removed = evict_containers(pods, NOBODY, GcPolicy(max_containers=1), NOW, all_sources_ready=True)
+    assert removed == ("oldest", "old")
+
+
 def test_deleted_pods_lose_all_only_when_every_source_is_known() -> None:
     pods = {"x": DEAD_3}
     states = PodStates(deleted={"x"})

@@ -254,12 +254,12 @@ def admitted(candidate: Pod) -> Admitted:
             {
                 "container.seccomp.security.alpha.kubernetes.io/a": "unconfined",
                 "container.seccomp.security.alpha.kubernetes.io/b": "unconfined",
-                "kubernetes.io/egress-bandwidth": "1M",
+                "security.alpha.kubernetes.io/sysctls": "a=1",
             },
             [
                 "[container.seccomp.security.alpha.kubernetes.io/a] (and 1 more): "
                 'non-functional in v1.27+; use the "seccompProfile" field instead',
-                "[kubernetes.io/egress-bandwidth]: not acted on: a rootless host cannot limit a pod's bandwidth",
+                '[security.alpha.kubernetes.io/sysctls]: non-functional in v1.11+; use the "sysctls" field instead',
             ],
         ),
     ],

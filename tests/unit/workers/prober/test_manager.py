@@ -20,6 +20,7 @@ from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChan
 from ipc.shm.board import Board
 from tests.fakes.clock import START_MONO, SimClock, simulate
 from tests.harness.pods import UID, container, observed, pod, seen
+from workers.prober import manager
 from workers.prober.events import MAX_OUTPUT_CHARS
 from workers.prober.manager import MAX_TRIES, OVERTIME_S, PodProber
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
@@ -164,6 +165,31 @@ def test_an_attempt_that_takes_its_time_delays_no_other() -> None:
     stage = play(of, scene)
     assert stage.times("readiness a") == stage.times("readiness b") == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     assert stage.times("liveness a") == [0.0]
+
+
+def test_attempts_that_hang_keep_no_other_pod_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when they are more than all that one worker carries out at once."""
+    monkeypatch.setattr(manager, "MAX_MORE_PROBES", 4)
+    names = [f"c{number}" for number in range(manager.PROBES_OF_A_POD + 10)]
+    greedy = pod(*(probed(name, liveness=probe(LIVENESS, timeout_seconds=3600)) for name in names))
+    modest = pod(probed(readiness=probe(READINESS, period_seconds=1)), uid="modest")
+
+    async def for_ever(at_s: float) -> ProbeOutcome:
+        await asyncio.sleep(3600.0)
+        return YES
+
+    async def scene(stage: Stage) -> None:
+        stage.answers["liveness"] = for_ever
+        await stage.begin()
+        await stage.show(*(stage.runs(name) for name in names))
+        await asyncio.sleep(1.0)
+        shown = observed(modest, seen(modest, "a", RUNNING, started_at=stage.clock.now().wall))
+        await stage.prober.probe(ProbePod(uid="modest", pod=modest, row=-1, status=shown, probe_results={}))
+        await asyncio.sleep(3.5)
+
+    stage = play(greedy, scene)
+    assert len(stage.times("liveness")) == manager.PROBES_OF_A_POD + 4
+    assert stage.times("readiness") == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_a_failed_liveness_is_told_once_and_holds_until_another_container_runs() -> None:
