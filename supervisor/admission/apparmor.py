@@ -21,7 +21,7 @@ ANNOTATION_PREFIX: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def apparmor_problem(pod: Pod) -> str | None:
-    """Why the pod may not run; None when it may."""
+    """Reason why the pod may not run; None when it may."""
     if all(profile.lower() == "unconfined" for profile in _profiles(pod)):
         return None
     return "Cannot enforce AppArmor: AppArmor is not supported on rootless containers"

@@ -1,4 +1,4 @@
-"""What this node can give to pods, found out once when the agent starts.
+"""Resources that this node can give to pods, read once when the agent starts.
 
 Mirrors what the kubelet tells as its node's allocatable (pkg/kubelet/nodestatus/setters.go, MachineInfo) with nothing
 reserved and no eviction threshold: there is neither here.
@@ -22,7 +22,7 @@ UNPRIVILEGED_PORT_START: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_s
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found."""
+    """Facts of the machine."""
 
     cpus: int
     memory_bytes: int

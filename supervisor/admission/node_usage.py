@@ -1,4 +1,4 @@
-"""What pods have of the node together, so that one that comes need not look at all the others.
+"""Resources and host ports that the pods of the node have together, kept as sums.
 
 Holds state, no I/O. Pods that go down count until nothing of them is left, or until they are passed over (`without`).
 """
@@ -16,7 +16,7 @@ from supervisor.admission.host_ports import HostPort, host_ports
 
 
 class _Taken(msgspec.Struct, frozen=True):
-    """What one pod has."""
+    """Resources and host ports of one pod."""
 
     pod: Pod
     requests: Mapping[str, int]
@@ -25,7 +25,7 @@ class _Taken(msgspec.Struct, frozen=True):
 
 
 class NodeUsage:
-    """How many pods there are, what they ask for, and who has which port of the host."""
+    """Number of pods, the sum of their requests, and the holders of host ports."""
 
     def __init__(self, pods: Iterable[Pod] = ()) -> None:
         self._taken: dict[str, _Taken] = {}
@@ -39,7 +39,7 @@ class NodeUsage:
         return len(self._taken)
 
     def put(self, pod: Pod) -> None:
-        """From now on that pod has what this manifest says."""
+        """Count a pod by this manifest."""
         uid = pod.metadata.uid
         self.drop(uid)
         taken = self._taken[uid] = _Taken(pod, pod_requests(pod), tuple(host_ports(pod)))
@@ -57,7 +57,7 @@ class NodeUsage:
             self._holders[number] = tuple(holder for holder in self._holders[number] if holder != uid)
 
     def without(self, uids: Iterable[str]) -> NodeUsage:
-        """What the others have. Whoever asks while none of these is known is not given a copy."""
+        """Usage of the other pods. Whoever asks while none of these is known is not given a copy."""
         known = self._taken.keys() & set(uids)
         if not known:
             return self
@@ -68,11 +68,11 @@ class NodeUsage:
         return others
 
     def requested(self, resource: str) -> int:
-        """By all of them, in the units of `ipc.podresources.pod_requests`."""
+        """Requests of all pods, in the units of `ipc.podresources.pod_requests`."""
         return self._total[resource]
 
     def holder(self, wanted: HostPort) -> tuple[Pod, HostPort] | None:
-        """Who has that port, and as what."""
+        """Pod that holds that port, and how."""
         holders = (self._taken[uid] for uid in self._holders.get(wanted.number, ()))
         return next(
             ((taken.pod, port) for taken in holders for port in taken.ports if port.conflicts_with(wanted)), None

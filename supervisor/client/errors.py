@@ -13,7 +13,7 @@ class AgentError(Exception):
 
 
 class AgentUnreachable(AgentError):
-    """Nobody answers on the socket."""
+    """No agent answers on the socket."""
 
     def __init__(self, socket: Path) -> None:
         super().__init__(f"no agent answers on {socket}; start one with 'rootlet run'")

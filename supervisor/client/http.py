@@ -42,7 +42,7 @@ class WatchEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ActionResult(msgspec.Struct, frozen=True):
-    """What became of a change of several objects."""
+    """Outcome of a change of several objects."""
 
     code: int
     reason: str = ""
@@ -51,7 +51,7 @@ class ActionResult(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Something of it was not done."""
+        """Whether some part of it was not done."""
         return self.code >= 400
 
 
@@ -95,11 +95,11 @@ class AgentClient:
         return found
 
     def restart_worker(self, name: str) -> None:
-        """Begin to replace one of them."""
+        """Ask for the next incarnation of a worker; returns before it is up."""
         self._act(f"/rootlet/v1/workers/{quote(name, safe='')}/restart", {})
 
     def delete_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
-        """Begin to delete a pod."""
+        """Ask for the deletion of a pod; returns before it is gone."""
         query: Query = {"gracePeriodSeconds": grace_period_s}
         with self._translated():
             response = self._http.delete(pod_path(namespace, name), params=_params(query))

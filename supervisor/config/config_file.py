@@ -50,7 +50,7 @@ def default_settings() -> Settings:
 
 
 def parse_settings(data: bytes, file: str) -> Settings:
-    """What a configuration file says, checked and not yet resolved. Pure. Raises SettingsError."""
+    """Settings of a configuration file, checked and not yet resolved. Pure. Raises SettingsError."""
     raw = _without_nulls(_one_mapping(data, file))
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if raw.get(name) != wanted:

@@ -1,4 +1,4 @@
-"""What settings mean on a host: paths absolute, what was left to us chosen, plain floats and integers everywhere."""
+"""Settings resolved for a host: paths absolute, what was left to us chosen, plain floats and integers everywhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _S = TypeVar("_S", bound=msgspec.Struct)
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """What settings are resolved against."""
+    """Facts of the host that settings are resolved against."""
 
     home: Path
     uid: int
@@ -57,7 +57,7 @@ def this_host() -> Host:
 
 
 def resolve_settings(settings: Settings, directory: Path, host: Host, file: str) -> Settings:
-    """What the settings mean on a host. Pure. Raises SettingsError.
+    """Settings with all defaults that depend on the host. Pure. Raises SettingsError.
 
     Paths: ``~``, ``$XDG_…`` (with the defaults of the XDG base directory specification), ``$HOME`` and
     ``$instanceName`` are expanded; what is relative then is relative to ``directory``, where the file lies. Chosen

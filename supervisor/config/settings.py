@@ -66,7 +66,7 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """What a text must look like, and how to say so."""
+    """Form that a text must have, and its description for errors."""
 
     regex: str
     says: str
@@ -83,7 +83,7 @@ class NodeLabels(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True):
-    """What may be wrong with each item of a list, in words."""
+    """Check of each item of a list."""
 
     problem: Callable[[str], str | None]
 
@@ -166,7 +166,7 @@ class LoggingSettings(_Section, frozen=True, kw_only=True):
 
 
 class Settings(_Section, frozen=True, kw_only=True):
-    """Everything that can be configured, with its default. What each setting is for says ``configs/rootlet.yaml``."""
+    """All settings, with their defaults. What each setting is for says ``configs/rootlet.yaml``."""
 
     api_version: str = API_VERSION
     kind: str = KIND

@@ -1,4 +1,4 @@
-"""What SIGHUP changes: the settings that may, of a file that was read anew."""
+"""Reload by SIGHUP: the settings that may, of a file that was read anew."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _S = TypeVar("_S", bound=msgspec.Struct)
 
 
 def diff_reload(old: Settings, new: Settings) -> tuple[Settings, tuple[str, ...]]:
-    """What SIGHUP makes of two resolved settings: those in force from now on, and the names that need a restart."""
+    """Settings after a reload: those in force from now on, and the names that need a restart."""
     return _take_reloadable(old, new, ""), tuple(
         name for name, before, after in _differences(old, new, "") if name not in RELOADABLE and before != after
     )

@@ -1,4 +1,4 @@
-"""Where the admin socket of an instance lies: one rule for the agent that listens there and the CLI that connects."""
+"""Path of the admin socket of an instance: one rule for the agent that listens there and the CLI that connects."""
 
 from __future__ import annotations
 

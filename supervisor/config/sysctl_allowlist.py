@@ -39,7 +39,7 @@ _PATTERN: Final = re.compile(rf"(?:{_SEGMENT}[./])*(?:[a-z0-9][-_a-z0-9]*)?[a-z0
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """What is wrong with an item of ``allowedUnsafeSysctls``."""
+    """Error of an item of ``allowedUnsafeSysctls``."""
     if len(pattern) > MAX_PATTERN_CHARS or not _PATTERN.fullmatch(pattern):
         return (
             f'sysctl "{pattern}" must have at most {MAX_PATTERN_CHARS} characters and match regex ^{_PATTERN.pattern}$'
@@ -49,7 +49,7 @@ def pattern_problem(pattern: str) -> str | None:
 
 
 def forbidden_sysctl(pod: Pod, allowed_unsafe: Iterable[str]) -> str | None:
-    """Why the pod may not run, in upstream's words; None when it may."""
+    """Reason why the pod may not run, in upstream's words; None when it may."""
     context = pod.spec.security_context
     names = [dotted(sysctl.name) for sysctl in context.sysctls] if context is not None else []
     patterns = [dotted(pattern) for pattern in allowed_unsafe] if names else []

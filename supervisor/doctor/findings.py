@@ -1,4 +1,4 @@
-"""What a check has found. Pure."""
+"""Findings of the checks. Pure."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ PROGRAMS: Final = ("crun", "runc", "nsenter", "slirp4netns", "pasta", "newuidmap
 
 
 class PodmanFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What Podman says of itself; ``error`` when it says nothing."""
+    """Answers of Podman about itself; ``error`` when it says nothing."""
 
     error: str = ""
     version: str = ""

@@ -1,4 +1,4 @@
-"""What is wrong with the manifests, for this host: read once, as the agent reads them."""
+"""Checks of the manifests for this host: read once, as the agent reads them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _PROGRAM: Final = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """Parameters of the load."""
 
     run: str
     """Names this run: in the pods' names and in their label."""
@@ -37,7 +37,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def selector(self) -> str:
-        """What selects these pods and no others."""
+        """Label selector of these pods and no others."""
         return f"{RUN_LABEL}={self.run}"
 
 

@@ -1,4 +1,4 @@
-"""What the watch tells of a run: when each pod became Ready, how fresh each status was. Holds state, reads no clock."""
+"""Measurement of a run by its watch: times until pods became Ready, ages of statuses. Holds state, reads no clock."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Tracker:
 
     @property
     def ready(self) -> int:
-        """How many became Ready."""
+        """Number of pods that became Ready."""
         return len(self._ready_at)
 
     @property
@@ -85,7 +85,7 @@ class Tracker:
 
     @property
     def gone(self) -> int:
-        """How many are gone again."""
+        """Number of pods that are gone again."""
         return len(self._gone_at)
 
     def time_to_ready_s(self) -> list[float]:

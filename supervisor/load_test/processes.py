@@ -32,7 +32,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """Everything that counts, at one moment."""
+    """Usage of the processes at one moment."""
 
     agent: tuple[Usage, ...]
     """The agent's own processes."""
@@ -43,7 +43,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def take_snapshot(agent_pid: int, workers: Sequence[Json]) -> Snapshot:
-    """What there is now; ``workers`` is what the agent says of its children."""
+    """Usage now; ``workers`` is what the agent says of its children."""
     try:
         master = psutil.Process(agent_pid)
         family = [master, *master.children(recursive=True)]

@@ -1,4 +1,4 @@
-"""Where desired pods come from, and how several sources become one set.
+"""Sources of desired pods (manifests, `rootlet apply`), and their merge into one set (pkg/kubelet/config).
 
 ``documents`` and ``decode`` (pure) make pods of bytes; ``directory`` reads a manifest directory or a single file,
 ``watch`` notices changes, ``applied`` keeps what `rootlet apply` was given; ``merge`` turns each source's whole set

@@ -1,4 +1,4 @@
-"""What `rootlet apply` was given, kept as one file per object until `rootlet delete`.
+"""Objects of `rootlet apply`, kept as one file per object until `rootlet delete`.
 
 A stored object is complete: defaults, UID and namespace as they were when it was applied, as an API server stores it.
 Pods and ConfigMaps are kept below the state directory; Secrets only in memory, so that they are gone when the host
@@ -49,7 +49,7 @@ Item = ManifestPod | ManifestObject
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
-    """What became of an apply: one line per object as kubectl prints it, or what was wrong, and then nothing was
+    """Outcome of an apply: one line per object as kubectl prints it, or what was wrong, and then nothing was
     done."""
 
     lines: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class AppliedStore:
         self._secrets_reader = ManifestReader(secrets_directory or directory, origin, MAX_STORED_BYTES)
 
     def read(self) -> SourceSnapshot:
-        """Everything that is applied. Never raises: a store that cannot be read gives an incomplete snapshot."""
+        """All objects that are applied. Never raises: a store that cannot be read gives an incomplete snapshot."""
         try:
             make_private(self._directory)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Who gets which name: one rule for pods and for the objects beside them. Pure.
+"""Arbitration of names between documents: one rule for pods and for the objects beside them. Pure.
 
 A name can be claimed by two files and by two sources. The first keeps it, also over a restart; the others are reported
 and take over at the merge in which it is given up.
@@ -78,6 +78,6 @@ def _kept(snapshot: SourceSnapshot, stated: Iterable[C], old: Iterable[C]) -> tu
 
 
 def place(item: Claim) -> str:
-    """Where a claim stands, for people."""
+    """File and document of a claim, for people."""
     document = f" document {item.document}" if item.document > 1 else ""
     return f"{item.source}: {item.file}{document}"

@@ -1,4 +1,4 @@
-"""From the bytes of a manifest to what it states: pods, ConfigMaps and Secrets (`kinds`). Pure.
+"""Decoding of a manifest from bytes to objects: pods, ConfigMaps and Secrets (`kinds`). Pure.
 
 A document is taken whole or not at all, a list included. Every finding names file, document and field, and none repeats
 a value of a Secret: not even where the document cannot be read, and nobody knows of which kind it is.
@@ -41,7 +41,7 @@ _Item = tuple[int, Stated]
 
 
 def decode_manifest(data: bytes, file: str, origin: Origin) -> DecodedFile:
-    """Everything that a file states: defaulted, valid and identified.
+    """Pods, objects and errors of a file: defaulted, valid and identified.
 
     When there are errors, the good documents are given all the same: what to do about the others is the business of
     whoever knows what the file stated before (see `merge`).

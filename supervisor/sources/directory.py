@@ -67,7 +67,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_manifests(path: Path) -> Listing:
-    """What there is at ``path``, a directory or a single file, without opening anything. Never raises."""
+    """Manifests at ``path``, a directory or a single file, without opening anything. Never raises."""
     try:
         if stat.S_ISDIR(path.stat().st_mode):
             return _list_directory(path)
@@ -92,7 +92,7 @@ class ManifestReader:
         self._decoded: dict[str, tuple[Signature, DecodedFile]] = {}
 
     def read(self, listing: Listing, changing: frozenset[str] = frozenset()) -> SourceSnapshot:
-        """Everything that the listed files state. Files in ``changing`` are held and not opened. Never raises."""
+        """Pods, objects and errors of the listed files. Files in ``changing`` are held and not opened. Never raises."""
         files = [self._read_file(listing, name) for name in sorted(listing.files.keys() - changing)]
         self._decoded = {name: entry for name, entry in self._decoded.items() if name in listing.files}
         held = tuple(_error(name, _BEING_WRITTEN, ManifestErrorKind.CHANGING) for name in sorted(changing))

@@ -21,7 +21,7 @@ MAX_NAMES_BYTES: Final = 16 << 20
 
 
 class NamesUnusable(Exception):
-    """Why the file cannot be used. Start without it."""
+    """The file cannot be used; the text says why. Start without it."""
 
 
 def save_names(path: Path, objects: Iterable[ExpectedObject]) -> None:

@@ -1,4 +1,4 @@
-"""Who an object of a manifest is: UID, namespace, annotations, of a pod also its node. Pure.
+"""Identity of an object of a manifest: UID, namespace, annotations, of a pod also its node. Pure.
 
 Mirrors pkg/kubelet/config/common.go, applyDefaults. On purpose different: the UID does not depend on the content, so
 that an edit is an UPDATE of the same pod; ``config.hash`` is the hash of the content (upstream's is the UID, which

@@ -1,4 +1,4 @@
-"""What the kinds of documents become: a table of kinds, and of lists of them. Pure.
+"""Table of the kinds of documents and their decoders, and of lists of them. Pure.
 
 Kinds: ``Pod``, ``ConfigMap``, ``Secret``, a typed list of each, and ``List`` of any of them
 (pkg/kubelet/config/common.go, tryDecodeSinglePod and tryDecodePodList; upstream takes one Pod per file).

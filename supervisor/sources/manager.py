@@ -48,7 +48,7 @@ SHORTEST_GRACE_S = 1
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What one merge brought."""
+    """Updates and errors of one merge."""
 
     updates: tuple[Update, ...] = ()
     errors: tuple[ManifestError, ...] = ()

@@ -81,7 +81,8 @@ class PodConfig:
         return (self._told_expected(), *restored) if self._expected else restored
 
     def merge(self, snapshot: SourceSnapshot, now: Instant) -> tuple[Update, ...]:
-        """What changes because of everything that one source states. Raises ValueError for an unknown source.
+        """Updates that follow from the whole set of one source (pkg/kubelet/config/config.go, Merge).
+        Raises ValueError for an unknown source.
 
         Claims of other sources that waited for a name given up here are accepted in the same merge, after the updates
         of the snapshot's own source.
@@ -127,7 +128,7 @@ class PodConfig:
         return tuple(item for accepted in self._accepted.values() for item in accepted.values())
 
     def holder(self, key: PodKey) -> DesiredPod | None:
-        """Who holds the claim to a namespace and name."""
+        """Pod that holds the claim to a namespace and name."""
         return next((item for item in self.desired() if pod_key(item.pod) == key), None)
 
     def stated_elsewhere(self, source: str) -> dict[PodKey | ObjectKey, str]:

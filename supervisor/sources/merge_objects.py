@@ -32,7 +32,7 @@ AcceptedObjects = Mapping[ObjectKey, DesiredObject]
 def merge_objects(
     snapshot: SourceSnapshot, old: AcceptedObjects, others: Iterable[DesiredObject], now: Instant
 ) -> tuple[AcceptedObjects, tuple[ManifestError, ...]]:
-    """What of one source is accepted now, and what of it waits or is refused. ``others`` are of the other sources."""
+    """Objects of one source that are accepted now, and those that wait or are refused. ``others``: of other sources."""
     source = snapshot.source
     stated = [
         DesiredObject(source=source, object=item.object, file=item.file, document=item.document)
@@ -60,7 +60,7 @@ def _within_maximum(
 def object_updates(
     before: AcceptedObjects, after: AcceptedObjects
 ) -> tuple[tuple[ObjectUpdate, ...], tuple[ObjectUpdate, ...]]:
-    """What came or changed, and what went, of whatever source."""
+    """Objects that came or changed, and keys of those that went, of all sources."""
     came = tuple(item for key, item in after.items() if key not in before or _differs(before[key], item))
     went = tuple(key for key in before if key not in after)
     return (ObjectUpdate(stated=came),) if came else (), (ObjectUpdate(gone=went),) if went else ()
@@ -72,7 +72,7 @@ def _differs(before: DesiredObject, now: DesiredObject) -> bool:
 
 
 def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, ...]:
-    """What may not change and does."""
+    """Errors of changes that are not allowed."""
     if isinstance(new, ConfigMap) and isinstance(old, ConfigMap):
         return validate_config_map_update(new, old)
     if isinstance(new, Secret) and isinstance(old, Secret):

@@ -116,6 +116,7 @@ class SyncLoop:
         table.on(EventsRestored, self._on_events_restored)
         table.on(ProbeResultsRestored, self._on_probe_results_restored)
         table.on(EvictionsRestored, self._updates.on_evictions_restored)
+        table.on(HostAddressesChanged, self._on_host_addresses_changed)
         table.on(SettingsChanged, self._on_settings_changed)
         return table
 

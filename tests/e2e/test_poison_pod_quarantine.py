@@ -53,7 +53,7 @@ def probes(agent: Agent) -> int:
 
 
 def is_isolated(agent: Agent, name: str) -> bool:
-    return any(event["reason"] == SYNC_CRASH_LOOP_BACK_OFF for event in agent.events(name))
+    return any(event["reason"] == SYNC_CRASH_LOOP_BACK_OFF.reason for event in agent.events(name))
 
 
 def quarantine_deaths(agent: Agent) -> int:

@@ -142,7 +142,7 @@ def kill_at_the_poison_pod(agent: Agent, death: int) -> None:
 
 
 def isolations(agent: Agent) -> list[Json]:
-    return [event for event in agent.events("poison") if event["reason"] == SYNC_CRASH_LOOP_BACK_OFF]
+    return [event for event in agent.events("poison") if event["reason"] == SYNC_CRASH_LOOP_BACK_OFF.reason]
 
 
 def test_a_pod_that_kills_its_worker_is_isolated_and_everybody_else_goes_on(new_agent: NewAgent) -> None:

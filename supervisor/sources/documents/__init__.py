@@ -1,1 +1,1 @@
-"""From the bytes of a manifest to plain data: YAML or JSON, one document or many. Pure."""
+"""Parsing of a manifest from bytes to plain data: YAML or JSON, one document or many. Pure."""

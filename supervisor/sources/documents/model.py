@@ -1,4 +1,4 @@
-"""What reading gives, and the maxima of one file. Pure."""
+"""Results of parsing, and the maxima of one file. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class DocumentError(msgspec.Struct, frozen=True):
-    """Why a document, or what follows it, cannot be read."""
+    """Reason why a document, or the rest of its file, cannot be read."""
 
     number: int
     """The document, counted from 1; 0 is the file as a whole."""
@@ -43,7 +43,7 @@ class DocumentError(msgspec.Struct, frozen=True):
 
 
 class DocumentsRead(msgspec.Struct, frozen=True):
-    """What could be read of a file, and what could not. Empty documents are left out."""
+    """Documents of a file that could be read, and the errors of those that could not. Empty documents are left out."""
 
     documents: tuple[Document, ...] = ()
     errors: tuple[DocumentError, ...] = ()

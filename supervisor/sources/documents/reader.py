@@ -1,4 +1,4 @@
-"""From the bytes of a manifest to plain data: YAML or JSON, one document or many. Pure.
+"""Parsing of a manifest from bytes to plain data: YAML or JSON, one document or many. Pure.
 
 Content that begins with ``{`` is JSON, everything else YAML, whatever the file's name (apimachinery
 pkg/util/yaml/decoder.go, ToJSON). On purpose stricter than upstream: a duplicate key is an error, so is a tag other

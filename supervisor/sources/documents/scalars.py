@@ -1,4 +1,4 @@
-"""What a YAML scalar without quotes means to Kubernetes. Pure.
+"""Meaning of a YAML scalar without quotes to Kubernetes. Pure.
 
 Follows sigs.k8s.io/yaml (goyaml.v2/resolve.go): ``yes``, ``on`` and ``y`` are booleans, ``0644`` and ``0o644`` are
 octal, ``1e3`` and ``1_000`` are the number 1000, ``12:30`` and ``2024-01-01`` are strings.
@@ -39,7 +39,7 @@ MAX_NUMBER_CHARS: Final = 64
 
 
 def resolve_plain(text: str) -> bool | int | float | str | None:
-    """What a scalar without quotes and tag means (goyaml.v2/resolve.go, resolve). NaN for `.inf` too."""
+    """Value of a scalar without quotes and tag (goyaml.v2/resolve.go, resolve). NaN for `.inf` too."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
