@@ -42,6 +42,7 @@ from ipc.text.gofmt import quoted
 from ipc.text.ip_address import without_leading_zeros
 from ipc.text.safe_text import safe_text
 from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
+from supervisor.admission import node_affinity
 from supervisor.sources.documents.reader import read_documents
 from tests.harness.pods import container, pod
 from workers.api_server.core import query
@@ -416,6 +417,9 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "texts of manifests": Parser("ipc/api/validation/env.py", in_manifest, NAMES | FIELD_PATHS | DIGITS),
     "items of manifests": Parser("ipc/api/decode.py", read_manifest, {"of each list": many_of_all}, 200),
     "base64": Parser("ipc/api/decode.py", secret, repeated("A", "A=", "=", "\n", "é") | repeated("A", after="!")),
+    "bounds of node affinity": Parser(
+        "supervisor/admission/node_affinity.py", lambda text: node_affinity._is_greater(text, [text]), DIGITS
+    ),
     "exit codes": Parser("ipc/wire/stream_channels.py", exit_code, DIGITS),
 }
 
@@ -434,6 +438,7 @@ or a reason below."""
 NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
         "supervisor/cli/",
+        "supervisor/client/errors.py",
         "supervisor/client/http.py",
         "supervisor/config/config_file.py",
         "supervisor/doctor/",

@@ -20,7 +20,7 @@ from ipc.messages.base import Shutdown
 from ipc.wire.stream_channels import V4, V5, Message, PortChannel
 from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
 from tests.harness.stream_client import StreamClient
-from workers.podhttp.pod_network import DialError, PodNetwork
+from workers.podhttp.pod_network import LOOPBACK, DialError, PodNetwork
 
 PATH: Final = "/api/v1/namespaces/default/pods/web/portforward"
 BOUND_BYTES: Final = 8 * 1024 * 1024
@@ -36,7 +36,7 @@ class LocalDialer:
         self.problem = ""
 
     async def socket(self, network: PodNetwork, family: socket.AddressFamily) -> socket.socket:
-        assert network == PodNetwork()
+        assert network == PodNetwork(ip=LOOPBACK)
         if self.problem:
             raise DialError(self.problem)
         made = socket.socket(family, socket.SOCK_STREAM)
