@@ -439,7 +439,6 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
     "the user's own configuration, arguments and host": (
         "supervisor/cli/",
         "supervisor/client/errors.py",
-        "supervisor/client/http.py",
         "supervisor/config/config_file.py",
         "supervisor/doctor/",
         "supervisor/load_test/",
