@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Final
 
 MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
-"""Those whose content reaches no disk, but for swap."""
+"""File systems whose content reaches no disk, but for swap."""
 KERNEL_FILE_SYSTEMS: Final = frozenset(
     {"binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "proc", "securityfs", "sysfs", "tracefs"}
 )
-"""Those whose files have no content but what the kernel says when they are read."""
+"""File systems whose files have no content but what the kernel says when they are read."""
 
 
 def mount_id(fd: int) -> int:

@@ -1,4 +1,4 @@
-"""What makes a container or a sandbox another one: hashes over the fields that cannot change while it runs.
+"""Identity of a container or a sandbox: hashes over the fields that cannot change while it runs.
 
 Upstream hashes a container's name and image only (pkg/kubelet/container/helpers.go, HashContainer), because its API
 server forbids the other changes. Here an edited manifest is an update, so the hash covers every field that needs a new

@@ -120,7 +120,7 @@ class SyncDone(Message, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> tuple[SyncResult, ...]:
-        """What it could not do."""
+        """Results of the actions that failed."""
         return tuple(result for result in self.results if result.error)
 
 
@@ -131,7 +131,7 @@ class PullImage(OfPull, frozen=True, kw_only=True):
 
 
 class AbandonPull(OfPull, frozen=True, kw_only=True):
-    """That pod no longer waits for that pull."""
+    """A pod no longer waits for a pull."""
 
     uid: str
 
