@@ -70,7 +70,7 @@ class Tracker:
 
     @property
     def asked_for(self) -> frozenset[str]:
-        """Those whose creation was requested, whatever became of it."""
+        """Names of the pods whose creation was requested, whatever became of them."""
         return frozenset(self._applied_at)
 
     @property

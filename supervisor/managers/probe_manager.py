@@ -36,7 +36,7 @@ class _Prober:
         self._worker: int | None = None
         """Slot of the worker that probes it."""
         self._sent: ProbePod | None = None
-        """What that worker was sent last, without results."""
+        """Command that the worker was sent last, without results."""
         self._running: tuple[str, ...] = ()
         """Ids of the containers that ran then."""
         self._leaving: int | None = None
@@ -73,7 +73,7 @@ class _Prober:
         self._leaving = None
 
     def down(self, slot: int) -> bool:
-        """That worker is gone; whether the pod has waited for it to stop."""
+        """Forget a worker that is gone; whether the pod has waited for it to stop."""
         if self._worker == slot:
             self._worker, self._sent = None, None
         waited = self._leaving == slot
@@ -170,7 +170,7 @@ class ProbeManager:
             self._probers[uid].stopped()
 
     def down(self, slot: int) -> list[str]:
-        """That worker died; UIDs of the pods whose next worker has waited for that."""
+        """Forget a worker that died; UIDs of the pods whose next worker has waited for that."""
         return [uid for uid, prober in self._probers.items() if prober.down(slot)]
 
     def forget(self, uid: str) -> Sends:

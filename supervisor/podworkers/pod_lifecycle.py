@@ -131,7 +131,8 @@ class PodLifecycle:
         self.pending = self.pending or not self.finished
 
     def settle(self, view: RuntimePodStatus) -> None:
-        """What a fresh view decides of a pod that goes down: it still runs (or again), it is down, it is finished."""
+        """Decide the phase of a pod that goes down by a fresh view: it still runs (or again), it is down, it is
+        finished."""
         if self.phase is WorkType.SYNC:
             return
         self.phase = WorkType.TERMINATING if view.is_running() else WorkType.TERMINATED

@@ -26,7 +26,8 @@ class PodWorkerState:
         self.references = _references(pod)
         """The ConfigMaps and Secrets that it refers to."""
         self.all_references = self.references
-        """Those that it has referred to since it is known here: its containers may still have them."""
+        """ConfigMaps and Secrets that the pod has referred to since it is known here: its containers may still have
+        them."""
         self.successor: Pod | None = None
         """Wanted again under the same UID while it is still going down (PW-08)."""
         self.lifecycle = PodLifecycle(pod)

@@ -14,7 +14,7 @@ from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, object_key
 FILE_SOURCE = "file"
 """The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""
 APPLY_SOURCE = "apply"
-"""What `rootlet apply` was given."""
+"""Manifests that `rootlet apply` was given."""
 
 PodKey = tuple[str, str]
 """Namespace and name: what one pod at a time may claim."""
@@ -47,7 +47,7 @@ class ManifestErrorKind(enum.StrEnum):
     CONFLICT = "Conflict"
     """Another document claimed the name first (upstream: FailedValidation, duplicate pod name)."""
     IMMUTABLE = "Immutable"
-    """It changes what may not change: the object stays as it was."""
+    """The document changes what may not change: the object stays as it was."""
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,11 +47,11 @@ class ObjectUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObjectsExpected(msgspec.Struct, frozen=True):
-    """These were there before the agent was restarted, and it is not known yet whether they still are: their file, or
-    their source, could not be read since."""
+    """Objects that were there before the agent was restarted, and of which it is not known yet whether they still are:
+    their file, or their source, could not be read since."""
 
     keys: frozenset[ObjectKey]
 
 
 Update = PodUpdate | ObjectUpdate | ObjectsExpected
-"""What a merge brings."""
+"""One update that a merge brings."""

@@ -52,7 +52,7 @@ class Change(msgspec.Struct, frozen=True):
 
     updates: tuple[Update, ...] = ()
     errors: tuple[ManifestError, ...] = ()
-    """Those that were not told before."""
+    """Errors that were not reported before."""
     kill: KillPod | None = None
 
 
@@ -221,7 +221,7 @@ class SourceManager:
         return tuple(error for error in errors if error not in before)
 
     def _effective(self) -> tuple[DesiredPod, ...]:
-        """What is desired, as far as it was admitted."""
+        """Desired pods, as far as their edits were admitted."""
         held = self._held_back
         return tuple(
             msgspec.structs.replace(item, pod=held.get(item.pod.metadata.uid, item.pod))
@@ -250,7 +250,7 @@ class SourceManager:
 
 
 def _not_applied(file: str, errors: Sequence[ManifestError]) -> str:
-    """What is wrong, and what to do about it."""
+    """Errors of a manifest, and advice on how to mend it."""
     numbers = sorted({error.document for error in errors if error.document})
     wrong = f"document {', '.join(map(str, numbers))}" if numbers else "it"
     what = "the input" if file == "-" else file
