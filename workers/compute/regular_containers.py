@@ -69,7 +69,7 @@ def _judge_exited(given: Given, container: Container, newest: RuntimeContainerSt
 
 
 def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:
-    """It ended for the manifest's sake (or before its change was seen)."""
+    """Whether the container ended for the manifest's sake (or before its change was seen)."""
     other_sandbox = any(s.id == ended.sandbox_id and s.hash != given.sandbox.hash for s in given.status.sandboxes)
     return other_sandbox or is_redefined(given, container, ended)
 

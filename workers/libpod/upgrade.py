@@ -76,7 +76,7 @@ class _Exchange:
                 return event.status_code
 
     def rest(self) -> bytes:
-        """What was read and is no HTTP any more."""
+        """Bytes that were read and are no HTTP any more."""
         return self._h11.trailing_data[0]
 
     async def body(self) -> bytes:

@@ -90,7 +90,7 @@ class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     next_try: dict[str, str]
     """Container name -> when its next start comes, and why not now."""
     summary: str
-    """What the last sync found and did."""
+    """Summary of the last sync: its findings and its actions."""
 
 
 class ObjectView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -279,5 +279,5 @@ def _raise_stuck(stuck: Sequence[Stuck]) -> None:
 
 
 def _removed(directory: int, names: Sequence[str]) -> list[Stuck]:
-    """What stays."""
+    """Remove the trees of these names; the paths that stay, each with its reason."""
     return [stuck for name in names for stuck in remove_tree(directory, name)]
