@@ -56,7 +56,7 @@ class Amount(msgspec.Struct, frozen=True):
     notation: Notation = Notation.DECIMAL
 
     def __str__(self) -> str:
-        """Its canonical form."""
+        """Canonical form of the quantity."""
         return format_quantity(self.value, self.notation)
 
 

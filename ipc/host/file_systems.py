@@ -40,7 +40,7 @@ def file_system_type(fd: int) -> str:
 
 
 def type_of_mount(mounts: Iterable[str], mount: int) -> str:
-    """By the lines of mountinfo (proc(5)); empty when it is none of them."""
+    """Type of a mount's file system by the lines of mountinfo (proc(5)); empty when it is none of them."""
     wanted = str(mount)
     for line in mounts:
         head, _, tail = line.partition(" - ")

@@ -62,7 +62,7 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     stop_signal: str = ""
     """Signal that asks the container to end, e.g. SIGTERM: its own or its image's."""
     pre_stop: LifecycleHandler | None = None
-    """Its preStop hook when it was made. From its label, for when nobody has its manifest any more."""
+    """The preStop hook when the container was made. From its label, for when nobody has its manifest any more."""
     created_at: float = 0.0
     started_at: float = 0.0
     finished_at: float = 0.0

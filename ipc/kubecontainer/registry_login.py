@@ -8,7 +8,7 @@ import msgspec
 
 
 class RegistryLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Its repr says whose it is, and no more."""
+    """Login to one registry. Its repr says whose it is, and no more."""
 
     username: str = ""
     password: str = ""

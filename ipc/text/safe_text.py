@@ -54,7 +54,7 @@ def _shown(match: re.Match[str]) -> str:
 
 
 def clipped(text: str, max_bytes: int) -> str:
-    """Its longest beginning that takes at most ``max_bytes`` in UTF-8; what UTF-8 cannot carry becomes ``?``."""
+    """Longest beginning that takes at most ``max_bytes`` in UTF-8; characters that UTF-8 cannot carry become ``?``."""
     return text[:max_bytes].encode(errors="replace")[:max_bytes].decode(errors="ignore")
 
 
