@@ -22,7 +22,7 @@ class Percentiles(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def percentiles(durations_s: Sequence[float]) -> Percentiles | None:
-    """By nearest rank; None without samples."""
+    """Percentiles by nearest rank; None without samples."""
     ordered = sorted(durations_s)
     if not ordered:
         return None

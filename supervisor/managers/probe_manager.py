@@ -62,14 +62,14 @@ class _Prober:
         return ()
 
     def leave(self, uid: str) -> Sends:
-        """Its worker probes it no more; the message that takes."""
+        """End the probing of the pod by its worker; the message that takes."""
         if self._worker is None:
             return ()
         self._leaving, self._worker, self._sent = self._worker, None, None
         return (Send(self._leaving, StopProbing(uid=uid)),)
 
     def stopped(self) -> None:
-        """Its last worker has stopped."""
+        """Note that the pod's last worker has stopped."""
         self._leaving = None
 
     def down(self, slot: int) -> bool:

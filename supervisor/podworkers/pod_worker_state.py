@@ -22,7 +22,7 @@ class PodWorkerState:
         self.slot = slot
         """The pod worker that owns it."""
         self.row = row
-        """Its row on the board."""
+        """Row of the pod on the board."""
         self.references = _references(pod)
         """The ConfigMaps and Secrets that it refers to."""
         self.all_references = self.references
@@ -34,7 +34,7 @@ class PodWorkerState:
 
     @property
     def pod(self) -> Pod | None:
-        """Its desired pod; None for an orphan."""
+        """Desired pod; None for an orphan."""
         return self.lifecycle.pod
 
     def update(self, pod: Pod) -> None:

@@ -39,7 +39,7 @@ class ChildEvents(Protocol):
     """Events of the children, for the master."""
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
-        """Its first message came. Not ``running``: it was asked to leave meanwhile."""
+        """A child's first message came. Not ``running``: it was asked to leave meanwhile."""
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
         """A child was reaped, and no incarnation follows it yet. ``current_pod``: as `ipc.shm.board.WorkerRow` has

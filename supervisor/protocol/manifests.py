@@ -84,12 +84,12 @@ class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> PodKey:
-        """Its key: by it documents are the same or not."""
+        """Key of the pod: by it documents are the same or not."""
         return pod_key(self.pod)
 
     @property
     def title(self) -> str:
-        """Its kind and key, for people."""
+        """Kind and key of the pod, for people."""
         return f"pod {'/'.join(self.key)}"
 
 
@@ -107,12 +107,12 @@ class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> ObjectKey:
-        """Its key: by it documents are the same or not."""
+        """Key of the object: by it documents are the same or not."""
         return object_key(self.object)
 
     @property
     def title(self) -> str:
-        """Its kind and key, for people."""
+        """Kind and key of the object, for people."""
         return str(self.key)
 
 

@@ -20,7 +20,7 @@ class PodOperation(enum.StrEnum):
     RECONCILE = "RECONCILE"
     """Only the status differs from what was reported."""
     DELETE = "DELETE"
-    """Its deletionTimestamp was set."""
+    """The pod's deletionTimestamp was set."""
     RESTORE = "RESTORE"
     """Of the checkpoint: supervise it, but its source was not read yet."""
     SET = "SET"

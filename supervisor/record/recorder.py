@@ -79,7 +79,7 @@ class _Entry(NamedTuple):
     wall: float
     """When it was seen last."""
     sequence: int
-    """Its place in the order of all records."""
+    """Place of the record in the order of all records."""
 
 
 class _Similar(NamedTuple):

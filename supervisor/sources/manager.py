@@ -119,7 +119,8 @@ class SourceManager:
             log.error("checkpoint not removed: %s", error)
 
     async def hold_back(self, pod: Pod) -> None:
-        """Its edit was refused: what runs is what the next start has to restore."""
+        """Keep the running version of a pod whose edit was refused: it is the one that the next start has to
+        restore."""
         self._held_back[pod.metadata.uid] = pod
         self._is_unsaved = True
         await self._save()

@@ -52,7 +52,7 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """``previous`` comes from an observation too. Otherwise it was only believed."""
     terminating: bool = False
     terminated: bool = False
-    """Its containers are down for good."""
+    """The pod's containers are down for good."""
     rejection: Failure | None = None
     """The pod was not admitted."""
     eviction: Failure | None = None

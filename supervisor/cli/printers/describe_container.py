@@ -33,7 +33,7 @@ _FIELDS: Final[Mapping[str, Callable[[Json], str]]] = {
 
 
 def describe_container(container: Json, status: Json | None, pod: Json) -> Iterator[str]:
-    """Its lines, from its name to its mounts; ``status`` is None before the first report."""
+    """Lines of a container, from its name to its mounts; ``status`` is None before the first report."""
     yield f"{_L1}{container['name']}:"
     yield from _basics(container, status)
     yield from _words("Command", container.get("command", ()))
