@@ -184,7 +184,7 @@ def _judge_sidecar(given: Given, container: Container, newest: RuntimeContainerS
 
 
 def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
-    """Its liveness does not keep the next one from starting."""
+    """Step of a running sidecar, whose liveness does not keep the next one from starting."""
     actions = given.probe_results_of(newest)
     started = actions.has_started(container)
     if is_redefined(given, container, newest):

@@ -50,7 +50,7 @@ def _judge_running(given: Given, container: Container, newest: RuntimeContainerS
 def _failed_probe(
     given: Given, container: Container, newest: RuntimeContainerStatus, reason: KillReason, probe: str
 ) -> ContainerAction:
-    """Its policy decides and no rule: there is no exit code yet."""
+    """Action on a failed probe: the restart policy decides and no rule, for there is no exit code yet."""
     message = f"Container {container.name} failed {probe} probe"
     if (container.restart_policy or given.pod.spec.restart_policy) == "Never":
         return ContainerAction(kill=kill_of(given.pod, newest, container, reason, message))

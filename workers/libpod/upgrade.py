@@ -80,7 +80,7 @@ class _Exchange:
         return self._h11.trailing_data[0]
 
     async def body(self) -> bytes:
-        """Its beginning; of one that breaks off, as much as has come."""
+        """Beginning of the answer's body; of one that breaks off, as much as has come."""
         kept = bytearray()
         try:
             while len(kept) < MAX_REFUSAL_BYTES and isinstance(event := await self._next(), h11.Data):

@@ -74,7 +74,7 @@ class Answer:
         return found.decode("utf-8", "surrogateescape")
 
     async def body(self, most_bytes: int) -> bytes:
-        """Its beginning; no more than that is waited for. Raises BodyBroken."""
+        """Beginning of the body; no more than that is waited for. Raises BodyBroken."""
         kept = bytearray()
         if self.status == _SWITCHING_PROTOCOLS:
             return b""

@@ -36,7 +36,7 @@ class Resources(msgspec.Struct, frozen=True, rename="camel"):
 
     rss_bytes: int
     pss_bytes: int | None
-    """Its share of memory; None when the kernel does not tell us (a process in another user namespace)."""
+    """Share of memory; None when the kernel does not tell us (a process in another user namespace)."""
     cpu_seconds: float
 
 
