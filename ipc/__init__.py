@@ -1,1 +1,1 @@
-"""What crosses a process boundary, and nothing else."""
+"""Values and protocols that cross a process boundary, and nothing else."""

@@ -9,7 +9,7 @@ from supervisor.cli.main import run_cli
 
 
 def load_worker_main() -> WorkerMain:
-    """What every forked child runs. Imported by the agent alone, not by commands that only ask it something."""
+    """Main function of every forked child. Imported by the agent alone, not by commands that only ask it something."""
     from workers.main import main as worker_main
 
     return worker_main

@@ -30,7 +30,7 @@ class AgentControl(Protocol):
         """Whether a pod of that name is on its way out."""
 
     def restart_worker(self, slot: int) -> None:
-        """It is asked to leave; its successor follows."""
+        """Ask a worker to leave; its successor follows."""
 
     def stop(self, *, pods: bool) -> None:
         """Begin to end; with ``pods`` when all of them are gone."""
@@ -46,7 +46,7 @@ class AdminRequests:
         self._tasks = BackgroundTasks()
 
     def close(self) -> None:
-        """Whoever still waits is not answered any more."""
+        """Cancel the requests in progress: their clients are not answered any more."""
         self._tasks.cancel()
 
     def take(self, request: AdminRequest) -> None:
@@ -67,7 +67,7 @@ class AdminRequests:
                 assert_never(request)
 
     def _begin(self, request: AdminRequest, work: Coroutine[Any, Any, Reply]) -> None:
-        """What takes time. An unexpected error is this request's alone."""
+        """Carry out a request that takes time. An unexpected error is this request's alone."""
 
         async def carried_out() -> None:
             self._answer(request, await work)

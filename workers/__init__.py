@@ -1,1 +1,1 @@
-"""What runs in the forked children."""
+"""Code that runs in the forked children."""

@@ -81,7 +81,7 @@ def _set_up_signals(crash_fd: int) -> None:
 
 
 def on_link(link: LinkTypes[C, R], role_main: RoleMain[R, C]) -> RunRole:
-    """What the process of a role does: serve its link until the end."""
+    """Main function of a role's process: serve its link until the end."""
 
     async def run(context: ChildContext, row_writer: WorkerRowWriter) -> int:
         clock = SystemClock()
@@ -213,7 +213,7 @@ ROLES: Final[Mapping[Role, RunRole]] = {
     Role.NODE_WORKER: on_link(NODE_WORKER, _node_worker),
     Role.API_SERVER: on_link(API_SERVER, _api_server),
 }
-"""Those with an event loop. ``Role.EXEC`` becomes another program and never comes here."""
+"""Roles with an event loop. ``Role.EXEC`` becomes another program and never comes here."""
 NAMES: Final[Mapping[Role, str]] = {
     Role.POD_WORKER: "pods",
     Role.NODE_WORKER: "node",

@@ -166,7 +166,7 @@ class PodmanRuntime:
         return await asyncio.shield(self._id_ranges)
 
     def _keep_id_ranges(self, asked: asyncio.Task[IdRanges]) -> None:
-        """What has failed is asked again."""
+        """Forget ID ranges whose query failed, so that they are asked for again."""
         if asked.cancelled() or asked.exception() is not None:
             self._id_ranges = None
 

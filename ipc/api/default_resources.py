@@ -44,12 +44,12 @@ def default_pod_resources(spec: PodSpec) -> PodSpec:
 
 
 def aggregate_requests(spec: PodSpec) -> Mapping[str, Amount]:
-    """What the pod's containers ask for together (AggregateContainerRequests). Raises QuantityError."""
+    """Requests of the pod's containers together (AggregateContainerRequests). Raises QuantityError."""
     return _aggregate(spec, lambda container: container.resources.requests)
 
 
 def aggregate_limits(spec: PodSpec) -> Mapping[str, Amount]:
-    """What the limits of the pod's containers allow them together. Raises QuantityError."""
+    """Limits of the pod's containers together. Raises QuantityError."""
     return _aggregate(spec, lambda container: container.resources.limits)
 
 
@@ -71,7 +71,7 @@ def _with_requests(pod: ResourceRequirements, aggregate: _Amounts) -> ResourceRe
 
 
 def _aggregate(spec: PodSpec, amounts_of: Callable[[Container], ResourceList]) -> _Amounts:
-    """What the pod's containers need together: the regular ones and sidecars at once, or the largest init step."""
+    """Amounts that the containers need together: the regular ones and sidecars at once, or the largest init step."""
     total: _Amounts = {}
     for container in spec.containers:
         total = _sum(total, _parsed(amounts_of(container)))

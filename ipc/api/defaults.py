@@ -83,7 +83,7 @@ _VALUES: Final[Mapping[type[msgspec.Struct], Mapping[str, Any]]] = {
     ScaleIOVolumeSource: {"storage_mode": "ThinProvisioned", "fs_type": "xfs"},
     AzureDiskVolumeSource: {"caching_mode": "ReadWrite", "fs_type": "ext4", "read_only": False, "kind": "Shared"},
 }
-"""What a field that was left at its zero value becomes."""
+"""Default values by type and field, for a field that was left at its zero value."""
 
 
 def default_pod(pod: Pod) -> Pod:
@@ -189,7 +189,8 @@ def _pod_spec(spec: PodSpec) -> PodSpec:
 
 
 def _in_pod(container: Container, host_network: bool) -> Container:
-    """What a container gets from its pod: requests from limits, and its ports on the host's own network."""
+    """The container with the defaults that its pod decides: requests from limits, and its ports on the host's own
+    network."""
     ports = tuple(map(_host_port, container.ports)) if host_network else container.ports
     return msgspec.structs.replace(container, resources=requests_from_limits(container.resources), ports=ports)
 

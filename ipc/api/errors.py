@@ -1,4 +1,4 @@
-"""What is wrong with a manifest: a JSON path and a sentence, in the kinds Kubernetes distinguishes.
+"""Faults of a manifest: a JSON path and a sentence, in the kinds Kubernetes distinguishes.
 
 The kinds and the order of a sentence's parts follow apimachinery pkg/util/validation/field/errors.go.
 """

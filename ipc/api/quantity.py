@@ -24,7 +24,7 @@ MAX_BINARY_VALUE: Final = 2**63 - 1
 """Amounts with a binary suffix are capped here, as upstream does."""
 
 MAX_UNITS: Final = 2**63 - 1
-"""What does not fit into 64 bits is told as this."""
+"""Largest amount in units: a greater one does not fit into 64 bits and is given as this."""
 
 _PATTERN: Final = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d+))?", re.ASCII)
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -56,7 +56,7 @@ class Amount(msgspec.Struct, frozen=True):
     notation: Notation = Notation.DECIMAL
 
     def __str__(self) -> str:
-        """Its canonical form."""
+        """Canonical form of the quantity."""
         return format_quantity(self.value, self.notation)
 
 
@@ -117,7 +117,7 @@ def _format_decimal(nanos: int, notation: Notation) -> str:
 
 
 def _without_factors(number: int, factor: int, at_most: int) -> tuple[int, int]:
-    """What is left of a number that is not 0, and how many factors were taken from it."""
+    """A number other than 0 after ``factor`` is divided out at most ``at_most`` times, and how many times it was."""
     times = 0
     while times < at_most and number % factor == 0:
         number, times = number // factor, times + 1

@@ -15,7 +15,7 @@ import msgspec.structs
 
 
 class Kind(Enum):
-    """What a field holds, as far as walking is concerned."""
+    """Shape of a field's value, as far as walking is concerned."""
 
     STRUCT = "object"
     LIST = "array"

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from typing import Final
 
 MEMORY_FILE_SYSTEMS: Final = frozenset({"tmpfs", "ramfs"})
-"""Those whose content reaches no disk, but for swap."""
+"""File systems whose content reaches no disk, but for swap."""
 KERNEL_FILE_SYSTEMS: Final = frozenset(
     {"binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "proc", "securityfs", "sysfs", "tracefs"}
 )
-"""Those whose files have no content but what the kernel says when they are read."""
+"""File systems whose files have no content but what the kernel says when they are read."""
 
 
 def mount_id(fd: int) -> int:
@@ -40,7 +40,7 @@ def file_system_type(fd: int) -> str:
 
 
 def type_of_mount(mounts: Iterable[str], mount: int) -> str:
-    """By the lines of mountinfo (proc(5)); empty when it is none of them."""
+    """Type of a mount's file system by the lines of mountinfo (proc(5)); empty when it is none of them."""
     wanted = str(mount)
     for line in mounts:
         head, _, tail = line.partition(" - ")

@@ -13,7 +13,7 @@ from ipc.host.private_directories import PRIVATE_MODE, make_private
 
 
 class NotMemory(Exception):
-    """What is written there would reach a disk, or others; the text is for people."""
+    """Content written to the directory would reach a disk, or others; the text is for people."""
 
 
 def make_memory_directory(directory: Path) -> None:

@@ -85,7 +85,7 @@ def choose_node_ips(routed: Mapping[socket.AddressFamily, str], present: Iterabl
 
 
 def _source_address(family: socket.AddressFamily, far: str) -> str:
-    """What outgoing traffic would have; empty without a route. No packet is sent: connect(2) on a datagram socket."""
+    """Source address of outgoing traffic; empty without a route. No packet is sent: connect(2) on a datagram socket."""
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((far, 9))
         source = str(probe.getsockname()[0])

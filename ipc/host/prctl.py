@@ -27,5 +27,5 @@ def set_parent_death_signal(signum: signal.Signals, parent_pid: int) -> None:
 
 
 def set_process_name(name: str) -> None:
-    """What ``ps -o comm`` shows; at most 15 bytes are kept."""
+    """Set the name that ``ps -o comm`` shows; at most 15 bytes are kept."""
     _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()[:_NAME_BYTES]))

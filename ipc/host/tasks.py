@@ -22,7 +22,7 @@ pause begins with the shortest one."""
 T = TypeVar("T")
 Errors = tuple[type[BaseException], ...]
 OnFailure = Callable[[BaseException], object]
-"""What to do about an unexpected exception, once it is logged and counted."""
+"""Called with an unexpected exception, once it is logged and counted."""
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def __iter__(self) -> Iterator[asyncio.Task[Any]]:
-        """Those that have not ended."""
+        """Iterate over the tasks that have not ended."""
         return iter(tuple(self._tasks))
 
     def spawn(
@@ -121,7 +121,7 @@ def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
 
 
 async def restarted(begin: Callable[[], Awaitable[T]], *, name: str, on_failure: OnFailure = ignored) -> T:
-    """What ``begin()`` comes to; after an exception it is begun again, as often as it takes.
+    """Result of ``begin()``; after an exception it is begun again, as often as it takes.
 
     The same exception several times in a row is logged once.
     """

@@ -55,14 +55,14 @@ def object_key(found: ConfigObject) -> ObjectKey:
 
 
 class ConfigObjects(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Those that are there, by name."""
+    """ConfigMaps and Secrets that exist, by name."""
 
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
     unknown: frozenset[ObjectRef] = frozenset()
-    """Those of which nothing is known now, not even that they do not exist: their source was not read yet, or their
-    file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. What was
-    made of them stays as it is, and who needs one waits for it, also where it is optional."""
+    """Objects of which nothing is known now, not even that they do not exist: their source was not read yet, or their
+    file cannot be read since the agent was restarted, or all that the pod refers to is too large to be sent. Containers
+    and files made of them stay as they are, and a container that needs one waits for it, also where it is optional."""
 
     def is_unknown(self, kind: ObjectKind, name: str) -> bool:
         """Whether nothing must be concluded from its absence here."""

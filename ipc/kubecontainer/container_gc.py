@@ -38,7 +38,7 @@ class GcPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodStates(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the pods beside their containers (podStateProvider)."""
+    """Pods' states, which their containers alone do not tell (podStateProvider)."""
 
     deleted: Collection[str] = frozenset()
     """UIDs of pods of which nothing may stay."""

@@ -1,4 +1,4 @@
-"""What makes a container or a sandbox another one: hashes over the fields that cannot change while it runs.
+"""Identity of a container or a sandbox: hashes over the fields that cannot change while it runs.
 
 Upstream hashes a container's name and image only (pkg/kubelet/container/helpers.go, HashContainer), because its API
 server forbids the other changes. Here an edited manifest is an update, so the hash covers every field that needs a new
@@ -112,7 +112,7 @@ def _pod_security(spec: PodSpec, fields: frozenset[str]) -> dict[str, Any]:
 
 
 def _mounted(spec: PodSpec, container: Container) -> dict[str, Any]:
-    """By name, what of a volume's definition is settled when a container is made."""
+    """Parts of the mounted volumes' definitions that are settled when a container is made, by name."""
     names = {mount.name for mount in container.volume_mounts}
     return {volume.name: _settled(_json(volume)) for volume in spec.volumes if volume.name in names}
 

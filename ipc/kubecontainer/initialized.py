@@ -10,7 +10,8 @@ from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState
 
 
 def has_any_regular_container_started(spec: PodSpec, statuses: Iterable[ContainerStatus]) -> bool:
-    """By what was reported, whatever sandbox that was (pkg/kubelet/container/helpers.go)."""
+    """Whether a regular container has started by what was reported, whatever sandbox that was
+    (pkg/kubelet/container/helpers.go)."""
     names = {container.name for container in spec.containers}
     return any(
         status.name in names and (status.state.running is not None or status.state.terminated is not None)
@@ -19,7 +20,7 @@ def has_any_regular_container_started(spec: PodSpec, statuses: Iterable[Containe
 
 
 def has_any_active_regular_container_started(spec: PodSpec, status: RuntimePodStatus) -> bool:
-    """By what was observed in the sandbox that serves now (pkg/kubelet/container/helpers.go).
+    """Whether a regular container was observed in the sandbox that serves now (pkg/kubelet/container/helpers.go).
 
     A regular container is made only once initialization is done, so any state of one proves it.
     """

@@ -44,7 +44,7 @@ def find_container(spec: PodSpec, name: str) -> PodContainer | None:
 
 
 def every_status(status: PodStatus) -> tuple[ContainerStatus, ...]:
-    """What a pod's status says of its containers of all kinds, regular ones first."""
+    """Statuses of a pod's containers of all kinds, regular ones first."""
     return (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
 
 

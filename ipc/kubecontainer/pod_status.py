@@ -1,4 +1,4 @@
-"""What was observed of a pod in the runtime: plain values with a date on them.
+"""Observed state of a pod in the runtime: plain values with a date on them.
 
 These mirror the kubelet's ``kubecontainer.PodStatus`` (pkg/kubelet/container/runtime.go). All wall-clock times are
 epoch seconds, 0.0 meaning *never*; ``observed_at`` is CLOCK_MONOTONIC seconds, comparable between all processes of
@@ -60,9 +60,9 @@ class RuntimeContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_def
     grace_period_s: int = 30
     """terminationGracePeriodSeconds of its pod when it was made. From its label."""
     stop_signal: str = ""
-    """What asks it to end, e.g. SIGTERM: its own or its image's."""
+    """Signal that asks the container to end, e.g. SIGTERM: its own or its image's."""
     pre_stop: LifecycleHandler | None = None
-    """Its preStop hook when it was made. From its label, for when nobody has its manifest any more."""
+    """The preStop hook when the container was made. From its label, for when nobody has its manifest any more."""
     created_at: float = 0.0
     started_at: float = 0.0
     finished_at: float = 0.0

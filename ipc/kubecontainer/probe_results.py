@@ -1,4 +1,4 @@
-"""What the probes of a container say of it: told by the workers that probe, kept by the master, decided by in both."""
+"""Probe results of a container: reported by the workers that probe, kept by the master, used for decisions in both."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NO_PROBE_RESULTS: Final = ProbeResults()
 
 
 def probes_of(container: Container) -> dict[ProbeType, Probe]:
-    """Those that its manifest has."""
+    """Probes that the container's manifest has, by type."""
     probes = {
         ProbeType.STARTUP: container.startup_probe,
         ProbeType.LIVENESS: container.liveness_probe,

@@ -33,13 +33,13 @@ WITHHELD: Final = "<withheld: Secrets of the pod are not known yet, or too large
 """Instead of a whole text, when it cannot be told what must not stand in it."""
 
 _LOGIN_KEYS: Final = frozenset({"password", "auth", "identitytoken", "registrytoken"})
-"""What is secret within a file of registry logins."""
+"""Keys of a file of registry logins whose values are secret."""
 _MAX_DEPTH: Final = 3
 _LOGIN_TYPES: Final = frozenset({"kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"})
 
 
 class Blocks(msgspec.Struct, frozen=True):
-    """What the values of one Secret are known by. Its repr says none."""
+    """Blocks by which the values of one Secret are recognised. Its repr says none."""
 
     every: frozenset[bytes]
     sizes: dict[bytes, tuple[int, ...]]
@@ -92,7 +92,7 @@ def redacted(text: str, known: Iterable[Blocks] | None, *, cut_start: bool = Fal
 
 
 _EDGE_BYTES: Final = BLOCK_BYTES - 1
-"""What a value that was cut may leave beside the blocks of it that are found, or instead of any."""
+"""Most bytes that a value that was cut may leave beside the blocks of it that are found, or instead of any."""
 
 
 # --- what a Secret is known by ---------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ _BREAK: Final = re.compile(rb"[\r\n][\r\n\t ]*")
 
 
 def _unquoted(found: bytes) -> bytes:
-    """What an escape of JSON or Go stands for."""
+    """Bytes that an escape of JSON or Go stands for."""
     if found[1] == ord("x"):
         return bytes([int(found[2:], 16)])
     if found[1] in b"uU":
@@ -232,7 +232,7 @@ def _spans(reading: _Reading, blocks: Blocks) -> Iterator[tuple[int, int]]:
 
 
 def _without(source: bytes, spans: Iterable[tuple[int, int]], begin: int, end: int) -> bytes:
-    """What lies between ``begin`` and ``end``; spans that overlap or touch are replaced as one."""
+    """Bytes between ``begin`` and ``end``, each span replaced; spans that overlap or touch are replaced as one."""
     kept, at, is_first = bytearray(), begin, True
     for start, stop in sorted(spans):
         if start < end and stop > begin and (start > at or is_first):

@@ -8,7 +8,7 @@ import msgspec
 
 
 class RegistryLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Its repr says whose it is, and no more."""
+    """Login to one registry. Its repr says whose it is, and no more."""
 
     username: str = ""
     password: str = ""
@@ -18,7 +18,8 @@ class RegistryLogin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return f"RegistryLogin({self.username!r}, ...)"
 
     def fingerprint(self) -> str:
-        """What may be kept of it on disk (pkg/credentialprovider/keyring.go, TrackedAuthConfig's hash)."""
+        """SHA-256 of the login, which may be kept on disk (pkg/credentialprovider/keyring.go, TrackedAuthConfig's
+        hash)."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()
 
 

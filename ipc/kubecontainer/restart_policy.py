@@ -68,7 +68,7 @@ def should_all_containers_restart(spec: PodSpec, status: RuntimePodStatus, resta
 
 
 def triggers_restart_of_all(container: Container, status: RuntimePodStatus) -> bool:
-    """Its newest exit matches a rule that restarts all containers."""
+    """Whether the container's newest exit matches a rule that restarts all containers."""
     newest = status.newest(container.name)
     if newest is None or newest.state is not ContainerState.EXITED:
         return False

@@ -68,7 +68,7 @@ class Relisted(Message, frozen=True, kw_only=True):
 
 
 class ObservationFailed(Message, frozen=True, kw_only=True):
-    """That pod could not be observed, although the runtime answers. It is tried again, and reported again."""
+    """A pod could not be observed, although the runtime answers. The observation is tried again, and reported again."""
 
     uid: str
     message: str

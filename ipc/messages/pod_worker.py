@@ -67,7 +67,7 @@ class SyncPod(Message, frozen=True, kw_only=True):
     pod: Pod | None
     """None for an orphan: a pod in the runtime that no source states; its labels say how to stop it."""
     row: int
-    """Its row on the board; -1 when ``status`` travels here."""
+    """Row of the pod on the board; -1 when ``status`` travels here."""
     min_observed_at: float
     """The observation acted on must have begun after this (monotonic seconds)."""
     status: RuntimePodStatus | None = None
@@ -77,7 +77,7 @@ class SyncPod(Message, frozen=True, kw_only=True):
     remove: bool = False
     """TERMINATED: the pod is no longer wanted, take its sandbox and containers away. Otherwise they stay for logs."""
     restarting_all: bool = False
-    """Its condition AllContainersRestarting is True: a RestartAllContainers rule has begun and not come to its end."""
+    """Condition AllContainersRestarting is True: a RestartAllContainers rule has begun and not come to its end."""
     pull_failures: tuple[PullFailure, ...] = ()
     """Back-offs that the last sync of this pod reported: kept by the master, so that they survive the worker."""
     garbage: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ class SyncDone(Message, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> tuple[SyncResult, ...]:
-        """What it could not do."""
+        """Results of the actions that failed."""
         return tuple(result for result in self.results if result.error)
 
 
@@ -131,7 +131,7 @@ class PullImage(OfPull, frozen=True, kw_only=True):
 
 
 class AbandonPull(OfPull, frozen=True, kw_only=True):
-    """That pod no longer waits for that pull."""
+    """A pod no longer waits for a pull."""
 
     uid: str
 
@@ -143,7 +143,7 @@ class ProbePod(Message, frozen=True, kw_only=True):
     uid: str
     pod: Pod
     row: int
-    """Its row on the board, read before each probe; -1 when ``status`` travels here."""
+    """Row of the pod on the board, read before each probe; -1 when ``status`` travels here."""
     status: RuntimePodStatus | None = None
     """Instead of the row; with every change of it the message is sent again."""
     terminating: bool = False

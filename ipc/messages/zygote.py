@@ -37,7 +37,7 @@ class Spawned(Message, frozen=True, kw_only=True):
 
 
 class Exited(Message, frozen=True, kw_only=True):
-    """That incarnation was reaped."""
+    """An incarnation was reaped."""
 
     slot: int
     incarnation: int
@@ -47,7 +47,7 @@ class Exited(Message, frozen=True, kw_only=True):
 
 
 class SpawnFailed(Message, frozen=True, kw_only=True):
-    """That incarnation could not be spawned: there was no room for a process or for its pidfd."""
+    """An incarnation could not be spawned: there was no room for a process or for its pidfd."""
 
     slot: int
     incarnation: int

@@ -1,1 +1,1 @@
-"""What pods ask of the node and what the node has: requests, QoS, ports, addresses, sysctls."""
+"""Pods' demands on the node and the node's own resources: requests, QoS, ports, addresses, sysctls."""

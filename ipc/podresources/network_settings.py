@@ -1,4 +1,4 @@
-"""What the configuration says about pods' networks and names, for those who make sandboxes."""
+"""Configured settings of pods' networks and names, for the code that makes sandboxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this node can give to pods, found out once by the master: needed for admission, downward API and limits."""
+"""Resources that this node can give to pods, found out once by the master: for admission, downward API and limits."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     controllers: frozenset[str] = frozenset()
     """cgroup v2 controllers that are delegated to this user."""
     least_oom_score_adj: int = 0
-    """That of our own processes: a container's cannot be lower."""
+    """The oom_score_adj of our own processes: a container's cannot be lower."""
     unprivileged_port_start: int = FIRST_PORT
     """The first port of the host that its users may give (net.ipv4.ip_unprivileged_port_start)."""

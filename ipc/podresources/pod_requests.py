@@ -1,4 +1,4 @@
-"""What a pod and its containers ask of the node, as numbers. Pure.
+"""Resource requests of a pod and its containers, as numbers. Pure.
 
 Mirrors PodRequests and PodLimits (component-helpers resource/helpers.go): pod-level resources count for the pod where
 they are set, its containers together everywhere else.
@@ -32,7 +32,7 @@ def _in_units(found: Amount, name: str) -> int:
 
 
 def pod_requests(pod: Pod) -> Mapping[str, int]:
-    """What it takes of the node, of `COMPUTE` and huge pages; nothing of what it does not ask for."""
+    """Amounts that the pod takes of the node, of `COMPUTE` and huge pages; a resource it does not ask for is absent."""
     own = pod.spec.resources.requests if pod.spec.resources is not None else {}
     pod_level = {name: parse_amount(quantity) for name, quantity in own.items() if is_pod_level_resource(name)}
     asked = {**aggregate_requests(pod.spec), **pod_level}

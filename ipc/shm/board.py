@@ -93,7 +93,7 @@ class WorkerRow(msgspec.Struct, frozen=True):
     heartbeat: float
     """Monotonic seconds of the last beat; 0.0 before the first one."""
     step: str
-    """What it is doing, for people."""
+    """Current step of the worker, for people."""
     counters: WorkerCounters
     breaker: BreakerState = BreakerState.NONE
     """State of its circuit breaker for Podman."""

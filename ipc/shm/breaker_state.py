@@ -9,7 +9,7 @@ class BreakerState(enum.IntEnum):
     """The numbers lie on the board."""
 
     NONE = 0
-    """It does not speak to Podman."""
+    """The process does not speak to Podman."""
     CLOSED = 1
     """Podman answers; calls are made."""
     OPEN = 2

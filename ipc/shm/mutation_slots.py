@@ -65,7 +65,7 @@ class SlotMember:
         self._number = number
         self._wakeups = wakeups
         self._free = set(range(slots))
-        """Those that this process does not hold; others may."""
+        """Slots that this process does not hold; other processes may."""
         self._held: list[int] = []
 
     def acquire(self) -> bool:

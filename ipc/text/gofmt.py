@@ -26,5 +26,5 @@ _ESCAPES: Final = {
 
 
 def head(text: bytes) -> str:
-    """What was answered, as text."""
+    """Bytes of an answer as text; bytes that are no UTF-8 are replaced."""
     return text.decode("utf-8", "replace")

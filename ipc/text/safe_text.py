@@ -40,7 +40,7 @@ def safe_text(text: str, max_bytes: int | None = None) -> str:
 
 _NOT_IN_A_LINE: Final = re.compile(r"[^ -~]")
 _NOT_IN_A_TEXT: Final = re.compile(r"[^ -~\n\t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-"""What has to be looked at."""
+"""Characters that may have to be escaped; all others stay."""
 
 
 def _safe(pattern: re.Pattern[str], text: str, max_bytes: int | None) -> str:
@@ -54,7 +54,7 @@ def _shown(match: re.Match[str]) -> str:
 
 
 def clipped(text: str, max_bytes: int) -> str:
-    """Its longest beginning that takes at most ``max_bytes`` in UTF-8; what UTF-8 cannot carry becomes ``?``."""
+    """Longest beginning that takes at most ``max_bytes`` in UTF-8; characters that UTF-8 cannot carry become ``?``."""
     return text[:max_bytes].encode(errors="replace")[:max_bytes].decode(errors="ignore")
 
 

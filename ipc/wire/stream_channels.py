@@ -52,7 +52,7 @@ class Channel(enum.IntEnum):
 
 
 class PortChannel(enum.IntEnum):
-    """Those of port-forward: for one port the data, both ways, and an error as text."""
+    """Channels of port-forward: for one port the data, both ways, and an error as text."""
 
     DATA = 0
     ERROR = 1

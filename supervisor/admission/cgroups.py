@@ -20,7 +20,7 @@ def own_cgroup() -> Path | None:
 
 
 def delegated_controllers() -> frozenset[str] | None:
-    """What systemd has delegated to this user, or else what the process's own cgroup has; None without cgroup v2."""
+    """Controllers that systemd has delegated to this user, or else those of our own cgroup; None without cgroup v2."""
     users = ROOT / f"user.slice/user-{os.getuid()}.slice/user@{os.getuid()}.service"
     for directory in (users, own_cgroup()):
         if directory is not None:

@@ -38,7 +38,7 @@ HOST_ARCH: Final = _GO_ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
 def node_labels(settings: Settings) -> dict[str, str]:
-    """Those that a kubelet gives its node (pkg/kubelet/kubelet_node_status.go, initialNode), and the configured ones,
+    """Labels that a kubelet gives its node (pkg/kubelet/kubelet_node_status.go, initialNode), and the configured ones,
     which count before them."""
     own = {HOSTNAME_LABEL: settings.node_name, OS_LABEL: HOST_OS, ARCH_LABEL: HOST_ARCH}
     return own | dict(settings.node_labels)

@@ -87,7 +87,8 @@ def _ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources)
 
 
 def _forbidden_ports(pod: Pod, others: NodeUsage, settings: Settings, node: NodeResources) -> Rejected | None:
-    """What no rootless Podman can publish. In the host's network a container that listens there fails as well."""
+    """Rejection for a port that no rootless Podman can publish. In the host's network a container that listens there
+    fails as well."""
     lowest_port = node.unprivileged_port_start
     for port in host_ports(pod):
         if port.port < lowest_port:

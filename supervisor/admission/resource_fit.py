@@ -33,8 +33,8 @@ def resource_problem(pod: Pod, others: NodeUsage, node: NodeResources) -> tuple[
 
 
 def unprovided(pod: Pod) -> tuple[str, ...]:
-    """What is asked for that nobody here has: it is not counted, as upstream does not count it for a node that lacks it
-    (removeMissingExtendedResources), and no container gets any."""
+    """Warning of requested resources that nobody here has: they are not counted, as upstream does not count them for a
+    node that lacks them (removeMissingExtendedResources), and no container gets any."""
     asked = (each.resources for each in (*pod.spec.init_containers, *pod.spec.containers))
     names = sorted({name for each in asked for name in (*each.limits, *each.requests) if not is_counted(name)})
     if not names:
@@ -44,7 +44,7 @@ def unprovided(pod: Pod) -> tuple[str, ...]:
 
 
 def unenforced(pod: Pod, node: NodeResources) -> tuple[str, ...]:
-    """What is set for a controller that this user does not have: it has no effect."""
+    """Warning of requests and limits whose cgroup controller this user does not have: they have no effect."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     asked = [container.resources for container in containers]
     asked += [pod.spec.resources] if pod.spec.resources is not None else []

@@ -12,4 +12,4 @@ OBJECT_ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("configmap", "configmaps", "cm"), CONFIG_MAPS),
     **dict.fromkeys(("secret", "secrets"), SECRETS),
 }
-"""What people type, to the resource."""
+"""Resource by the names that people type."""

@@ -73,7 +73,7 @@ def _checked(name: str, body: bytes) -> bytes:
 
 
 def objects_in(manifest: Manifest, namespace: str) -> list[Target]:
-    """What the manifest is about; ``namespace`` is for what says none. Raises Failure."""
+    """Objects that the manifest is about; ``namespace`` is for those that state none. Raises Failure."""
     from supervisor.sources.documents.reader import read_documents  # YAML: 30 ms that others need not pay
 
     read = read_documents(manifest.body)

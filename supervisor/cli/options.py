@@ -44,7 +44,8 @@ def agent_options(command: F) -> F:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """What is said explicitly counts more than the environment, and what is said later more than what came before."""
+    """Keep an option's value: an explicit one counts more than the environment, and a later one more than an earlier
+    one."""
     if value is None or param.name is None:
         return
     if param.name == "instance" and not _INSTANCE.fullmatch(value):

@@ -46,7 +46,7 @@ class Reflector:
         return gone + new
 
     def events(self) -> Iterator[WatchEvent]:
-        """What happens after ``list``, for ever; about once a second a BOOKMARK when nothing does.
+        """Events after ``list``, for ever; about once a second a BOOKMARK when nothing happens.
 
         Raises AgentUnreachable when the agent itself is gone, RequestFailed when it refuses.
         """

@@ -74,6 +74,6 @@ class StreamClient:
 async def _refuse(
     _session: aiohttp.ClientSession, _context: SimpleNamespace, params: aiohttp.TraceRequestEndParams
 ) -> None:
-    """What the agent says no with: aiohttp itself drops it. Raises RequestFailed."""
+    """Read the body of the agent's refusal: aiohttp itself drops it. Raises RequestFailed."""
     if params.response.status >= 400:
         raise_for_status(params.response.status, await params.response.read())

@@ -142,7 +142,7 @@ class ContainerGarbageCollectionSettings(_Section, frozen=True, kw_only=True):
 
     @property
     def policy(self) -> GcPolicy:
-        """What is decided by."""
+        """Policy that garbage collection decides by."""
         return GcPolicy(
             max_per_pod_container=self.max_per_pod_container,
             max_containers=self.max_containers,

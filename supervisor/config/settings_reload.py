@@ -25,8 +25,8 @@ RELOADABLE: Final = frozenset(
         "workers.podsPerWorker",
     }
 )
-"""What SIGHUP may change: what the master looks up anew each time, and how many workers there are. The other settings
-are in the memory of forked children, in labels, or decide where things lie."""
+"""Settings that SIGHUP may change: those that the master looks up anew each time, and the number of workers. The other
+settings are in the memory of forked children, in labels, or decide where things lie."""
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 

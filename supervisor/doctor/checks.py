@@ -22,7 +22,7 @@ LOCKS_PER_POD: Final = 3
 PROCESSES_PER_POD: Final = 6
 """Two containers' own, a conmon each, slirp4netns or pasta, and one that comes and goes."""
 USEFUL_IDS: Final = 65_536
-"""What images are made for: nobody is 65534."""
+"""Count of user IDs that images are made for: nobody is 65534."""
 LEAST_FREE_BYTES: Final = 1 << 30
 CONTROLLERS: Final = {
     "cpu": "CPU requests and limits have no effect",

@@ -72,13 +72,13 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True):
     listening: frozenset[tuple[str, int]] = frozenset()
     """(protocol, port) that somebody holds on this host."""
     node: NodeResources = NodeResources()
-    """What pods may have together."""
+    """Resources that pods may have together."""
     agent_runs: bool = False
     """Somebody answers on the admin socket."""
 
 
 def gather(settings: Settings, environ: Mapping[str, str]) -> HostFacts:
-    """What is known without asking anybody; what cannot be read is left at its default."""
+    """Facts that are known without asking anybody; a fact that cannot be read is left at its default."""
     user = _user_name(os.getuid())
     controllers = cgroups.delegated_controllers()
     return HostFacts(
@@ -142,7 +142,7 @@ def _max_tasks() -> int | None:
 
 
 def _listening() -> frozenset[tuple[str, int]]:
-    """Whoever they belong to. psutil looks through the descriptors of all processes for that."""
+    """Listening ports of all processes. psutil looks through the descriptors of all processes for that."""
     import psutil  # here, for `rootlet doctor` alone: the agent looks at its host too, and keeps what it imports
 
     found: set[tuple[str, int]] = set()

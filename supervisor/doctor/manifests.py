@@ -66,7 +66,7 @@ def _ports(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:
 
 
 def _images(subject: str, pod: Pod, facts: HostFacts) -> Iterator[Finding]:
-    """Those that nobody can fetch. What a registry has is told by the pull."""
+    """Images that nobody can fetch. The content of a registry is told by the pull."""
     if facts.podman is None or facts.podman.error:
         return
     for container in (found.container for found in every_container(pod.spec)):

@@ -22,7 +22,7 @@ class Percentiles(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def percentiles(durations_s: Sequence[float]) -> Percentiles | None:
-    """By nearest rank; None without samples."""
+    """Percentiles by nearest rank; None without samples."""
     ordered = sorted(durations_s)
     if not ordered:
         return None
@@ -70,7 +70,7 @@ class Tracker:
 
     @property
     def asked_for(self) -> frozenset[str]:
-        """Those whose creation was requested, whatever became of it."""
+        """Names of the pods whose creation was requested, whatever became of them."""
         return frozenset(self._applied_at)
 
     @property

@@ -11,7 +11,7 @@ import psutil
 HELPERS: Final = frozenset(
     ("conmon", "slirp4netns", "pasta", "pasta.avx2", "rootlessport", "aardvark-dns", "fuse-overlayfs", "crun", "podman")
 )
-"""What runs beside the containers because of them, by process name."""
+"""Names of the processes that run beside the containers because of them."""
 
 Json = Mapping[str, Any]
 

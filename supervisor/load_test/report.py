@@ -40,7 +40,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     agent: Sequence[Usage]
     """The agent's processes: memory when all were Ready, CPU time from the first request until then."""
     podman: Sequence[Usage]
-    """What was started meanwhile beside the containers, by name."""
+    """Processes that were started meanwhile beside the containers, by name."""
     problems: Sequence[str]
 
     @property

@@ -137,7 +137,7 @@ class Run:
 
 @contextlib.contextmanager
 def _pool(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """What has not begun when the body ends, however it ends, is not begun any more."""
+    """Thread pool whose calls that have not begun when the body ends, however it ends, are not begun any more."""
     pool = ThreadPoolExecutor(workers)
     try:
         yield pool

@@ -111,7 +111,7 @@ class ImagePulls:
         self._failures.pop(uid, None)
 
     def handle(self, event: PullEvent, now_mono: float) -> list[Send]:
-        """Whatever of the sync loop's events concerns pulls."""
+        """Handle an event of the sync loop as far as it concerns pulls; the messages to send."""
         match event:
             case PullRequest(slot, request):
                 if isinstance(request, PullImage):

@@ -35,7 +35,7 @@ class PodObjects(msgspec.Struct, frozen=True, kw_only=True):
     unread: bool = False
     """Something is unknown because not every source, or not the file where it stood, was read yet."""
     too_large: tuple[ObjectRef, ...] = ()
-    """Those for which there was no room: unknown to the pod, too."""
+    """Objects for which there was no room: unknown to the pod, too."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class ObjectStore:
         self._complete = False
         """Every source was read completely once: what is not here does not exist, unless it is expected."""
         self._expected: frozenset[ObjectKey] = frozenset()
-        """Those that were here before the agent was restarted, and may still be."""
+        """Objects that were here before the agent was restarted, and may still be."""
         self._stored: dict[ObjectKey, _Stored] = {}
         self._values = SecretValues()
 
@@ -86,8 +86,8 @@ class ObjectStore:
         return stored is not None
 
     def values_known(self, namespace: str, references: Iterable[ObjectRef]) -> tuple[Blocks, ...] | None:
-        """What the values of those of them that are Secrets are known by, for `ipc.kubecontainer.redaction`; None when
-        one of them is unknown, or they are too large."""
+        """Blocks by which the values of the Secrets among the references are recognised, for
+        `ipc.kubecontainer.redaction`; None when one of them is unknown, or they are too large."""
         keys = [_key(namespace, ref) for ref in references if ref.kind is ObjectKind.SECRET]
         if any(key not in self._stored and self._may_come(key) for key in keys):
             return None

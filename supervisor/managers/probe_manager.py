@@ -36,7 +36,7 @@ class _Prober:
         self._worker: int | None = None
         """Slot of the worker that probes it."""
         self._sent: ProbePod | None = None
-        """What that worker was sent last, without results."""
+        """Command that the worker was sent last, without results."""
         self._running: tuple[str, ...] = ()
         """Ids of the containers that ran then."""
         self._leaving: int | None = None
@@ -62,18 +62,18 @@ class _Prober:
         return ()
 
     def leave(self, uid: str) -> Sends:
-        """Its worker probes it no more; the message that takes."""
+        """End the probing of the pod by its worker; the message that takes."""
         if self._worker is None:
             return ()
         self._leaving, self._worker, self._sent = self._worker, None, None
         return (Send(self._leaving, StopProbing(uid=uid)),)
 
     def stopped(self) -> None:
-        """Its last worker has stopped."""
+        """Note that the pod's last worker has stopped."""
         self._leaving = None
 
     def down(self, slot: int) -> bool:
-        """That worker is gone; whether the pod has waited for it to stop."""
+        """Forget a worker that is gone; whether the pod has waited for it to stop."""
         if self._worker == slot:
             self._worker, self._sent = None, None
         waited = self._leaving == slot
@@ -170,7 +170,7 @@ class ProbeManager:
             self._probers[uid].stopped()
 
     def down(self, slot: int) -> list[str]:
-        """That worker died; UIDs of the pods whose next worker has waited for that."""
+        """Forget a worker that died; UIDs of the pods whose next worker has waited for that."""
         return [uid for uid, prober in self._probers.items() if prober.down(slot)]
 
     def forget(self, uid: str) -> Sends:

@@ -1,4 +1,4 @@
-"""What the values of Secrets are known by, also those that a running container may still have. Pure state.
+"""Blocks by which Secrets' values are recognised, also those that a running container may still have. Pure state.
 
 A container keeps in its environment what a Secret said when it was made, so that values that were replaced are kept
 for a while: in memory, the newest of all Secrets up to a maximum. An agent that was restarted does not know them.
@@ -17,7 +17,7 @@ from ipc.kubecontainer.redaction import MAX_VALUES_BYTES, Blocks, blocks_of, val
 MAX_FORMER_BYTES: Final = 1 << 20
 """Most that replaced Secrets take together, values and a fixed cost each; the oldest go first."""
 FORMER_COST_BYTES: Final = 512
-"""What a replaced Secret counts beside its values."""
+"""Fixed cost of a replaced Secret beside its values, in bytes."""
 MAX_KEPT_BYTES: Final = 1 << 20
 """So many bytes of values have their blocks kept; those of others are made anew when a text asks for them."""
 
@@ -46,8 +46,8 @@ class SecretValues:
             self._forget_oldest()
 
     def known_by(self, current: Iterable[tuple[ObjectKey, Secret | None]]) -> tuple[Blocks, ...] | None:
-        """What these Secrets of one pod and their former values are known by; None when those that are there are too
-        large. Former ones for which there is no room are left out, the oldest first."""
+        """Blocks by which the values and former values of these Secrets of one pod are recognised; None when the
+        present values are too large. Former ones for which there is no room are left out, the oldest first."""
         found = list(current)
         secrets = [secret for _, secret in found if secret is not None]
         room = MAX_VALUES_BYTES - sum(map(values_size, secrets))

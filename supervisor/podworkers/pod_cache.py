@@ -28,7 +28,7 @@ class PodCache:
         self._entries: dict[str, CacheEntry] = {}
         self._invalid: set[str] = set()
         self._rowless: set[str] = set()
-        """Those whose view came without a row: every orphan is among them."""
+        """UIDs of the pods whose view came without a row: every orphan is among them."""
         self._relisted_at = 0.0
         self._unseen: frozenset[str] = frozenset()
 

@@ -126,12 +126,14 @@ class PodLifecycle:
     # --- what was observed of it ---------------------------------------------------------------------------------
 
     def observed(self, *, running: bool) -> None:
-        """Its view changed (isSyncPodWorthy). What was down for good and runs again is no longer finished."""
+        """Note a change of the pod's view (isSyncPodWorthy). A pod that was down for good and runs again is no longer
+        finished."""
         self.finished = self.finished and not running
         self.pending = self.pending or not self.finished
 
     def settle(self, view: RuntimePodStatus) -> None:
-        """What a fresh view decides of a pod that goes down: it still runs (or again), it is down, it is finished."""
+        """Decide the phase of a pod that goes down by a fresh view: it still runs (or again), it is down, it is
+        finished."""
         if self.phase is WorkType.SYNC:
             return
         self.phase = WorkType.TERMINATING if view.is_running() else WorkType.TERMINATED
@@ -179,6 +181,7 @@ class PodLifecycle:
         return flight
 
     def lost(self) -> None:
-        """Its worker died and was reaped: what the sync did is unknown until the pod is observed."""
+        """Note that the pod's worker died and was reaped: the effect of its sync is unknown until the pod is
+        observed."""
         self.in_flight = None
         self.pending = True

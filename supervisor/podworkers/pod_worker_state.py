@@ -22,18 +22,19 @@ class PodWorkerState:
         self.slot = slot
         """The pod worker that owns it."""
         self.row = row
-        """Its row on the board."""
+        """Row of the pod on the board."""
         self.references = _references(pod)
         """The ConfigMaps and Secrets that it refers to."""
         self.all_references = self.references
-        """Those that it has referred to since it is known here: its containers may still have them."""
+        """ConfigMaps and Secrets that the pod has referred to since it is known here: its containers may still have
+        them."""
         self.successor: Pod | None = None
         """Wanted again under the same UID while it is still going down (PW-08)."""
         self.lifecycle = PodLifecycle(pod)
 
     @property
     def pod(self) -> Pod | None:
-        """Its desired pod; None for an orphan."""
+        """Desired pod; None for an orphan."""
         return self.lifecycle.pod
 
     def update(self, pod: Pod) -> None:

@@ -39,10 +39,11 @@ class ChildEvents(Protocol):
     """Events of the children, for the master."""
 
     def on_child_up(self, slot: int, incarnation: int, *, running: bool) -> None:
-        """Its first message came. Not ``running``: it was asked to leave meanwhile."""
+        """A child's first message came. Not ``running``: it was asked to leave meanwhile."""
 
     def on_child_down(self, slot: int, *, orderly: bool, current_pod: int) -> None:
-        """It was reaped, and no incarnation follows it yet. ``current_pod``: as `ipc.shm.board.WorkerRow` has it."""
+        """A child was reaped, and no incarnation follows it yet. ``current_pod``: as `ipc.shm.board.WorkerRow` has
+        it."""
 
     def on_children_changed(self) -> None:
         """A child has been reaped, and what follows from it is under way."""
@@ -240,7 +241,8 @@ class ChildManager:
             self.replace(slot, why)
 
     def on_internal_error(self, error: BaseException) -> None:
-        """Whatever comes of a message is carried out in the task that serves its link."""
+        """Every reaction to a message runs in the task that serves its link, so that an error there is fatal to the
+        agent."""
         self._events.on_fatal(f"internal error: {error!r}")
 
     def on_demand(self, slot: int) -> None:

@@ -38,10 +38,10 @@ class LinkEvents(Protocol):
         """The zygote's end of the link is closed: no child can be spawned or reaped."""
 
     def on_message(self, slot: int, incarnation: int, message: ChildReport) -> None:
-        """That incarnation has sent a message."""
+        """An incarnation has sent a message."""
 
     def on_broken_link(self, slot: int, incarnation: int, why: str) -> None:
-        """That incarnation does not drain its link, or sends what is no message of it."""
+        """An incarnation does not drain its link, or sends something that is no message of its role."""
 
     def on_demand(self, slot: int) -> None:
         """A connection waits at what that slot's children serve."""

@@ -39,7 +39,7 @@ class PodmanHealth:
         self.newest = msgspec.structs.replace(health, version=health.version or self.newest.version)
 
     def _tell_node(self, health: RuntimeHealth) -> None:
-        """It has changed: an event of the node, once, but not for the first answer of all."""
+        """Record a change of Podman's health: an event of the node, once, but not for the first answer of all."""
         if not self.newest.version:
             return
         if health.healthy:

@@ -184,8 +184,8 @@ class WorkerPool:
                 entry.state = SlotState.RUNNING
 
     def ready(self, slot: int, pid: int, now: float) -> None:
-        """Its first message arrived, perhaps before the zygote's. One that was asked to leave meanwhile is no longer
-        expected to work."""
+        """Note a worker's first message, perhaps before the zygote's. A worker that was asked to leave meanwhile is no
+        longer expected to work."""
         entry = self._slots[slot]
         entry.pid = pid
         if entry.state is SlotState.STARTING:
@@ -234,7 +234,7 @@ class WorkerPool:
         return [RespawnLater(slot, respawn_pause_s(entry.failed_spawns))]
 
     def respawn(self, slot: int, now: float) -> list[PoolCommand]:
-        """Its pause is over."""
+        """Commands at the end of a worker's pause."""
         entry = self._slots[slot]
         is_wanted = entry.state is SlotState.GONE and not (self._stopping or entry.retired)
         return [self._spawn(entry, now)] if is_wanted else []

@@ -49,7 +49,7 @@ class WorkerDown(msgspec.Struct, frozen=True):
 
     slot: int
     orderly: bool = False
-    """It had been asked to end: no pod is to blame."""
+    """The child had been asked to end: no pod is to blame."""
     current_pod: int = 0
     """`ipc.shm.board.pod_digest` of the pod in whose step it died or hung; 0 when it was in nobody's."""
 

@@ -14,7 +14,7 @@ from ipc.kubecontainer.config_objects import ConfigObject, ObjectKey, object_key
 FILE_SOURCE = "file"
 """The manifest directory or single file (pkg/kubelet/types/pod_update.go, FileSource)."""
 APPLY_SOURCE = "apply"
-"""What `rootlet apply` was given."""
+"""Manifests that `rootlet apply` was given."""
 
 PodKey = tuple[str, str]
 """Namespace and name: what one pod at a time may claim."""
@@ -47,7 +47,7 @@ class ManifestErrorKind(enum.StrEnum):
     CONFLICT = "Conflict"
     """Another document claimed the name first (upstream: FailedValidation, duplicate pod name)."""
     IMMUTABLE = "Immutable"
-    """It changes what may not change: the object stays as it was."""
+    """The document changes what may not change: the object stays as it was."""
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,12 +84,12 @@ class ManifestPod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> PodKey:
-        """Its key: by it documents are the same or not."""
+        """Key of the pod: by it documents are the same or not."""
         return pod_key(self.pod)
 
     @property
     def title(self) -> str:
-        """Its kind and key, for people."""
+        """Kind and key of the pod, for people."""
         return f"pod {'/'.join(self.key)}"
 
 
@@ -107,12 +107,12 @@ class ManifestObject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> ObjectKey:
-        """Its key: by it documents are the same or not."""
+        """Key of the object: by it documents are the same or not."""
         return object_key(self.object)
 
     @property
     def title(self) -> str:
-        """Its kind and key, for people."""
+        """Kind and key of the object, for people."""
         return str(self.key)
 
 

@@ -20,7 +20,7 @@ class PodOperation(enum.StrEnum):
     RECONCILE = "RECONCILE"
     """Only the status differs from what was reported."""
     DELETE = "DELETE"
-    """Its deletionTimestamp was set."""
+    """The pod's deletionTimestamp was set."""
     RESTORE = "RESTORE"
     """Of the checkpoint: supervise it, but its source was not read yet."""
     SET = "SET"
@@ -47,11 +47,11 @@ class ObjectUpdate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObjectsExpected(msgspec.Struct, frozen=True):
-    """These were there before the agent was restarted, and it is not known yet whether they still are: their file, or
-    their source, could not be read since."""
+    """Objects that were there before the agent was restarted, and of which it is not known yet whether they still are:
+    their file, or their source, could not be read since."""
 
     keys: frozenset[ObjectKey]
 
 
 Update = PodUpdate | ObjectUpdate | ObjectsExpected
-"""What a merge brings."""
+"""One update that a merge brings."""

@@ -49,7 +49,8 @@ MAX_EVENTS_PER_OBJECT: Final = 100
 
 
 class _Group(NamedTuple):
-    """What similar events have in common (EventAggregatorByReasonFunc; source and reporter are always ourselves)."""
+    """Fields that similar events have in common (EventAggregatorByReasonFunc; source and reporter are always
+    ourselves)."""
 
     kind: str
     uid: str
@@ -62,7 +63,7 @@ class _Group(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What makes an event the same one (getEventKey). That of a combined one has COMBINED for its message."""
+    """Fields that make an event the same one (getEventKey). A combined event has COMBINED for its message."""
 
     group: _Group
     field_path: str = ""
@@ -78,7 +79,7 @@ class _Entry(NamedTuple):
     wall: float
     """When it was seen last."""
     sequence: int
-    """Its place in the order of all records."""
+    """Place of the record in the order of all records."""
 
 
 class _Similar(NamedTuple):

@@ -47,13 +47,13 @@ class _Record:
         self.was_observed = False
         """``status`` was generated from an observation once."""
         self.summary = ""
-        """What its last sync with any effect did."""
+        """Summary of the pod's last sync with any effect."""
         self.rejection: Failure | None = None
         """Why it was not admitted (pkg/kubelet/kubelet.go, rejectPod)."""
         self.eviction: Failure | None = None
         """Why it may not run any more."""
         self._failed: tuple[SyncResult, ...] = ()
-        """What its last sync could not do."""
+        """Failed actions of the pod's last sync."""
         self._error = ""
         """Why its last sync failed as a whole."""
         self._clock_offset_s: float | None = None

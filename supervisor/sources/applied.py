@@ -196,7 +196,7 @@ def _conflicts(items: Iterable[Item], stated_elsewhere: Mapping[Key, str]) -> tu
 
 
 def _unchangeable(items: Iterable[Item], present: Mapping[Key, Item]) -> tuple[ManifestError, ...]:
-    """What would change of an object that may not change."""
+    """Errors for the changes of an object that may not change."""
     return tuple(
         error_about(item, ManifestErrorKind.IMMUTABLE, error.path, f"{item.title}: {error.message}")
         for item in items

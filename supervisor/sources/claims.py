@@ -28,7 +28,7 @@ class Claim(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What is claimed; a document may move within its file and keeps it."""
+        """Key that a document claims; the document may move within its file and keeps it."""
 
     @property
     def claims(self) -> tuple[Hashable, ...]:
@@ -69,7 +69,7 @@ def arbitrate(
 
 
 def _kept(snapshot: SourceSnapshot, stated: Iterable[C], old: Iterable[C]) -> tuple[C, ...]:
-    """What was accepted and is not stated now, by a file or listing of which not everything is known."""
+    """Claims that were accepted and are not stated now, by a file or listing of which not everything is known."""
     stated_now = {(item.file, item.key) for item in stated}
     held = snapshot.held_files()
     return tuple(

@@ -84,7 +84,7 @@ def _decoded_file(items: Iterable[_Item], file: str, errors: Iterable[ManifestEr
 def _decode_document(
     document: Document, file: str, origin: Origin
 ) -> tuple[tuple[Stated, ...], tuple[ManifestError, ...]]:
-    """What one document states, or what is wrong with it."""
+    """Items that one document states, and the errors in it."""
     stated: list[Stated] = []
     errors: list[ManifestError] = []
     try:

@@ -81,7 +81,7 @@ def decode_item(value: Any, origin: Origin) -> Stated:
 
 
 def _shown_name(value: Mapping[str, Any]) -> str:
-    """That of an object of a kind that nobody here knows, if it is a name: it may be a piece of anything."""
+    """Name of an object of a kind that nobody here knows, if it is a name: it may be a piece of anything."""
     metadata = value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     return f' "{name}"' if isinstance(name, str) and DNS_SUBDOMAIN.problem(name) is None else ""

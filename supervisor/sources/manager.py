@@ -52,7 +52,7 @@ class Change(msgspec.Struct, frozen=True):
 
     updates: tuple[Update, ...] = ()
     errors: tuple[ManifestError, ...] = ()
-    """Those that were not told before."""
+    """Errors that were not reported before."""
     kill: KillPod | None = None
 
 
@@ -119,7 +119,8 @@ class SourceManager:
             log.error("checkpoint not removed: %s", error)
 
     async def hold_back(self, pod: Pod) -> None:
-        """Its edit was refused: what runs is what the next start has to restore."""
+        """Keep the running version of a pod whose edit was refused: it is the one that the next start has to
+        restore."""
         self._held_back[pod.metadata.uid] = pod
         self._is_unsaved = True
         await self._save()
@@ -221,7 +222,7 @@ class SourceManager:
         return tuple(error for error in errors if error not in before)
 
     def _effective(self) -> tuple[DesiredPod, ...]:
-        """What is desired, as far as it was admitted."""
+        """Desired pods, as far as their edits were admitted."""
         held = self._held_back
         return tuple(
             msgspec.structs.replace(item, pod=held.get(item.pod.metadata.uid, item.pod))
@@ -250,7 +251,7 @@ class SourceManager:
 
 
 def _not_applied(file: str, errors: Sequence[ManifestError]) -> str:
-    """What is wrong, and what to do about it."""
+    """Errors of a manifest, and advice on how to mend it."""
     numbers = sorted({error.document for error in errors if error.document})
     wrong = f"document {', '.join(map(str, numbers))}" if numbers else "it"
     what = "the input" if file == "-" else file

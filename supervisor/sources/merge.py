@@ -102,12 +102,13 @@ class PodConfig:
         return (*came, *self._no_longer_expected(snapshot), *updates, *went)
 
     def names(self) -> tuple[ExpectedObject, ...]:
-        """What is worth keeping of the objects: those that are there, and those that may be."""
+        """Objects whose names are worth keeping: those that are there, and those that may be."""
         there = (ExpectedObject(item.source, item.file, key) for key, item in self.objects().items())
         return (*there, *self._expected)
 
     def _no_longer_expected(self, snapshot: SourceSnapshot) -> tuple[ObjectsExpected, ...]:
-        """What was expected, if the snapshot has answered any of it: it is there, or its file was read and has none."""
+        """Objects still expected, if the snapshot has answered for any: it is there, or its file was read and has
+        none."""
         before, held, there = self._expected, snapshot.held_files(), self.objects()
         self._expected = tuple(
             item
@@ -198,7 +199,7 @@ def _added(pod: Pod, now: Instant) -> tuple[PodOperation, Pod]:
 
 
 def _changed(existing: Pod, stated: Pod) -> tuple[PodOperation | None, Pod]:
-    """What became of a pod and what it is now (checkAndUpdatePod)."""
+    """Operation that turns a pod into the stated one, and the pod as it is now (checkAndUpdatePod)."""
     if not pods_differ_semantically(existing, stated):
         if existing.status == stated.status:
             return None, existing

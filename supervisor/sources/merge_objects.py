@@ -26,7 +26,7 @@ MAX_OBJECTS: Final = 5_000
 """Most ConfigMaps and Secrets of all sources together."""
 
 AcceptedObjects = Mapping[ObjectKey, DesiredObject]
-"""What is accepted, in the order of acceptance."""
+"""Accepted objects, in the order of acceptance."""
 
 
 def merge_objects(
@@ -52,7 +52,7 @@ def merge_objects(
 def _within_maximum(
     claims: tuple[DesiredObject, ...], room: int
 ) -> tuple[tuple[DesiredObject, ...], tuple[ManifestError, ...]]:
-    """Those that came first, and why not the others."""
+    """Claims that came first, and the errors for the others."""
     why = f"more than {MAX_OBJECTS} ConfigMaps and Secrets"
     return claims[:room], tuple(error_about(claim, ManifestErrorKind.INVALID, "", why) for claim in claims[room:])
 
@@ -81,7 +81,7 @@ def changes_refused(new: ConfigObject, old: ConfigObject) -> tuple[FieldError, .
 
 
 def _known(claim: DesiredObject, existing: DesiredObject | None, now: Instant) -> DesiredObject:
-    """It is as old as it is known here, whatever has changed of it."""
+    """The claim as old as its object is known here, whatever has changed of it."""
     created = existing.object.metadata.creation_timestamp if existing is not None else rfc3339(now.wall)
     metadata = msgspec.structs.replace(claim.object.metadata, creation_timestamp=created)
     return msgspec.structs.replace(claim, object=msgspec.structs.replace(claim.object, metadata=metadata))

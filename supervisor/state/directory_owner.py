@@ -21,7 +21,7 @@ FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLL
 
 
 class DirectoryTaken(Exception):
-    """It belongs to another instance."""
+    """The directory belongs to another instance."""
 
     def __init__(self, directory: Path, owner: str) -> None:
         super().__init__(

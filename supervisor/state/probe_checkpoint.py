@@ -36,7 +36,7 @@ log = logging.getLogger("rootlet.probes")
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     probe_results: dict[str, ProbeResults] = msgspec.field(name="verdicts")
-    """Its name in version 1 of the format."""
+    """Called ``verdicts`` in version 1 of the format."""
 
 
 def worth_keeping(probe_results: Mapping[str, ProbeResults]) -> dict[str, ProbeResults]:

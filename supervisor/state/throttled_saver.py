@@ -50,7 +50,7 @@ class ThrottledSaver(Generic[V]):
         self._is_failing = False
 
     def restored(self, version: V) -> None:
-        """That version is on disk: it was read from there."""
+        """Take a version for the one on disk: it was read from there."""
         self.written = version
 
     def keep(self, version: Callable[[], V], write: Callable[[V], Write]) -> None:

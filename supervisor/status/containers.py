@@ -194,7 +194,8 @@ def has_any_regular_container_created(pod: Pod, observed: RuntimePodStatus) -> b
 def _with_reason(
     given: Surroundings, container: Container, seen: Sequence[RuntimeContainerStatus], status: ContainerStatus
 ) -> ContainerStatus:
-    """It should run and its last start failed, or it is to be replaced: waiting, its end becomes the last state."""
+    """Status with the reason of a container that should run and whose last start failed, or that is to be replaced:
+    waiting, its end becomes the last state."""
     newest = seen[0] if seen else None
     reason = given.reasons.get(container.name)
     replaced = container.name in given.replaced and status.state.terminated is not None

@@ -52,11 +52,11 @@ class StatusInput(msgspec.Struct, frozen=True, kw_only=True):
     """``previous`` comes from an observation too. Otherwise it was only believed."""
     terminating: bool = False
     terminated: bool = False
-    """Its containers are down for good."""
+    """The pod's containers are down for good."""
     rejection: Failure | None = None
-    """It was not admitted."""
+    """The pod was not admitted."""
     eviction: Failure | None = None
-    """It may not run any more."""
+    """The pod may not run any more."""
     steady_wall: float = math.inf
     """How late it is for its deadline, in epoch seconds, when the clock was set forward; otherwise now or later."""
 

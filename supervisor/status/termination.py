@@ -14,7 +14,8 @@ from supervisor.status.phase import TERMINAL_PHASES
 
 
 def terminate_pod(spec: PodSpec, status: PodStatus) -> PodStatus:
-    """Whatever did not show how it ended counts as failed, and so does the pod: nobody may take it for a success."""
+    """Terminal status of a pod: a container that did not show how it ended counts as failed, and so does the pod, so
+    that nobody takes it for a success."""
     regular, inits = status.container_statuses, status.init_container_statuses
     begun = _begun(inits)
     return msgspec.structs.replace(

@@ -108,7 +108,8 @@ class Dispatcher:
         )
 
     def _is_left_alone(self, state: PodWorkerState, now: Instant) -> bool:
-        """By probes: after it has killed a worker, and when it goes down, which must not fail because of them."""
+        """Whether probes leave the pod alone: after it has killed a worker, and when it goes down, which must not fail
+        because of them."""
         poison_pods = self._parts.poison_pods
         goes_down = state.lifecycle.phase is not WorkType.SYNC
         return poison_pods.is_isolated(state.uid, now.mono) or (goes_down and poison_pods.is_convict(state.uid))

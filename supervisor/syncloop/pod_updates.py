@@ -229,7 +229,7 @@ class PodUpdates:
                 self._adopt_orphan(uid, now)
 
     def _adopt_orphan(self, uid: str, now: Instant) -> None:
-        """It goes down like any pod, by its labels; only a view from now on counts."""
+        """Take an orphan down like any pod, by its labels; only a view from now on counts."""
         status = self._parts.cache.get(uid)
         state = self._parts.begin(uid, f"{status.namespace}/{status.name}", None, "runtime", now.mono)
         state.lifecycle.remove(None, now.wall)

@@ -25,8 +25,8 @@ def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamRespons
 
 
 def _stream_routes(site: AppState) -> list[web.RouteDef]:
-    """By GET, as WebSockets begin. Clients whose WebSocket is refused ask again by POST, for SPDY: what they are told
-    then is what people see."""
+    """Routes of the streams by GET, as WebSockets begin. Clients whose WebSocket is refused ask again by POST, for
+    SPDY: the answer to that is the one that people see."""
     commands, ports = RemoteCommand(site), PortForward(site)
     streams = {"exec": commands.exec, "attach": commands.attach, "portforward": ports.get}
     return [

@@ -119,7 +119,7 @@ def _moved(given: Given, containers: tuple[Container, ...]) -> tuple[ContainerAc
 
 
 def _resets(given: Given, containers: tuple[Container, ...], after: str) -> tuple[ContainerReset, ...]:
-    """Whatever has run of containers that are still to come; oldest first: the newest says which attempt is next."""
+    """Resets of containers still to come, of all their runs; oldest first: the newest says which attempt is next."""
     names = {container.name: container for container in containers}
     return tuple(
         ContainerReset(container=ran, kill=_reset_kill(given, names[ran.name], ran, after))
@@ -184,7 +184,7 @@ def _judge_sidecar(given: Given, container: Container, newest: RuntimeContainerS
 
 
 def _judge_running_sidecar(given: Given, container: Container, newest: RuntimeContainerStatus) -> _Step:
-    """Its liveness does not keep the next one from starting."""
+    """Step of a running sidecar, whose liveness does not keep the next one from starting."""
     actions = given.probe_results_of(newest)
     started = actions.has_started(container)
     if is_redefined(given, container, newest):

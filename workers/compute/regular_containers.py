@@ -50,7 +50,7 @@ def _judge_running(given: Given, container: Container, newest: RuntimeContainerS
 def _failed_probe(
     given: Given, container: Container, newest: RuntimeContainerStatus, reason: KillReason, probe: str
 ) -> ContainerAction:
-    """Its policy decides and no rule: there is no exit code yet."""
+    """Action on a failed probe: the restart policy decides and no rule, for there is no exit code yet."""
     message = f"Container {container.name} failed {probe} probe"
     if (container.restart_policy or given.pod.spec.restart_policy) == "Never":
         return ContainerAction(kill=kill_of(given.pod, newest, container, reason, message))
@@ -69,7 +69,7 @@ def _judge_exited(given: Given, container: Container, newest: RuntimeContainerSt
 
 
 def _has_not_run_since_edited(given: Given, container: Container, ended: RuntimeContainerStatus) -> bool:
-    """It ended for the manifest's sake (or before its change was seen)."""
+    """Whether the container ended for the manifest's sake (or before its change was seen)."""
     other_sandbox = any(s.id == ended.sandbox_id and s.hash != given.sandbox.hash for s in given.status.sandboxes)
     return other_sandbox or is_redefined(given, container, ended)
 

@@ -36,7 +36,7 @@ class InfraProcesses:
         return found
 
     def forget_all(self) -> None:
-        """Their file descriptors are needed elsewhere."""
+        """Close all, because their file descriptors are needed elsewhere."""
         while self._pidfds:
             self._forget_oldest()
 

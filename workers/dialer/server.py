@@ -101,7 +101,7 @@ class _MasterLink:
 
 
 class Elsewhere(Exception):
-    """That pod lies in another user namespace than the one that was joined."""
+    """The pod lies in another user namespace than the one that was joined."""
 
 
 class Refused(Exception):

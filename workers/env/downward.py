@@ -136,5 +136,5 @@ def _amount(amounts: ResourceList, name: str) -> Fraction:
 
 
 def _value(quantity: Quantity | None) -> Fraction:
-    """Those of an admitted pod are all readable."""
+    """Value of a quantity, 0 without one. The quantities of an admitted pod are all readable."""
     return Fraction() if quantity is None else parse_quantity(quantity)

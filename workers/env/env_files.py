@@ -36,8 +36,8 @@ class EnvFile(msgspec.Struct, frozen=True):
         return f"{type(self).__name__}({', '.join(map(repr, self.values))})"
 
     def value(self, key: str) -> str:
-        """That variable's; empty when the file has no such variable, or an empty one. Raises EnvFileError for what is
-        wrong before it."""
+        """Value of a variable; empty when the file has no such variable, or an empty one. Raises EnvFileError for a
+        fault of the file that stands before it."""
         if key not in self.values and self.problem:
             raise EnvFileError(self.problem)
         return self.values.get(key, "")
@@ -105,8 +105,8 @@ def _split(line: str, number: int) -> tuple[str, str]:
 
 
 def _quoted(value: str, lines: _Lines) -> str:
-    """What stands in the quotation marks, however many lines that takes. What a blank separates from the equals sign
-    is, as in a shell, not the variable's."""
+    """Text within the quotation marks, however many lines that takes. A value that a blank separates from the equals
+    sign is, as in a shell, not the variable's."""
     begun = lines.number
     if not value.startswith("'"):
         raise _invalid(begun, "value must be enclosed in single quotes")

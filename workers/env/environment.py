@@ -119,7 +119,7 @@ class _EnvFiles:
 
 
 class _Asking(msgspec.Struct, frozen=True):
-    """Whose variable it is."""
+    """Container whose variable is resolved, and the sources of its values."""
 
     container: Container
     sources: EnvironmentSources

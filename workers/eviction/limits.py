@@ -100,8 +100,8 @@ def _container_limit(container: Container) -> Amount | None:
 
 
 def _pod_limit(pod: Pod) -> Amount | None:
-    """Those of its containers together (PodLimits, component-helpers resource/helpers.go). Each sync asks, and most
-    pods have none: nothing is added up for them."""
+    """Limit of the pod's containers together (PodLimits, component-helpers resource/helpers.go), None without one. Each
+    sync asks, and most pods have none: nothing is added up for them."""
     if not any(EPHEMERAL_STORAGE in c.resources.limits for c in _containers(pod)):
         return None
     return aggregate_limits(pod.spec).get(EPHEMERAL_STORAGE)

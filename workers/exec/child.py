@@ -43,7 +43,7 @@ class ExecChild:
         return self._ended.is_set()
 
     async def ended(self) -> None:
-        """Its end, and not that of its output, which something that it has started may hold open."""
+        """Wait for the end of the process, and not of its output, which something that it has started may hold open."""
         await self._ended.wait()
 
     def kill(self) -> None:

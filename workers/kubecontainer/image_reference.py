@@ -72,7 +72,7 @@ def parse_image_reference(text: str) -> ImageReference:
 
 
 def image_digest_reference(image: str, digest: str) -> str:
-    """What a status calls the imageID: ``name@sha256:...`` (convertContainerStatuses, pkg/kubelet/kubelet_pods.go).
+    """The imageID of a status: ``name@sha256:...`` (convertContainerStatuses, pkg/kubelet/kubelet_pods.go).
 
     Empty when the image has no name or no digest.
     """

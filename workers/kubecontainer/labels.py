@@ -42,7 +42,7 @@ TERMINATION_MESSAGE_PATH: Final = "io.kubernetes.container.terminationMessagePat
 """Within the container; empty when it has no such file."""
 TERMINATION_MESSAGE_POLICY: Final = "io.kubernetes.container.terminationMessagePolicy"
 SIGNATURE: Final = "rootlet.dev/signature"
-"""That the others are ours, and this container's (`workers.kubecontainer.label_signatures`)."""
+"""Proof that the other labels are ours, and this container's (`workers.kubecontainer.label_signatures`)."""
 
 MAX_ATTEMPT: Final = 2**31 - 1
 MAX_BACKOFF_S: Final = 86_400.0

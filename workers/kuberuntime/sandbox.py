@@ -103,7 +103,7 @@ def _is_the_same(found: InspectedPod, pod: Pod, ownership: Ownership) -> bool:
 
 
 async def _start(run: SyncRun, id: str, infra: str) -> None:
-    """By the infra container's name, which we gave: its id would cost another call."""
+    """Start a sandbox by the infra container's name, which we gave: its id would cost another call."""
     try:
         await run.act(run.runtime.start_container, infra)
     except RuntimeCallError:

@@ -38,7 +38,7 @@ MAX_PROGRESS_CHARS: Final = 256
 """Longest text kept of a pull's progress, in characters."""
 _USERINFO: Final = re.compile(r"//[^/@\s]*@")
 _STARTED_TWICE: Final = "container is running"
-"""What Podman 5.4 notes for good as a container's error when one that runs is started again."""
+"""Error that Podman 5.4 notes for good for a container that is started again while it runs."""
 
 _FRAME_HEADER_BYTES: Final = 8
 _EXEC_ERROR: Final = b"Error: "
@@ -84,7 +84,7 @@ class _ListContainer(_Wire, frozen=True):
 
 
 class _ListedIdentity(_Wire, frozen=True):
-    """What of a `_ListContainer` has to be right in any case: whose it is."""
+    """Fields of a `_ListContainer` that have to be right in any case: they say whose it is."""
 
     id: str
     pod: str = ""

@@ -77,7 +77,7 @@ class ProcessStreams:
         await self._connection.write(data)
 
     def end_input(self) -> None:
-        """Its input has ended; its output goes on. Raises OSError like ``write``."""
+        """End the process's input; its output goes on. Raises OSError like ``write``."""
         self._connection.end()
 
     async def output(self) -> AsyncIterator[Piece]:

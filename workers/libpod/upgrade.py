@@ -76,11 +76,11 @@ class _Exchange:
                 return event.status_code
 
     def rest(self) -> bytes:
-        """What was read and is no HTTP any more."""
+        """Bytes that were read and are no HTTP any more."""
         return self._h11.trailing_data[0]
 
     async def body(self) -> bytes:
-        """Its beginning; of one that breaks off, as much as has come."""
+        """Beginning of the answer's body; of one that breaks off, as much as has come."""
         kept = bytearray()
         try:
             while len(kept) < MAX_REFUSAL_BYTES and isinstance(event := await self._next(), h11.Data):

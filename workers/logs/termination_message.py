@@ -122,7 +122,7 @@ def _fills_its_room(message: str) -> bool:
 
 
 def _read_file(directory: Path, file: Path) -> tuple[str, bool]:
-    """Its end, and True; or why it cannot be read, and False. One that is not there is empty."""
+    """End of the file, and True; or why it cannot be read, and False. A file that is not there is empty."""
     try:
         with regular_file(directory, file) as fd:
             return clipped_end(read_tail(fd, MAX_MESSAGE_BYTES)[0], MAX_MESSAGE_BYTES), True

@@ -116,7 +116,7 @@ def _wants_cluster(pod: Pod) -> bool:
 
 
 def _is_hosts(pod: Pod, settings: NetworkSettings) -> bool:
-    """Its policy comes down to Default."""
+    """Whether the pod's policy comes down to Default."""
     return pod.spec.dns_policy != "None" and not (_wants_cluster(pod) and settings.cluster_dns)
 
 

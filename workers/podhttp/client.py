@@ -29,7 +29,7 @@ TOO_MANY_REDIRECTS: Final = f"stopped after {MAX_REQUESTS} redirects"
 TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 """Upstream's (apimachinery, pkg/util/net/http.go, SetTransportDefaults), if there is that much time."""
 _READ_BYTES: Final = 16 * 1024
-"""What is read at a time, in bytes, and half of what may wait to be read."""
+"""Most bytes that are read at a time, and half of those that may wait to be read."""
 _SHOWN_BYTES: Final = 4096
 """Of what is no HTTP, in a message."""
 _SWITCHING_PROTOCOLS: Final = 101
@@ -53,7 +53,7 @@ class NoTls(ExchangeFailed):
 
 
 class NoHttp(ExchangeFailed):
-    """What was answered is no HTTP; the message has its beginning."""
+    """The answer is no HTTP; the message has its beginning."""
 
 
 class BodyBroken(Exception):
@@ -74,7 +74,7 @@ class Answer:
         return found.decode("utf-8", "surrogateescape")
 
     async def body(self, most_bytes: int) -> bytes:
-        """Its beginning; no more than that is waited for. Raises BodyBroken."""
+        """Beginning of the body; no more than that is waited for. Raises BodyBroken."""
         kept = bytearray()
         if self.status == _SWITCHING_PROTOCOLS:
             return b""
@@ -119,7 +119,7 @@ async def _wire(connected: socket.socket, request: HttpRequest, stack: contextli
 
 
 def following(request: HttpRequest, answer: Answer) -> HttpRequest | None:
-    """What the answer redirects to, if that is the same host; raises RedirectError."""
+    """Request that the answer redirects to, if that is the same host; raises RedirectError."""
     location = answer.header("location")
     if answer.status not in _REDIRECTS or not location:
         return None
@@ -197,7 +197,7 @@ class _Wire(Protocol):
         """Raises OSError."""
 
     async def receive(self) -> bytes:
-        """What is there, once there is something; nothing at the end. Raises OSError."""
+        """Bytes that are there, once there are any; empty at the end. Raises OSError."""
 
 
 class _PlainWire:

@@ -45,7 +45,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RedirectError(Exception):
-    """That cannot be followed."""
+    """The redirect cannot be followed."""
 
 
 def request_of(action: HTTPGetAction, endpoint: Endpoint, user_agent: str) -> HttpRequest:

@@ -145,7 +145,7 @@ def decode_status(response: bytes) -> str:
 
 
 def _read_field(message: bytes, at: int, wire_type: int) -> tuple[int, int]:
-    """Its number, if it is one, and where the next field begins. Raises IndexError, ValueError."""
+    """Number in the field, if it is one, and where the next field begins. Raises IndexError, ValueError."""
     if wire_type == _VARINT:
         return _read_varint(message, at)
     if wire_type == _BYTES:

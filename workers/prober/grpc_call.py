@@ -86,7 +86,7 @@ class RpcError(Exception):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What is called."""
+    """One unary call: its target, deadline and request."""
 
     authority: str
     path: str
@@ -153,7 +153,7 @@ class Connection:
 
 
 class _Answer:
-    """What has been heard of it so far."""
+    """Answer to a call, as far as it was received."""
 
     def __init__(self) -> None:
         self.complete = False

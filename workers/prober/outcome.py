@@ -39,6 +39,6 @@ class ProbeTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The container that is probed."""
 
     container: Container
-    """Its manifest: named ports and literal environment variables come from there."""
+    """Manifest of the container: named ports and literal environment variables come from there."""
     container_id: str
     network: PodNetwork

@@ -73,7 +73,7 @@ class ProbeInput(msgspec.Struct, frozen=True, kw_only=True):
     known_result: ProbeResult = ProbeResult.UNKNOWN
     """Probe result of the target from the worker that probed it before."""
     has_started: bool = True
-    """Its startup probe has succeeded, or there is none."""
+    """The startup probe has succeeded, or there is none."""
     terminating: bool = False
     jitter_s: float = 0.0
     """How long the first attempt waits if the target ran before this prober did."""

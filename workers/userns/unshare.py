@@ -98,8 +98,8 @@ def _run(argv: Sequence[str], data: bytes, deadline_s: float) -> tuple[bytes, st
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """It and all that it has started. One that does not end even so is left to the kernel, and reaped by a later run
-    (`subprocess` keeps those that were given up)."""
+    """Kill a process and all that it has started. One that does not end even so is left to the kernel, and reaped by a
+    later run (`subprocess` keeps those that were given up)."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdin, process.stdout, process.stderr):

@@ -1,4 +1,4 @@
-"""What `podman kube play` does with a field of a pod, by Podman's own list for 5.8 (docs/kubernetes_support.md)."""
+"""Support of `podman kube play` for the fields of a pod, by Podman's own list for 5.8 (docs/kubernetes_support.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _POD: Final = (
     "hostNetwork hostPID hostIPC shareProcessNamespace"
 )
 _VOLUMES: Final = "name hostPath persistentVolumeClaim configMap secret emptyDir image"
-"""That list says all; its code (pkg/specgen/generate/kube/volume.go) refuses the others."""
+"""Podman's list names every volume source; its code (pkg/specgen/generate/kube/volume.go) refuses the others."""
 _SECURITY: Final = "runAsUser runAsGroup seLinuxOptions"
 _CONTAINERS: Final = (
     "name image imagePullPolicy command args workingDir ports env[*].name env[*].value "
@@ -39,7 +39,7 @@ ACTED_ON: Final = (
 )
 """Each with everything below it, where nothing of that is listed by itself."""
 _LISTED_BY_PART: Final = frozenset({"spec.containers", "spec.initContainers"})
-"""Their fields speak for themselves."""
+"""Fields of `ACTED_ON` that say nothing of the fields below them: these are listed by themselves."""
 
 ANNOTATION: Final = "metadata.annotations["
 

@@ -1,4 +1,4 @@
-"""What Rootlet does with every field of a v1 Pod: one table of values.
+"""Rootlet's support for every field of a v1 Pod: one table of values.
 
 A row speaks for its field and everything below it, unless a row with a longer path speaks for that; rows of
 `spec.containers[*]` speak for init and ephemeral containers, too, unless these have a row of their own. To act on a
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Support(Enum):
-    """What becomes of a field that is set."""
+    """Support level of a field that is set."""
 
     SUPPORTED = "supported"
     SUPPORTED_WITH_NOTE = "supported, with a note"

@@ -25,7 +25,7 @@ class ConfigMap(ApiStruct, frozen=True, kw_only=True):
 
 
 class Secret(ApiStruct, frozen=True, kw_only=True):
-    """What only those may see that are given it. Its repr says names and sizes, never values."""
+    """Confidential data, readable only by the pods that are given it. Its repr says names and sizes, never values."""
 
     api_version: str = always("v1")
     kind: str = always("Secret")
@@ -35,7 +35,7 @@ class Secret(ApiStruct, frozen=True, kw_only=True):
     string_data: Mapping[str, str] = field(default_factory=dict)
     """For writing only: decoding moves it into ``data``."""
     type: str = ""
-    """What its keys mean; free, but for those that `validate_secret` knows."""
+    """Meaning of the keys; free, but for the types that `validate_secret` knows."""
     immutable: bool | None = None
 
     def __repr__(self) -> str:

@@ -36,7 +36,7 @@ class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
-    """What a resize of one resource does to the container."""
+    """Effect of a resize of one resource on the container."""
 
     resource_name: str
     restart_policy: ResourceResizeRestartPolicy
@@ -79,7 +79,7 @@ class ContainerRestartRuleOnExitCodes(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
-    """What to do when the exit code matches."""
+    """Action to take when the exit code matches."""
 
     action: ContainerRestartRuleAction | Empty = ""
     exit_codes: ContainerRestartRuleOnExitCodes | None = None

@@ -7,7 +7,7 @@ from ipc.api.v1.meta import ListMeta, ObjectMeta, ObjectReference
 
 
 class EventSource(ApiStruct, frozen=True, kw_only=True):
-    """Who reported."""
+    """Component and host that reported the event."""
 
     component: str = ""
     host: str = ""

@@ -52,7 +52,7 @@ class AppArmorProfile(ApiStruct, frozen=True, kw_only=True):
 
 
 class SecurityContext(ApiStruct, frozen=True, kw_only=True):
-    """What one container may do; overrides the pod's where both exist."""
+    """Security settings of one container; they override the pod's where both exist."""
 
     capabilities: Capabilities | None = None
     privileged: bool | None = None
@@ -76,7 +76,7 @@ class Sysctl(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodSecurityContext(ApiStruct, frozen=True, kw_only=True):
-    """What holds for every container of the pod."""
+    """Security settings for every container of the pod."""
 
     selinux_options: SELinuxOptions | None = None
     windows_options: WindowsSecurityContextOptions | None = None

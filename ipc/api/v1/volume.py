@@ -84,7 +84,7 @@ class VolumeResourceRequirements(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimSpec(ApiStruct, frozen=True, kw_only=True):
-    """What a claim asks for."""
+    """Storage that a claim asks for."""
 
     access_modes: tuple[PersistentVolumeAccessMode, ...] = ()
     selector: LabelSelector | None = None

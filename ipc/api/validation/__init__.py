@@ -1,1 +1,1 @@
-"""What Kubernetes refuses about an object. One module per subject; every check yields FieldErrors with JSON paths."""
+"""Kubernetes' validation of objects. One module per subject; every check yields FieldErrors with JSON paths."""

@@ -24,7 +24,7 @@ _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
 
 def validate_config_map(config_map: ConfigMap) -> tuple[FieldError, ...]:
-    """What Kubernetes would refuse about it; () when it is valid. At most MAX_FIELD_ERRORS findings."""
+    """Faults for which Kubernetes would refuse a ConfigMap; () when it is valid. At most MAX_FIELD_ERRORS findings."""
     return _first(
         validate_metadata(config_map.metadata, "metadata"),
         _keys(config_map.data, "data"),
@@ -46,7 +46,7 @@ def validate_secret(secret: Secret) -> tuple[FieldError, ...]:
 
 
 def validate_config_map_update(new: ConfigMap, old: ConfigMap) -> tuple[FieldError, ...]:
-    """What Kubernetes would refuse about that change."""
+    """Changes from ``old`` to ``new`` that Kubernetes would refuse: those of an immutable ConfigMap."""
     return _first(_changed(new, old, ("data", "binary_data"))) if old.immutable else ()
 
 
@@ -144,4 +144,4 @@ _BY_TYPE: Final[Mapping[str, Callable[[Secret], Errors]]] = {
     "kubernetes.io/ssh-auth": _needs_ssh_key,
     "kubernetes.io/tls": _needs_all("tls.crt", "tls.key"),
 }
-"""What each known type asks for; any other type is as good as Opaque."""
+"""Check of each known type's data; any other type is as good as Opaque."""

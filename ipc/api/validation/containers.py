@@ -38,7 +38,7 @@ _NOT_FOR_EPHEMERAL: Final = (
 
 
 class _Pod(msgspec.Struct, frozen=True):
-    """What the checks of a container need of its pod."""
+    """Parts of a pod that the checks of its containers need."""
 
     spec: PodSpec
     volumes: Mapping[str, Volume]

@@ -44,7 +44,7 @@ ENV_FIELD_PATHS: Final = (
 )
 _SUBSCRIPTED_FIELD_PATH: Final = re.compile(r"(metadata\.(?:labels|annotations))\['(.*)'\]", re.DOTALL)
 _FORMER_FIELD_PATHS: Final = {"spec.host": "spec.nodeName"}
-"""What old manifests may say (pkg/apis/core/pods/helpers.go, ConvertDownwardAPIFieldLabel)."""
+"""Field paths that old manifests may have (pkg/apis/core/pods/helpers.go, ConvertDownwardAPIFieldLabel), to today's."""
 _LABELS: Final = "metadata.labels"
 _CONTAINER_RESOURCES: Final = re.compile(r"(?:limits|requests)\.(?:cpu|memory|ephemeral-storage|hugepages-\S+)")
 

@@ -12,14 +12,14 @@ from ipc.text.ip_address import parse_ip
 
 
 class NameRule(msgspec.Struct, frozen=True):
-    """What a kind of name looks like; `advice` finishes the sentence "the name must …"."""
+    """Form of a kind of name; `advice` finishes the sentence "the name must …"."""
 
     pattern: re.Pattern[str]
     max_chars: int
     advice: str
 
     def problem(self, value: str) -> str | None:
-        """What is wrong with the name, or None. The length is looked at first, which bounds the pattern's work."""
+        """Problem with the name, or None. The length is looked at first, which bounds the pattern's work."""
         if len(value) > self.max_chars:
             return f"must be no more than {self.max_chars} characters"
         return None if self.pattern.fullmatch(value) else f"must {self.advice}"
@@ -75,7 +75,7 @@ UID: Final = NameRule(
 
 
 def qualified_name_problem(value: str) -> str | None:
-    """What is wrong with a label key or condition type: a name with an optional DNS prefix and '/'."""
+    """Problem with a label key or condition type, or None: a name with an optional DNS prefix and '/'."""
     prefix, slash, name = value.rpartition("/")
     if slash and (problem := DNS_SUBDOMAIN.problem(prefix)):
         return f"prefix part {problem}"
@@ -84,7 +84,7 @@ def qualified_name_problem(value: str) -> str | None:
 
 
 def ip_problem(value: str) -> str | None:
-    """What is wrong with an IPv4 or IPv6 address without zone (IsValidIPForLegacyField)."""
+    """Problem with an IPv4 or IPv6 address without zone (IsValidIPForLegacyField), or None."""
     try:
         parse_ip(value)
     except ValueError:
@@ -93,15 +93,15 @@ def ip_problem(value: str) -> str | None:
 
 
 def relative_path_problem(value: str) -> str | None:
-    """What is wrong with a path that must stay below its root."""
+    """Problem with a path that must stay below its root, or None."""
     if value.startswith("/"):
         return "must be a relative path"
     return backstep_problem(value)
 
 
 def host_path_problem(value: str) -> str | None:
-    """What is wrong with the path of a file on the host. Upstream takes a relative one, and leaves it to the runtime to
-    say below which directory it is looked for."""
+    """Problem with the path of a file on the host, or None. Upstream takes a relative one, and leaves it to the runtime
+    to say below which directory it is looked for."""
     if not value.startswith("/"):
         return "must be an absolute path: there is no directory on the host that a relative one would begin at"
     return backstep_problem(value)
@@ -113,7 +113,8 @@ def backstep_problem(value: str) -> str | None:
 
 
 def below_volume_problem(value: str) -> str | None:
-    """What is wrong with the path of a file that a volume projects; names with a leading '..' are the writer's own."""
+    """Problem with the path of a file that a volume projects, or None; names with a leading '..' are the writer's
+    own."""
     if value.startswith(".."):
         return "must not start with '..'"
     return relative_path_problem(value)

@@ -17,7 +17,7 @@ from ipc.api.validation.volumes import validate_volumes
 
 
 def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
-    """What Kubernetes would refuse about this pod, as far as it matters on a host; () when it is valid.
+    """Faults for which Kubernetes would refuse this pod, as far as they matter on a host; () when it is valid.
 
     Meant for a defaulted pod, and right for a plain one too. At most MAX_FIELD_ERRORS findings.
     Source: pkg/apis/core/validation ValidatePodCreate; each module here names the functions it mirrors.

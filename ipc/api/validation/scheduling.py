@@ -1,4 +1,4 @@
-"""What a single host still checks of placement: tolerations, node selector, gates and claims.
+"""Placement checks that remain on a single host: tolerations, node selector, gates and claims.
 
 Source: pkg/apis/core/validation ValidateTolerations, validateReadinessGates, validateSchedulingGates,
 validatePodResourceClaims, ValidateNodeSelector. Differs on purpose: of affinity only what is required of the node is

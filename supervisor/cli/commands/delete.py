@@ -87,7 +87,7 @@ def _named(text: str, resource: str, namespace: str) -> Target:
 
 
 def _watch(client: AgentClient, resource: str, namespace: str | None, selector: str) -> Reflector:
-    """What there is of that resource."""
+    """Reflector of a resource's objects, listed once."""
     path = pods_path(namespace) if resource == _PODS else config_objects_path(resource, namespace)
     found = Reflector(client, path, {"labelSelector": selector or None})
     found.list()
@@ -132,7 +132,8 @@ def _ask(client: AgentClient, target: Target, grace_period_s: int | None) -> Non
 
 
 def _wait(resource: str, there: Mapping[str, Reflector], going: set[str], deadline: float) -> list[str]:
-    """What is not gone in time. Looks afresh: others were waited for, perhaps for all the time there was."""
+    """Errors for the objects that are not gone in time. Lists afresh: others were waited for, perhaps for all the time
+    there was."""
     found = there[resource]
     found.list()
     if found.wait_until(lambda: going.isdisjoint(found.objects), deadline - monotonic()):

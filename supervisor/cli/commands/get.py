@@ -100,7 +100,7 @@ _DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown, and how."""
+    """Selection of the objects to show, and the form of the output."""
 
     kind: Kind
     namespace: str | None
@@ -269,5 +269,5 @@ def _get_workers(client: AgentClient, names: tuple[str, ...], output: str, watch
 
 
 def _lasting(worker: Json) -> Json:
-    """What a row must differ in to be shown again."""
+    """Fields of a worker that make its row be shown again when they differ."""
     return {key: worker[key] for key in ("pid", "incarnation", "state", "pods", "deaths", "breaker", "step")}

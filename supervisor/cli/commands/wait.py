@@ -22,7 +22,7 @@ from supervisor.client.http import PodKey, pod_key, pods_path
 from supervisor.client.reflector import Reflector
 
 FOREVER_S: Final = 7 * 24 * 3600.0
-"""What a negative timeout means (kubectl pkg/cmd/wait)."""
+"""Meaning of a negative timeout, in seconds (kubectl pkg/cmd/wait)."""
 
 Json = Mapping[str, Any]
 Goal = Callable[[Json | None], bool]

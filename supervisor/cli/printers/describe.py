@@ -123,7 +123,7 @@ def _addresses(status: Json) -> Iterator[str]:
 
 
 def _owner(pod: Json) -> Iterator[str]:
-    """Who controls it (printController), and where it was once meant to run."""
+    """Controller of the pod (printController), and the node where it was once meant to run."""
     owners = pod["metadata"].get("ownerReferences", ())
     controller = next((owner for owner in owners if owner.get("controller")), None)
     if controller is not None:

@@ -29,11 +29,11 @@ _FIELDS: Final[Mapping[str, Callable[[Json], str]]] = {
     "metadata.namespace": lambda pod: pod["metadata"].get("namespace", ""),
     "metadata.uid": lambda pod: pod["metadata"].get("uid", ""),
 }
-"""What a description resolves; kubectl too leaves what only the kubelet knows empty."""
+"""Field paths that a description resolves; kubectl too leaves those empty that only the kubelet knows."""
 
 
 def describe_container(container: Json, status: Json | None, pod: Json) -> Iterator[str]:
-    """Its lines, from its name to its mounts; ``status`` is None before the first report."""
+    """Lines of a container, from its name to its mounts; ``status`` is None before the first report."""
     yield f"{_L1}{container['name']}:"
     yield from _basics(container, status)
     yield from _words("Command", container.get("command", ()))
@@ -154,7 +154,7 @@ def describe_probe(probe: Json) -> str:
 
 
 def _action(handler: Json) -> str:
-    """What a probe or a hook does."""
+    """Action of a probe or a hook, as one text."""
     if handler.get("exec"):
         return f"exec [{' '.join(handler['exec'].get('command', ()))}]"
     if handler.get("sleep"):
@@ -194,7 +194,7 @@ def _env(variables: Sequence[Json], container: Json, pod: Json) -> Iterator[str]
 
 
 def _value_from(source: Json, container: Json, pod: Json) -> str:
-    """What stands for the value; a secret's never does."""
+    """Text that stands for the value of a variable; a Secret's value is never in it."""
     if "fieldRef" in source:
         ref = source["fieldRef"]
         return f"{_field(pod, ref['fieldPath'])} ({ref.get('apiVersion', 'v1')}:{ref['fieldPath']})"

@@ -28,7 +28,7 @@ _PROJECTED: Final[Mapping[str, tuple[tuple[str, str, object], ...]]] = {
 
 
 def describe_volume(volume: Json) -> Iterator[str]:
-    """Its lines."""
+    """Lines of a volume."""
     kind = next((key for key in volume if key != "name"), "emptyDir")
     source = volume.get(kind) or {}
     yield f"  {volume['name']}:"

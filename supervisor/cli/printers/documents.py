@@ -16,7 +16,7 @@ _NO_WRAPPING: Final = 2**31
 
 
 def as_list(items: Sequence[Json]) -> Json:
-    """What kubectl makes of several objects: a v1 List, whose resourceVersion is empty."""
+    """Several objects as kubectl prints them: a v1 List, whose resourceVersion is empty."""
     return {"apiVersion": "v1", "items": list(items), "kind": "List", "metadata": {"resourceVersion": ""}}
 
 
@@ -50,7 +50,8 @@ def as_yaml(obj: Json) -> str:
 
 
 def _escaped(document: str, escape: Callable[[str], str]) -> str:
-    """What would steer a terminal stands within quotes, where both formats know escapes."""
+    """The document without characters that would steer a terminal: they stand within quotes, where both formats know
+    escapes."""
     if safe_text(document) == document:
         return document
     return "".join(char if safe_text(char) == char else escape(char).strip('"') for char in document)

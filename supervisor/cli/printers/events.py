@@ -47,7 +47,7 @@ def source_of(event: Json) -> str:
 
 
 def by_time(event: Json) -> tuple[str, int]:
-    """What events are sorted by: when it was seen last, and within that second which was told of last."""
+    """Sort key of events: when the event was seen last, and within that second the order of the reports."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next(filter(None, times), ""), int(event["metadata"].get("resourceVersion") or 0)

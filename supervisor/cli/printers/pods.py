@@ -18,7 +18,7 @@ WIDE_HEADER: Final = (*HEADER, "IP", "NODE", "NOMINATED NODE", "READINESS GATES"
 
 
 class PodSummary(msgspec.Struct, frozen=True):
-    """What one row says of a pod's containers."""
+    """Summary of a pod's containers for one row."""
 
     ready: int
     total: int

@@ -27,7 +27,7 @@ class TablePrinter:
         self._widths = [MIN_WIDTH] * len(header)
 
     def format(self, rows: Iterable[Sequence[str]]) -> str:
-        """These rows as lines, under the header the first time."""
+        """Rows as lines, under the header the first time."""
         table = [*((self._header,) if self._header_due else ()), *([printable(cell) for cell in row] for row in rows)]
         self._header_due = False
         for row in table:

@@ -24,7 +24,8 @@ def _key(word: str) -> int:
 
 
 class KeyFilter:
-    """What has been typed, without the sequence; its beginning is held back until it is clear what it is."""
+    """Filter of typed bytes that takes out the detach sequence; its beginning is held back until it is clear what it
+    is."""
 
     def __init__(self, sequence: bytes) -> None:
         self._sequence = sequence
@@ -32,7 +33,7 @@ class KeyFilter:
         self.detached = False
 
     def feed(self, data: bytes) -> bytes:
-        """What goes on to the container; nothing more once the sequence was typed."""
+        """Bytes that go on to the container; nothing more once the sequence was typed."""
         if not self._sequence:
             return data
         data = self._held + data

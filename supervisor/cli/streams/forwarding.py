@@ -70,7 +70,8 @@ class Forwarding:
             self._turns.release()
 
     async def _forward(self, sock: socket.socket, port: ForwardedPort, client: StreamClient) -> str:
-        """What went wrong, for people. Then the connection is reset, as if the pod had done so."""
+        """Forward one connection; the problem, for people. With a problem the connection is reset, as if the pod had
+        done so."""
         connection = Duplex(sock)
         try:
             async with client.opened(self._path, [("ports", str(port.remote))]) as channels:
@@ -83,12 +84,13 @@ class Forwarding:
 
 
 async def _copy(channels: ChannelSocket, connection: Duplex) -> str:
-    """What went wrong, for people."""
+    """Copy both ways until one ends; the problem, for people."""
     return await first_of(_from_pod(channels, connection), _to_pod(channels, connection))
 
 
 async def _to_pod(channels: ChannelSocket, connection: Duplex) -> str:
-    """What comes here, and its end; back, with nothing to say, only when it broke off."""
+    """Copy the client's data and its end to the pod; returns, with no problem to tell, only when the connection broke
+    off."""
     try:
         while data := await connection.read(CHUNK_BYTES):
             await channels.send(PortChannel.DATA, data)
@@ -100,7 +102,7 @@ async def _to_pod(channels: ChannelSocket, connection: Duplex) -> str:
 
 
 async def _from_pod(channels: ChannelSocket, connection: Duplex) -> str:
-    """What comes from there, to the end of both ways; what the agent says went wrong."""
+    """Copy the pod's data to the client, to the end of both ways; the problem that the agent tells."""
     headers = {int(channel): PORT_BYTES for channel in PortChannel}
     ended = False
     while (message := await channels.receive()) is not None:

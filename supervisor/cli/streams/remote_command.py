@@ -22,13 +22,13 @@ from supervisor.cli.streams.terminal import BlockingFile, descriptor, raw_termin
 from supervisor.client.websocket import Query, StreamClient
 
 ENDING_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-"""Those that end the command, with the terminal as it was. Ctrl-C in a raw terminal is none: it is a key."""
+"""Signals that end the command, with the terminal as it was. Ctrl-C in a raw terminal is none: it is a key."""
 NO_TERMINAL: Final = "Unable to use a TTY - input is not a terminal or the right kind of file"
 LOST: Final = "lost connection to the agent's API server; the command may go on"
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """Request of an exec or attach, and the terminal's part in it."""
 
     socket: Path
     path: str

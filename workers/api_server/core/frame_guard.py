@@ -32,7 +32,7 @@ class Frames:
         """The first byte of a head, until the second one says whether there is a mask."""
         self._head = b""
         self._payload_bytes = 0
-        """That are still to come."""
+        """Bytes of the payload that are still to come."""
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
         """Return the bytes that may pass, and whether a frame without a mask follows them."""

@@ -12,7 +12,7 @@ _BOOLEANS: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("", "0", "f", "F", "FALSE", "false", "False"), False),
 }
-"""What Go's strconv.ParseBool takes; an empty value is false, as in the API server's conversion."""
+"""Texts that Go's strconv.ParseBool takes; an empty value is false, as in the API server's conversion."""
 _MAX_SHOWN_CHARS: Final = 64
 
 

@@ -27,7 +27,7 @@ _NOT_RUNNING: Final[Mapping[str, str]] = {
     "T": "is stopped",
     "t": "is stopped by a debugger",
 }
-"""What the master is when its process is in that state (proc(5))."""
+"""Words for a master whose process is in that state (proc(5))."""
 
 
 class Health:

@@ -21,23 +21,23 @@ DEFAULT_GRACE_PERIOD_S: Final = 30
 POD_FIELDS: Final = frozenset(
     ("metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP")
 )
-"""What a field selector for pods can ask for."""
+"""Fields that a field selector for pods can ask for."""
 EVENT_FIELDS: Final = frozenset(
     (
         *("metadata.name", "metadata.namespace", "reason", "type", "involvedObject.kind", "involvedObject.name"),
         *("involvedObject.namespace", "involvedObject.uid", "involvedObject.fieldPath"),
     )
 )
-"""What a field selector for events can ask for."""
+"""Fields that a field selector for events can ask for."""
 OBJECT_FIELDS: Final = frozenset(("metadata.name", "metadata.namespace", "type"))
-"""What a field selector for ConfigMaps and Secrets can ask for."""
+"""Fields that a field selector for ConfigMaps and Secrets can ask for."""
 
 
 class StoredObject(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """One object, ready to be sent."""
 
     key: str
-    """What no other object of its kind has, at any time: a pod's uid, an event's name."""
+    """Key that no other object of the kind has, at any time: a pod's uid, an event's name."""
     namespace: str
     name: str
     resource_version: int

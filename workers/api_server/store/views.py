@@ -36,7 +36,7 @@ class Resources(msgspec.Struct, frozen=True, rename="camel"):
 
     rss_bytes: int
     pss_bytes: int | None
-    """Its share of memory; None when the kernel does not tell us (a process in another user namespace)."""
+    """Share of memory; None when the kernel does not tell us (a process in another user namespace)."""
     cpu_seconds: float
 
 
@@ -90,7 +90,7 @@ class PodDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     next_try: dict[str, str]
     """Container name -> when its next start comes, and why not now."""
     summary: str
-    """What the last sync found and did."""
+    """Summary of the last sync: its findings and its actions."""
 
 
 class ObjectView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -227,7 +227,7 @@ class _Copy:
         return self._show(), self._feed(held), self._follow_size()
 
     async def _show(self) -> Ended:
-        """Its output, to its end. Raises ConnectionError when that breaks off."""
+        """Send the process's output, to its end. Raises ConnectionError when that breaks off."""
         wanted = {Channel.STDOUT: self._streams.stdout, Channel.STDERR: self._streams.stderr}
         async for piece in self._process.output():
             if not wanted[piece.channel]:

@@ -31,9 +31,9 @@ class Target(msgspec.Struct, frozen=True):
     name: str
     id: str
     tty: bool
-    """Its own process has a terminal."""
+    """The container's own process has a terminal."""
     stdin: bool
-    """Its own process has an input."""
+    """The container's own process has an input."""
 
 
 def wanted_streams(query: Mapping[str, str]) -> Streams:

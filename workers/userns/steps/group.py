@@ -61,7 +61,8 @@ def _give_below(directory: int, gid: int, read_only: bool, depth: int) -> None:
 
 
 def _give(file: int, gid: int, read_only: bool) -> None:
-    """By its descriptor: of a symbolic link the link itself, which has no mode of its own."""
+    """Give an open file to the group by its descriptor: of a symbolic link the link itself, which has no mode of its
+    own."""
     _chown(file, gid)
     mode = os.fstat(file).st_mode
     if stat.S_ISLNK(mode):

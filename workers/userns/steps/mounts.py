@@ -144,7 +144,7 @@ class _MountAttr(ctypes.Structure):
 
 
 def _set_read_only(target: str) -> None:
-    """That mount and all below it (mount_setattr(2), Linux 5.12)."""
+    """Make a mount and all below it read-only (mount_setattr(2), Linux 5.12)."""
     attributes = _MountAttr(attr_set=MOUNT_ATTR_RDONLY)
     size = ctypes.sizeof(attributes)
     name = ctypes.c_char_p(os.fsencode(target))

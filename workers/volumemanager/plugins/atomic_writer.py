@@ -159,7 +159,7 @@ def _read(fd: int, size: int) -> bytes:
 
 
 def _write_version(directory: int, tree: _Tree, wall: float, set_owner: Callable[[str], None]) -> str:
-    """Its name. Raises OSError."""
+    """Write a new version and return its name. Raises OSError."""
     version = _version_name(wall)
     os.mkdir(version, DIRECTORY_MODE, dir_fd=directory)
     with directory_below(directory, version) as fd:
@@ -240,7 +240,7 @@ def _make_mountpoints(directory: int, paths: Sequence[str], tree: _Tree) -> None
 
 
 def _tree(payload: Payload) -> _Tree:
-    """By directory. No path is above another one."""
+    """Payload by directory. No path is above another one."""
     tree: dict[str, FileProjection | _Tree] = {}
     for path, file in payload.items():
         *above, name = path.split("/")
@@ -279,5 +279,5 @@ def _raise_stuck(stuck: Sequence[Stuck]) -> None:
 
 
 def _removed(directory: int, names: Sequence[str]) -> list[Stuck]:
-    """What stays."""
+    """Remove the trees of these names; the paths that stay, each with its reason."""
     return [stuck for name in names for stuck in remove_tree(directory, name)]
