@@ -32,6 +32,7 @@ PODS = 6
 LATEST_KILL_S = 0.9
 """All of the pods are started by then, most of the time."""
 MAX_ROUNDS = 8
+EXTERNAL_TRIES = 10
 DEADLINE_S = 20.0
 
 
@@ -171,5 +172,11 @@ def known_ids(instance: str) -> set[str]:
 
 
 def external_names() -> list[str]:
-    """Names of everything that storage keeps for containers."""
-    return podman("ps", "--all", "--external", "--format", "{{.Names}}").split()
+    """Names of everything that storage keeps for containers. Podman fails when one of anybody's goes meanwhile."""
+    for _ in range(EXTERNAL_TRIES):
+        try:
+            return podman("ps", "--all", "--external", "--format", "{{.Names}}").split()
+        except AssertionError as error:
+            if "container not known" not in str(error):
+                raise
+    raise AssertionError(f"containers went during each of {EXTERNAL_TRIES} lists")

@@ -127,9 +127,9 @@ def _seen(shown: Mapping[str, Any]) -> Seen:
 
 
 def _monitored(process: psutil.Process) -> tuple[str, str]:
-    """Id and name of the container that a conmon holds; empty for any other process."""
+    """Id and name of the container that a conmon holds; empty for any other process, and for one that is just ending."""
     try:
         words = process.cmdline() if process.name() == "conmon" else []
-        return (words[words.index("-c") + 1], words[words.index("-n") + 1]) if words else ("", "")
     except psutil.NoSuchProcess:
         return "", ""
+    return (words[words.index("-c") + 1], words[words.index("-n") + 1]) if {"-c", "-n"} <= set(words) else ("", "")

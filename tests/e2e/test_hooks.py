@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,12 +47,12 @@ class Listener:
         self._heard: dict[Path, str] = {}
 
     def words(self) -> list[tuple[str, str]]:
-        """(container, word), in the order in which they were said."""
+        """(container, word), in the order in which they were said; conmon dates lines that it reads at once alike."""
         lines = [
             (line.split(" ", 3), path.parent.name) for path, text in self._heard.items() for line in text.splitlines()
         ]
-        said = sorted((parts[0], container, parts[3]) for parts, container in lines if len(parts) == 4)
-        return [(container, word) for _, container, word in said]
+        said = [(parts[0], container, parts[3]) for parts, container in lines if len(parts) == 4]
+        return [(container, word) for _, container, word in sorted(said, key=itemgetter(0))]
 
     def listen(self) -> None:
         for path in Path(self._agent.settings["podLogsDir"]).glob(f"*_{self._name}_*/*/*.log"):

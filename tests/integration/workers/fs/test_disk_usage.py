@@ -76,7 +76,7 @@ def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert used == du_bytes(deep_path) >= 500 * KIB
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before, "the collector may close others' meanwhile"
 
 
 def test_a_tree_of_too_many_files_has_no_size(tmp_path: Path) -> None:
