@@ -54,7 +54,8 @@ SETTLE_S: Final = 400.0
 """Within which a quiet host comes to what is wanted: the longest back-offs of images and containers, hooks that hang,
 grace periods, a resync."""
 ROTATION_S: Final = 10.0
-"""Within which a changed ConfigMap is given to those that refer to it, unless a sync of theirs is under way."""
+"""Within which a changed ConfigMap is given to those that refer to it, from the end of the sync that was under way: it
+may last as long, when its worker hangs until it is killed (`HUNG_S`)."""
 DOWN_S: Final = 200.0
 """Within which everything is taken down."""
 STALE_S: Final = 45.0
@@ -216,17 +217,26 @@ class Simulation:
         """A ConfigMap changes while all is quiet: who refers to it is synced with it soon, not when it is due."""
         self._objects.settle()
         self._agent.state(self._desired)
-        await self._step(ROTATION_S)
+        free_since = dict.fromkeys(self._desired, self._now)
+        end_at = self._now + SETTLE_S
+        while behind := self._behind():
+            free_since |= dict.fromkeys(self._agent.in_flight, self._now)
+            for uid, why in behind.items():
+                if self._now > min(free_since[uid] + ROTATION_S, end_at):
+                    self._trace.broke(f"{ROTATION_S:g} s after a ConfigMap has changed {uid[:8]} is behind: {why}")
+            await self._step(STEP_S)
+
+    def _behind(self) -> dict[str, str]:
+        """Pods whose newest sync had other ConfigMaps than there are now, and which."""
+        behind = {}
         for uid, pod in self._desired.items():
             newest = self._agent.newest.get(uid)
-            if uid == POISON or uid in self._agent.in_flight or newest is None or newest.kind is not WorkType.SYNC:
+            if uid == POISON or newest is None or newest.kind is not WorkType.SYNC:
                 continue
-            if stale := "; ".join(
-                stale_objects(
-                    self._agent.refused.get(uid, pod), self._agent.told.get(uid), newest, self._objects.stated
-                )
-            ):
-                self._trace.broke(f"{ROTATION_S:g} s after a ConfigMap has changed {uid[:8]} is behind: {stale}")
+            pod = self._agent.refused.get(uid, pod)
+            if why := "; ".join(stale_objects(pod, self._agent.told.get(uid), newest, self._objects.stated)):
+                behind[uid] = why
+        return behind
 
     async def _take_down(self) -> None:
         self._trace.note("everything goes")
