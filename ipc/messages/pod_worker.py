@@ -80,7 +80,7 @@ class SyncPod(Message, frozen=True, kw_only=True):
     """Condition AllContainersRestarting is True: a RestartAllContainers rule has begun and not come to its end."""
     pull_failures: tuple[PullFailure, ...] = ()
     """Back-offs that the last sync of this pod reported: kept by the master, so that they survive the worker."""
-    garbage: tuple[str, ...] = ()
+    dead_containers: tuple[str, ...] = ()
     """Ids of dead containers that the node has too many of (containerGarbageCollection.maxContainers)."""
     probe_results: dict[str, ProbeResults] = msgspec.field(default_factory=dict)
     """Probe results by container id; a container that is missing has not been probed."""

@@ -99,7 +99,7 @@ class Dispatcher:
             status=msgspec.structs.replace(entry.status, observed_at=entry.observed_at) if is_inline else None,
             grace_period_s=lifecycle.grace_period_s,
             remove=lifecycle.removed,
-            garbage=dead_containers,
+            dead_containers=dead_containers,
             restarting_all=is_restarting_all(parts.statuses.status(state.uid)),
             pull_failures=parts.pulls.failures(state.uid),
             probe_results=dict(parts.probes.results(state.uid)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -31,7 +32,7 @@ from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import Settings
 from supervisor.podworkers import board_views
 from supervisor.processes.worker_pool import API_SLOT, FIRST_POD_SLOT, NODE_SLOT, QUARANTINE_SLOT
-from supervisor.protocol.commands import Log, PodsStopped, Send, SlotVacated, UpdateRefused, WorkersWanted
+from supervisor.protocol.commands import Log, LoopCommand, PodsStopped, Send, SlotVacated, UpdateRefused, WorkersWanted
 from supervisor.protocol.events import (
     HousekeepingTick,
     LoopEvent,
@@ -112,6 +113,8 @@ class Agent:
         """Rows of the board, as they were given out."""
         self.children: dict[int, Child | None] = dict.fromkeys(ALL_SLOTS)
         self.sources_ready = False
+        self.answers_late = ""
+        """The pod whose worker dies with its next answer: that comes when a successor works for the same pod."""
         self.disturbed_at = 0.0
         """When the eyes of the agent were last disturbed, monotonic seconds."""
         self.board = Board.create(worker_slots=max(ALL_SLOTS) + 1, pod_rows=given.pod_rows)
@@ -123,6 +126,8 @@ class Agent:
         self._relisted_at = 0.0
         self._relisted_before: dict[str, float] = {}
         """Of those that the newest relist could not look at: when one last did."""
+        self._late_answers: dict[str, SyncDone] = {}
+        """Of the dead, by pod."""
         self._api_up = False
         self._probe_results = dict(probe_results or {})
         self._loop = SyncLoop(given.settings, given.pod_rows, ("10.0.0.1",), random.Random(given.rng.random()))
@@ -275,10 +280,12 @@ class Agent:
         match message:
             case Ready():
                 self._feed(WorkerUp(child.slot, child.incarnation))
+            case SyncDone(uid=uid) if uid == self.answers_late:
+                self.answers_late = ""
+                self._late_answers[uid] = message
+                child.die("as it answers")
             case SyncDone():
-                self._given.watch.answered(message)
                 self._take_answer(message)
-                self._feed(message)
             case EventReport() | ObservationFailed() | PullProgress() | PullEnded() | ProbeResultChanged():
                 self._feed(message)
             case ProbingStopped(uid=uid):
@@ -299,15 +306,20 @@ class Agent:
                 raise AssertionError(message)
 
     def _take_answer(self, done: SyncDone) -> None:
+        self._given.watch.answered(done)
         flight = self.in_flight.get(done.uid)
         if flight is not None and (flight.generation, flight.incarnation) == (done.generation, done.incarnation):
             del self.in_flight[done.uid]
+            self._feed(done)
+        elif self._feed(done):
+            self._given.trace.broke(f"an answer of the dead for {done.uid[:8]}, #{done.generation}, has consequences")
 
     # --- events in, commands out ---
 
-    def _feed(self, event: LoopEvent) -> None:
+    def _feed(self, event: LoopEvent) -> bool:
+        """Whether that has consequences."""
         if not self.alive:
-            return
+            return False
         if isinstance(event, Observations):
             if event.relisted_at:
                 before = self._relisted_before
@@ -316,7 +328,8 @@ class Agent:
             for observation in event.observations:
                 if observation.status is not None:
                     self._seen_at[observation.uid] = observation.observed_at
-        for command in self._loop.handle(event, self._given.clock.now()):
+        commands = self._handle(event)
+        for command in commands:
             match command:
                 case Send(slot, message):
                     self._send(slot, message)
@@ -332,6 +345,16 @@ class Agent:
                     self.kill(slot)
                 case PodsStopped():
                     raise AssertionError("nobody has asked for that")
+        return bool(commands)
+
+    def _handle(self, event: LoopEvent) -> list[LoopCommand]:
+        """The loop raises nothing: that would end the agent."""
+        try:
+            return self._loop.handle(event, self._given.clock.now())
+        except Exception as error:
+            self._given.trace.note(traceback.format_exc())
+            self._given.trace.broke(f"the agent ends by {error!r}")
+            return []
 
     def _hire(self, slots: tuple[int, ...]) -> None:
         self._given.trace.note(f"{len(slots)} pod workers are wanted")
@@ -357,6 +380,9 @@ class Agent:
             self._given.watch.forgotten(message.uid, self._newest_look(message.uid))
         if child is not None and child.alive:
             child.to_child.post(message)
+        if isinstance(message, SyncPod) and message.uid in self._late_answers:
+            late = self._late_answers.pop(message.uid)
+            asyncio.get_running_loop().call_soon(self._if_alive, self._take_answer, late, context=NOBODY)
 
     def _check(self, child: Child | None, sync: SyncPod) -> None:
         trace, uid = self._given.trace, sync.uid
@@ -405,7 +431,7 @@ class Agent:
         delay_s = self._given.rng.uniform(0.001, within_s)
         asyncio.get_running_loop().call_later(delay_s, self._if_alive, act, *args, context=NOBODY)
 
-    def _every(self, period_s: float, act: Callable[[], None]) -> None:
+    def _every(self, period_s: float, act: Callable[[], object]) -> None:
         def again() -> None:
             if self.alive:
                 act()

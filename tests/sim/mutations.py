@@ -149,7 +149,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "remove before the sources were read": _replace(Removals, "take_due", _hasty_removals),
     "believe every label": _replace(Ownership, "_owns", lambda self, kind, name, found, created_at: True),
     "leave orphans": _replace(PodCache, "orphans", lambda self, known: []),
-    "do not wait for a worker's death": _replace(PodLifecycle, "lost", lambda self, now: None),
+    "wait for answers of the dead": _replace(PodLifecycle, "lost", lambda self: None),
     "do not remove sandboxes": _replace(sync_terminating, "remove_sandbox", _removed_nothing),
     "begin no pull anew": _replace(ImagePulls, "node_up", _no_pull_again),
     "lose rows": _replace(RowAllocator, "give_back", lambda self, row: None),

@@ -19,14 +19,17 @@ from typing import Final
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.api.v1.status import ContainerStatus
+from ipc.messages.api_server import PodChanged
 from ipc.messages.pod_worker import WorkType
 from ipc.wire.boot import WorkerSettings
 from supervisor.config.settings import CrashLoopBackOffSettings, Seconds, Settings, WorkersSettings
 from tests.fakes.clock import SimClock
 from tests.fakes.ownership import LABEL_KEY, ownership
+from tests.fakes.podman import FakeContainer
 from tests.sim.agent import POD_SLOTS, SLOTS, Agent, Given
 from tests.sim.children import HUNG_S
-from tests.sim.faults import ERRORS, Faults, Place
+from tests.sim.faults import ERRORS, RETRIED_S, Faults, Place
 from tests.sim.loop import NOBODY, run_alone
 from tests.sim.objects import SimObjects, stale_objects
 from tests.sim.oracle import MAX_BACKOFF_S, complaints
@@ -34,9 +37,9 @@ from tests.sim.pods import ABSENT, PRESENT, PROGRAMS, PULLED, PodMaker
 from tests.sim.poison import UID as POISON
 from tests.sim.poison import Poison
 from tests.sim.probes import CALM, ROUGH, SimProbes
-from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman
+from tests.sim.runtime import INSTANCE, NOISY, QUIET, SimPodman, uid_of
 from tests.sim.trace import Trace, Violation
-from tests.sim.watch import Watch
+from tests.sim.watch import Watch, every_status
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.specgen.spec import pod_spec
@@ -54,12 +57,17 @@ SETTLE_S: Final = 400.0
 """Within which a quiet host comes to what is wanted: the longest back-offs of images and containers, hooks that hang,
 grace periods, a resync."""
 ROTATION_S: Final = 10.0
-"""Within which a changed ConfigMap is given to those that refer to it, unless a sync of theirs is under way."""
+"""Within which a changed ConfigMap is given to those that refer to it, from the end of the sync that was under way: it
+may last as long, when its worker hangs until it is killed (`HUNG_S`)."""
 DOWN_S: Final = 200.0
 """Within which everything is taken down."""
 STALE_S: Final = 45.0
 """How long something may be said to run that has ended, while nobody disturbs the agent's eyes."""
 CHECKPOINT_LOST: Final = 0.3
+UNTOLD_S: Final = 5.0
+"""How long a status cannot be generated while a container of its pod ends: until that was seen and acted on."""
+LATE_S: Final = 5.0
+"""Within which a pod worker has died as it answered, and its successor works for the same pod."""
 BROKEN_S: Final = 40.0
 """Longest time that a pod meets unexpected errors."""
 UNREADABLE_S: Final = 30.0
@@ -169,6 +177,8 @@ class Simulation:
             await self._make_noise()
             await self._settle()
             await self._rotate()
+            await self._misreport()
+            await self._answer_late()
             await self._take_down()
             self._agent.die("the end")
 
@@ -216,17 +226,60 @@ class Simulation:
         """A ConfigMap changes while all is quiet: who refers to it is synced with it soon, not when it is due."""
         self._objects.settle()
         self._agent.state(self._desired)
-        await self._step(ROTATION_S)
+        free_since = dict.fromkeys(self._desired, self._now)
+        end_at = self._now + SETTLE_S
+        while behind := self._behind():
+            free_since |= dict.fromkeys(self._agent.in_flight, self._now)
+            for uid, why in behind.items():
+                if self._now > min(free_since[uid] + ROTATION_S, end_at):
+                    self._trace.broke(f"{ROTATION_S:g} s after a ConfigMap has changed {uid[:8]} is behind: {why}")
+            await self._step(STEP_S)
+
+    def _behind(self) -> dict[str, str]:
+        """Pods whose newest sync had other ConfigMaps than there are now, and which."""
+        behind = {}
         for uid, pod in self._desired.items():
             newest = self._agent.newest.get(uid)
-            if uid == POISON or uid in self._agent.in_flight or newest is None or newest.kind is not WorkType.SYNC:
+            if uid == POISON or newest is None or newest.kind is not WorkType.SYNC:
                 continue
-            if stale := "; ".join(
-                stale_objects(
-                    self._agent.refused.get(uid, pod), self._agent.told.get(uid), newest, self._objects.stated
-                )
-            ):
-                self._trace.broke(f"{ROTATION_S:g} s after a ConfigMap has changed {uid[:8]} is behind: {stale}")
+            pod = self._agent.refused.get(uid, pod)
+            if why := "; ".join(stale_objects(pod, self._agent.told.get(uid), newest, self._objects.stated)):
+                behind[uid] = why
+        return behind
+
+    async def _misreport(self) -> None:
+        """A status cannot be generated while a container of its pod ends: it is told soon after it can be again."""
+        if (container := self._any_running()) is None:
+            return
+        uid = uid_of(container)
+        self._faults.begin(Place.STATUS, uid, self._rng.choice(ERRORS))
+        self._podman.exit(container.id, 1)
+        await self._step(UNTOLD_S)
+        self._faults.end(Place.STATUS, uid)
+        await self._step(RETRIED_S)
+        told = self._agent.told.get(uid)
+        if told is not None and any(c.container_id.endswith(container.id) for c in _said_to_run(told)):
+            self._trace.broke(f"{RETRIED_S:g} s after a status could be told again {container.name} is said to run")
+
+    async def _answer_late(self) -> None:
+        """A pod worker dies as it answers, and its answer comes when its successor works for the same pod."""
+        if (container := self._any_running()) is None:
+            return
+        self._agent.answers_late = uid_of(container)
+        self._podman.exit(container.id, 1)
+        await self._step(LATE_S)
+        self._agent.answers_late = ""
+
+    def _any_running(self) -> FakeContainer | None:
+        """A container of a pod that is wanted and has not ended."""
+        uids = {uid for uid, sync in self._agent.newest.items() if sync.kind is WorkType.SYNC and uid != POISON}
+        running = [
+            container
+            for uid in sorted(uids & self._desired.keys())
+            for container in self._podman.of_pod(uid)
+            if container.state == "running"
+        ]
+        return self._rng.choice(running) if running else None
 
     async def _take_down(self) -> None:
         self._trace.note("everything goes")
@@ -408,6 +461,10 @@ class Simulation:
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(seconds, act, context=NOBODY)
+
+
+def _said_to_run(told: PodChanged) -> list[ContainerStatus]:
+    return [status for status in every_status(told) if status.state.running is not None]
 
 
 NOISE: Final[dict[Callable[[Simulation], None], float]] = {

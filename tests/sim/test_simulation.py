@@ -19,6 +19,7 @@ BUDGET_S = 40.0
 QUICK = Options(pods=4, noise_s=45.0)
 FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
+HANGS_BEFORE_A_CHANGE = 324
 HASH_SEEDS = ("1", "2")
 REPLAYED = "7"
 MAX_SEEDS = 300
@@ -54,6 +55,11 @@ def _trace_in_process(hash_seed: str) -> str:
 @pytest.mark.parametrize("seed", FOUND)
 def test_a_seed_that_has_found_something_holds(seed: int) -> None:
     assert not simulate_seed(seed, Options(probes=False, objects=False, poison=False)).broken
+
+
+def test_a_config_map_that_changes_while_a_worker_hangs_waits_for_its_death() -> None:
+    """In this seed the poison pod's worker hangs just before, and in it the sync of another pod."""
+    assert not simulate_seed(HANGS_BEFORE_A_CHANGE, Options()).broken
 
 
 @pytest.mark.slow

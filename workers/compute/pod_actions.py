@@ -57,7 +57,7 @@ def compute_pod_actions(
     probe_results: Mapping[str, ProbeResults] | None = None,
     restarting_all: bool = False,
     gc: GcPolicy = ONE_DEAD,
-    garbage: Iterable[str] = (),
+    dead_containers: Iterable[str] = (),
 ) -> PodActions:
     """The decision of one sync. ``now_wall`` in epoch seconds. ``restarting_all``: a restart of all containers has
     begun and not come to its end. The rest as in `Given`."""
@@ -70,7 +70,7 @@ def compute_pod_actions(
         limits=limits,
         probe_results=probe_results or {},
         gc=gc,
-        garbage=frozenset(garbage),
+        dead_containers=frozenset(dead_containers),
     )
     if should_all_containers_restart(pod.spec, status, restarting_all):
         return _restart_all(given)

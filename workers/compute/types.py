@@ -28,7 +28,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     """By container id; one that is not in it has not been probed."""
     gc: GcPolicy = GcPolicy()
     """How many of the dead are kept. What a decision may still need is kept in any case."""
-    garbage: frozenset[str] = frozenset()
+    dead_containers: frozenset[str] = frozenset()
     """Ids of dead containers that are to go besides."""
 
     @property

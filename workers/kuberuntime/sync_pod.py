@@ -84,7 +84,7 @@ def _decide(context: SyncContext, run: SyncRun, request: SyncPod, of: PodSnapsho
         probe_results=request.probe_results,
         restarting_all=request.restarting_all,
         gc=context.node.gc,
-        garbage=request.garbage,
+        dead_containers=request.dead_containers,
     )
 
 

@@ -51,7 +51,7 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
         await keep_evicted(run, context.volumes.pods_dir, request.evicted)
         await _remove_containers(run, status)
     else:
-        await remove_dead_containers(run, status, request.garbage)
+        await remove_dead_containers(run, status, request.dead_containers)
     if stuck:
         raise SyncEnded(SyncError.FAILED_UNMOUNT, "; ".join(map(str, stuck)))
     if request.remove:

@@ -45,11 +45,11 @@ def test_what_is_beyond_the_maximum_travels_to_the_pods_workers() -> None:
     t.done("b")
     assert minute(t) == ["observe a"]
     assert t.see(with_dead(running("a"), 3)) == ["sync a"]
-    assert t.syncs["a"].garbage == ("a-1", "a-0")
-    assert t.syncs["b"].garbage == ()
+    assert t.syncs["a"].dead_containers == ("a-1", "a-0")
+    assert t.syncs["b"].dead_containers == ()
     t.done("a", changed=True)
     t.see(with_dead(running("a"), 1))
-    assert not t.syncs["a"].garbage, "asked for once"
+    assert not t.syncs["a"].dead_containers, "asked for once"
 
 
 def test_without_a_maximum_nobody_is_asked() -> None:
@@ -59,7 +59,7 @@ def test_without_a_maximum_nobody_is_asked() -> None:
     t.see(with_dead(running("a"), 9))
     t.done("a")
     minute(t)
-    assert t.syncs["a"].garbage == ()
+    assert t.syncs["a"].dead_containers == ()
 
 
 def ended(t: Talk, uid: str, dead: int) -> None:
@@ -92,7 +92,7 @@ def test_a_pod_that_ended_is_served_too_and_ends_again() -> None:
     assert t.syncs["job"].kind is WorkType.TERMINATED
     words = t.tick()
     assert words == ["terminated job"]
-    assert t.syncs["job"].garbage == ("job-1", "job-0"), "not the newest: without it the job would run again"
+    assert t.syncs["job"].dead_containers == ("job-1", "job-0"), "not the newest: without it the job would run again"
     assert not t.syncs["job"].remove
     assert t.done("job", changed=True) == ["observe job"]
     assert t.see(exited("job")) == []
@@ -131,7 +131,7 @@ def test_a_pod_that_is_removed_while_it_is_served_goes_whole() -> None:
     assert "untrack job" in t.see(absent("job"))
 
 
-def test_garbage_does_not_keep_a_removed_pod_from_going() -> None:
+def test_dead_containers_do_not_keep_a_removed_pod_from_going() -> None:
     """Found and not yet sent: its worker is away."""
     t = talk(0)
     t.ready()

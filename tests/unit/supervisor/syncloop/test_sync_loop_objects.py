@@ -119,6 +119,17 @@ def test_what_changes_during_a_sync_comes_with_the_next_one(talk: Talk) -> None:
     assert talk.syncs["a"].objects.config_maps["mine"].data == {"key": "third"}
 
 
+def test_what_changes_during_a_sync_comes_with_the_next_one_though_its_worker_dies(talk: Talk) -> None:
+    talk.state(config_map("mine"))
+    talk.start(using("a", "mine"))
+    talk.state(config_map("mine", "second"))
+    assert talk.state(config_map("mine", "third")) == []
+    assert talk.down(POD_SLOT) == ["observe a"]
+    assert talk.see(running("a")) == []
+    assert talk.up(POD_SLOT, 2) == ["sync a"]
+    assert talk.syncs["a"].objects.config_maps["mine"].data == {"key": "third"}
+
+
 # --- sources that were not read yet -----------------------------------------------------------------------------------
 
 

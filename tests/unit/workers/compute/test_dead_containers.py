@@ -32,11 +32,11 @@ def lifecycle(attempt: int, state: ContainerState, exit_code: int = 1) -> Runtim
     )
 
 
-def removed(*pod_table: RuntimeContainerStatus, garbage: tuple[str, ...] = (), **policy: float) -> list[str]:
+def removed(*pod_table: RuntimeContainerStatus, dead_containers: tuple[str, ...] = (), **policy: float) -> list[str]:
     """Ids, of a pod with these containers, oldest first."""
     status = RuntimePodStatus(uid=UID, sandboxes=(sandbox(OF),), containers=pod_table[::-1])
     gc = GcPolicy(**policy)  # type: ignore[arg-type]
-    actions = compute_pod_actions(OF, status, NOW, crash_loop_limits(300), gc=gc, garbage=garbage)
+    actions = compute_pod_actions(OF, status, NOW, crash_loop_limits(300), gc=gc, dead_containers=dead_containers)
     return sorted(container.id for container in actions.containers_to_remove)
 
 
@@ -66,6 +66,6 @@ def test_the_young_stay() -> None:
 
 
 def test_what_the_node_has_too_many_of_goes_too_but_never_the_newest() -> None:
-    assert removed(*RUNS, garbage=("a-2",)) == ["a-0", "a-1", "a-2"]
-    assert removed(*CRASHED, garbage=("a-2",)) == ["a-0", "a-1"], "it says how long to wait"
-    assert removed(*DONE, garbage=("a-2",)) == ["a-0", "a-1"], "without it the container would run again"
+    assert removed(*RUNS, dead_containers=("a-2",)) == ["a-0", "a-1", "a-2"]
+    assert removed(*CRASHED, dead_containers=("a-2",)) == ["a-0", "a-1"], "it says how long to wait"
+    assert removed(*DONE, dead_containers=("a-2",)) == ["a-0", "a-1"], "without it the container would run again"

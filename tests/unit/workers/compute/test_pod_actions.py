@@ -268,7 +268,9 @@ def test_what_the_node_has_too_many_of_goes_unless_it_is_still_needed() -> None:
     of_b = [seen(wanted, "b", EXITED, n, finished_at=NOW - 1, created_at=NOW - 2, backoff_s=10.0) for n in (1, 2)]
     ids = ["a-1", "a-2", "b-1", "b-2"]
     status = observed(wanted, *of_a, *of_b)
-    actions = compute_pod_actions(wanted, status, NOW, LIMITS, gc=GcPolicy(max_per_pod_container=5), garbage=ids)
+    actions = compute_pod_actions(
+        wanted, status, NOW, LIMITS, gc=GcPolicy(max_per_pod_container=5), dead_containers=ids
+    )
     assert removed(actions) == ["a-1", "b-1"], "not what runs, and not the exit that says how long to wait"
     assert [wait.name for wait in actions.waiting] == ["b"]
 

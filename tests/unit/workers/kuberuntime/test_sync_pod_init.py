@@ -193,8 +193,8 @@ def test_what_the_node_has_too_many_of_is_removed_unless_it_is_needed(tmp_path: 
         await host.settle(of)
         host.podman.exit(host.running()["main"], 1)
         dead = (await host.observe(UID)).containers[0].id
-        done = await host.sync(of, garbage=(dead,))
+        done = await host.sync(of, dead_containers=(dead,))
         assert ("RemoveContainer", "main", "") not in results(done), "it says how long the next one has to wait"
-        assert results(await host.sync(of, garbage=(dead,))) == [("RemoveContainer", "main", "")]
+        assert results(await host.sync(of, dead_containers=(dead,))) == [("RemoveContainer", "main", "")]
 
     on_host(tmp_path, scenario)

@@ -23,40 +23,40 @@ async def remaining(host: FakeHost) -> set[str]:
     return {container.id for container in (await host.observe(UID)).containers}
 
 
-def test_garbage_of_a_running_pod_goes_beside_its_work(tmp_path: Path) -> None:
+def test_dead_containers_of_a_running_pod_go_beside_its_work(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a")
         dead, running = await restarted(host, of)
-        done = await host.sync(of, garbage=("of another pod", running))
+        done = await host.sync(of, dead_containers=("of another pod", running))
         assert done.changed is False, "only what is dead, and only its own"
-        done = await host.sync(of, garbage=(dead,))
+        done = await host.sync(of, dead_containers=(dead,))
         assert targets(done) == [("RemoveContainer", "")]
         assert await remaining(host) == {running}
 
     on_host(tmp_path, scenario)
 
 
-def test_garbage_of_an_ended_pod_goes_and_its_last_container_stays(tmp_path: Path) -> None:
+def test_dead_containers_of_an_ended_pod_go_and_its_last_one_stays(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a", restart_policy="OnFailure")
         dead, last = await restarted(host, of)
         host.podman.exit(last, 0)
         await host.settle(of, WorkType.TERMINATING)
         assert (await host.sync(of, WorkType.TERMINATED)).changed is False
-        done = await host.sync(of, WorkType.TERMINATED, garbage=(dead, last))
+        done = await host.sync(of, WorkType.TERMINATED, dead_containers=(dead, last))
         assert targets(done) == [("RemoveContainer", "")]
         assert await remaining(host) == {last}
 
     on_host(tmp_path, scenario)
 
 
-def test_garbage_that_cannot_be_removed_is_no_end_of_the_world(tmp_path: Path) -> None:
+def test_a_dead_container_that_cannot_be_removed_is_no_end_of_the_world(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a")
         dead, running = await restarted(host, of)
         view = await host.observe(UID)
         host.podman.remove_container(dead)
-        done = await host.sync(of, view=view, garbage=(dead,))
+        done = await host.sync(of, view=view, dead_containers=(dead,))
         assert (done.error, await remaining(host)) == ("", {running})
 
     on_host(tmp_path, scenario)
