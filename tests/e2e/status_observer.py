@@ -127,7 +127,7 @@ def _seen(shown: Mapping[str, Any]) -> Seen:
 
 
 def _monitored(process: psutil.Process) -> tuple[str, str]:
-    """Id and name of the container that a conmon holds; empty for any other process, and for one that is just ending."""
+    """Id and name of the container that a conmon holds; empty for other processes, and one that is just ending."""
     try:
         words = process.cmdline() if process.name() == "conmon" else []
     except psutil.NoSuchProcess:

@@ -50,6 +50,15 @@ def _is_loop(frame: FrameType | None) -> bool:
 
 
 _GUARD: Final = _Guard()
+_START: Final = threading.Thread.start
+
+
+def _start(thread: threading.Thread) -> None:
+    if _GUARD.watches:
+        _GUARD.refuse("a thread")
+    _START(thread)
+
+
 sys.addaudithook(_GUARD.hook)
 
 
@@ -62,7 +71,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     try:
         # Threads have an audit event from Python 3.12 on only.
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(threading.Thread, "start", lambda _thread: _GUARD.refuse("a thread"))
+            patch.setattr(threading.Thread, "start", _start)
             return (yield)
     finally:
         _GUARD.watches = False
