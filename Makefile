@@ -18,8 +18,9 @@ test: ## everything that is quick enough to run always
 vm_tests := tests/e2e/test_cpu_and_memory_limits.py tests/e2e/test_resources.py tests/e2e/test_doctor.py \
 	tests/contract/test_apparmor.py
 
-test-slow: ## the long tests, the attacks, the simulation for 20 minutes, the Podman tests also on Podman 5, and in a machine (root only)
+test-slow: ## the long tests, the attacks, the simulation for 20 minutes, new examples of the properties, the Podman tests also on Podman 5, and in a machine (root only)
 	@configs/host/enter python -m tests.sim --seeds 1..1000000 --minutes 20
+	@configs/host/enter pytest -n 2 --hypothesis-profile explore tests/unit
 	@configs/host/enter python -m tests.attack
 	@configs/host/enter pytest -m "slow and not bench" --ignore tests/attack
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77

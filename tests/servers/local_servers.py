@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import ssl
 import struct
@@ -18,6 +17,7 @@ from ipc.api.v1.probe import GRPCAction, HTTPGetAction, Probe, TCPSocketAction
 from ipc.host.clock import SystemClock
 from tests.fakes.podman import FakePodman
 from tests.fakes.runtime import FakeRuntime
+from tests.harness.open_files import open_files
 from workers.podhttp.pod_network import Dialer, DialError, PodNetwork
 from workers.prober.attempt import attempt
 from workers.prober.outcome import ProbeOutcome, ProbeTarget
@@ -153,7 +153,7 @@ class Held(NamedTuple):
 
 
 def held() -> Held:
-    return Held(len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks()), threading.active_count())
+    return Held(open_files(), len(asyncio.all_tasks()), threading.active_count())
 
 
 @contextlib.asynccontextmanager

@@ -42,6 +42,7 @@ from tests.harness.api_server import (
     pod_changed,
     status_of,
 )
+from tests.harness.open_files import open_files
 from tests.harness.podman_streams import PodmanEnd, Process, podman_end
 from tests.harness.stream_client import StreamClient
 from workers.api_server.core.stream_sockets import STOPPING_WORDS
@@ -294,11 +295,11 @@ async def test_many_at_once_leave_no_task(master: Master, podman: PodmanEnd) -> 
             assert shown[Channel.STDOUT] == b"%d" % number
 
     await one(0)
-    tasks, descriptors = len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))
+    tasks, descriptors = len(asyncio.all_tasks()), open_files()
     await asyncio.gather(*(one(number) for number in range(50)))
     await eventually(lambda: len(asyncio.all_tasks()) <= tasks, "no tasks are left")
     # The client keeps no connections of WebSockets.
-    await eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, "no descriptors are left")
+    await eventually(lambda: open_files() <= descriptors, "no descriptors are left")
 
 
 # --- bounds ------------------------------------------------------------------------------------------------------
@@ -422,8 +423,11 @@ async def test_a_command_ends_with_its_stream(
         elif way == "stopping":
             master.feed(Shutdown())
         await eventually(lambda: command.poll() == -signal.SIGKILL, "it was ended")
-        left = [pid for pid in procfs.pids() if procfs.session_of(pid) == command.pid and procfs.is_alive(pid)]
-        assert left == []
+
+        def left() -> list[int]:
+            return [pid for pid in procfs.pids() if procfs.session_of(pid) == command.pid and procfs.is_alive(pid)]
+
+        await eventually(lambda: not left(), "its session was ended")
 
 
 async def test_a_command_that_ends_by_itself_leaves_what_it_has_started(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.harness.open_files import open_files
 from workers.dialer import netns_holders
 from workers.dialer.netns_holders import AnotherProcess, InfraProcesses
 from workers.proc.procfs import start_ticks
@@ -38,10 +38,6 @@ def pid_of(pidfd: int) -> int:
     return int(next(line for line in lines if line.startswith("Pid:")).split()[1])
 
 
-def _open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def test_each_is_looked_up_once(infras: InfraProcesses) -> None:
     with process() as one, process() as other:
         pidfds = [infras.pidfd(pid, start_ticks(pid)) for pid in (one, other, one, other)]
@@ -51,30 +47,30 @@ def test_each_is_looked_up_once(infras: InfraProcesses) -> None:
 
 def test_another_process_is_refused(infras: InfraProcesses) -> None:
     with process() as pid:
-        before = _open_files()
+        before = open_files()
         for ticks in (start_ticks(pid) - 1, 0):
             with pytest.raises(AnotherProcess):
                 infras.pidfd(pid, ticks)
-        assert _open_files() == before
+        assert open_files() == before
     with pytest.raises(ProcessLookupError):
         infras.pidfd(pid, 1)
 
 
 def test_what_has_ended_is_forgotten_with_the_next_one(infras: InfraProcesses) -> None:
-    before = _open_files()
+    before = open_files()
     for _ in range(3):
         with process() as pid:
             assert pid_of(infras.pidfd(pid, start_ticks(pid))) == pid
-        assert _open_files() == before + 1
+        assert open_files() == before + 1
 
 
 def test_there_is_a_most(infras: InfraProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(netns_holders, "MAX_PROCESSES", 2)
     with process() as one, process() as two, process() as three:
-        before = _open_files()
+        before = open_files()
         for _ in range(3):
             for pid in (one, two, three):
                 assert pid_of(infras.pidfd(pid, start_ticks(pid))) == pid
-        assert _open_files() == before + 2
+        assert open_files() == before + 2
         infras.forget_all()
-        assert _open_files() == before
+        assert open_files() == before

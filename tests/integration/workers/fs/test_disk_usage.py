@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.open_files import open_files
 from workers.fs.disk_usage import used_bytes
 
 KIB = 1024
@@ -69,14 +70,14 @@ def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
     (deep_path / "d" / "d" / "beside").mkdir()
     (deep_path / "d" / "d" / "beside" / "file").write_bytes(bytes(200 * KIB))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 5, hard))
     try:
         used = used_bytes(str(deep_path))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert used == du_bytes(deep_path) >= 500 * KIB
-    assert len(os.listdir("/proc/self/fd")) <= before, "the collector may close others' meanwhile"
+    assert open_files() <= before, "the collector may close others' meanwhile"
 
 
 def test_a_tree_of_too_many_files_has_no_size(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.open_files import open_files
 from workers.fs.directories import root_directory
 from workers.fs.tree_removal import remove_tree
 
@@ -44,9 +45,9 @@ def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
             os.fchmod(fd, 0o700)
     os.close(fd)
     with root_directory(str(deep_path)) as parent:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_files()
         assert remove_tree(parent, "tree") == ()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert open_files() == before
     assert not (deep_path / "tree").exists()
 
 

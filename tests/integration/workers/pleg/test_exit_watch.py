@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.fakes.clock import SimClock, simulated
+from tests.harness.open_files import open_files
 from tests.harness.runtime_values import inspected
 from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
 from workers.pleg.exit_watch import (
@@ -95,11 +96,11 @@ async def test_what_is_forgotten_is_not_told(sleeper: subprocess.Popen[bytes]) -
 
 
 async def test_descriptors_are_bounded_and_given_back_and_the_rest_is_known(sleeper: subprocess.Popen[bytes]) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     watch = Watched(max_watches=3).watch
     for number in range(10):
         watch.watch(inspected(f"c{number}", pid=sleeper.pid), "u1")
-    assert len(os.listdir("/proc/self/fd")) == before + 3
+    assert open_files() == before + 3
     assert [watch.is_running(f"c{number}", sleeper.pid) for number in range(4)] == [True, True, True, False]
     assert watch.unwatched == {f"c{number}" for number in range(3, 10)}
     watch.forget("c0")
@@ -108,7 +109,7 @@ async def test_descriptors_are_bounded_and_given_back_and_the_rest_is_known(slee
     assert "c9" not in watch.unwatched
     watch.close()
     assert not watch.unwatched
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
 
 
 async def test_beyond_the_maximum_a_glance_still_finds_an_end(sleeper: subprocess.Popen[bytes]) -> None:

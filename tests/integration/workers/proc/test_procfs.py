@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import wall
+from tests.harness.open_files import open_files
 from tests.harness.runtime_values import inspected
 from tests.podman_service import wait_until
 from workers.proc import procfs
@@ -79,11 +80,11 @@ def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> N
 
 
 def test_a_pid_of_a_younger_process_was_used_again(sleeper: subprocess.Popen[bytes]) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     reused = inspected(ID, pid=sleeper.pid, conmon_pid=sleeper.pid, started_at=wall() - START_SLACK_S - 2)
     assert not has_monitor(reused)
     assert open_process(reused) is None
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
 
 
 def test_without_a_monitor_what_is_not_younger_is_the_container(sleeper: subprocess.Popen[bytes]) -> None:

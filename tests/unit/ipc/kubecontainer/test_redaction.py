@@ -74,10 +74,11 @@ def test_values_are_replaced(text: str, told: str) -> None:
 def test_no_form_of_a_value_is_left_in_any_context(form: str, value: str, before: str, after: str) -> None:
     assume(len(value.strip()) >= MIN_VALUE_CHARS and value not in INSTEAD)
     shown = FORMS[form](value)
-    assume(shown.strip('"\n='))
+    core = shown.strip('"\n=')
+    assume(core and core not in before + after)
     told = redacted(before + shown + after, known_by([Secret(data={"key": value.encode()})]))
     assert told != before + shown + after
-    assert shown.strip('"\n=') not in told.replace(INSTEAD, "")
+    assert core not in told.replace(INSTEAD, "")
 
 
 @given(value=st.text("abcdef0123456789", min_size=MIN_VALUE_CHARS, max_size=200), cut=st.integers(1, 199))

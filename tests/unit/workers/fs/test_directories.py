@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.open_files import open_files
 from workers.fs.directories import directory_below, is_name, made_below, private_root, root_directory
 
 
@@ -55,13 +56,13 @@ def test_no_link_below_is_followed(tmp_path: Path, step: int) -> None:
     link = tmp_path.joinpath("root", *names[: step + 1])
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / "outside")
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     with root_directory(str(tmp_path / "root")) as root:
         for opened in (directory_below, made_below):
             with pytest.raises(NotADirectoryError), opened(root, *names):
                 pass
     assert list((tmp_path / "outside").iterdir()) == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
 
 
 def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.crashing_os import Killed, killed_at, watched
+from tests.harness.open_files import open_files
 from workers.fs.directories import root_directory
 from workers.volumemanager.plugins.atomic_writer import DATA, NEW_DATA, current_version, write_payload
 from workers.volumemanager.plugins.payload import FileProjection, Payload, cleaned
@@ -473,7 +474,7 @@ def test_a_mebibyte_and_ten_thousand_keys(volume: Path) -> None:
 
 def test_descriptors_are_closed(volume: Path) -> None:
     write(volume, OLD)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_files()
     for step in range(40):
         killed_in_the_middle(volume, OLD, step)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_files() == before
