@@ -1,5 +1,6 @@
 """Which fields of a pod Rootlet does not act on: the table of support held against a pod. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -13,6 +14,8 @@ _BY_PATH: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ROWS}
 _BY_ANNOTATION: Final[Mapping[str, FieldSupport]] = {row.path: row for row in ANNOTATION_ROWS}
 _CONTAINER: Final = "spec.containers[*]"
 _OTHER_CONTAINERS: Final = ("spec.initContainers[*]", "spec.ephemeralContainers[*]")
+_LOOKED_INTO: Final = frozenset(path[: dot.start()] for path in _BY_PATH for dot in re.finditer(r"\.", path))
+"""Structs with rows for fields of theirs: one that is empty asks for none of them."""
 
 
 class FieldFinding(msgspec.Struct, frozen=True):
@@ -69,7 +72,7 @@ def _annotation_findings(pod: Pod) -> Iterator[FieldFinding]:
 def _struct_findings(struct: msgspec.Struct, at: _At) -> Iterator[FieldFinding]:
     fields = struct_fields(type(struct)).values()
     given = [(field, value) for field in fields if (value := getattr(struct, field.attribute)) != field.default]
-    if not given:
+    if not given and (at.row_path == at.path or at.pattern not in _LOOKED_INTO):
         yield from _leaf_findings(struct, at)
     for field, value in given:
         yield from _findings(value, field.shape, at.below(field.name))

@@ -664,7 +664,7 @@ OBJECT_VOLUME_ROWS: Final = (
         tests=("e2e/test_object_volumes.py::test_what_is_optional_is_not_waited_for",),
     ),
     FieldSupport("spec.volumes[*].downwardAPI", _YES, tests=(_FILES,)),
-    FieldSupport("spec.volumes[*].projected", _YES, tests=(_FILES,)),
+    FieldSupport("spec.volumes[*].projected.defaultMode", _YES, tests=(_FILES,)),
     FieldSupport("spec.volumes[*].projected.sources[*].configMap", _YES, tests=(_FILES,)),
     FieldSupport("spec.volumes[*].projected.sources[*].downwardAPI", _YES, tests=(_FILES,)),
     FieldSupport("spec.volumes[*].projected.sources[*].secret", _NOTE, "as a volume of its kind", tests=(_FILES,)),
