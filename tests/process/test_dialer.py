@@ -18,7 +18,7 @@ from ipc.api.v1.container import Container
 from ipc.messages.dialer import DialerAnswer, MakeSocket
 from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN
 from ipc.wire.packets import PacketLink
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from tests.pod_server import (
     DEADLINE_S,
     HEARTBEAT_S,
@@ -246,7 +246,7 @@ async def test_nothing_is_kept(client: DialerClient, dialer: DialerProcess, pod:
     (await client.socket(network, socket.AF_INET)).close()
     its_network = os.readlink(f"/proc/{pod.pid}/ns/net")
     wait_until(lambda: os.readlink(f"/proc/{dialer.pid}/ns/net") != its_network, DEADLINE_S)
-    ours, theirs = open_files(), dialer.open_files()
+    ours, theirs = open_files_before(), dialer.open_files()
     for _ in range(20):
         for sock in await asyncio.gather(*(client.socket(network, socket.AF_INET) for _ in range(50))):
             sock.close()

@@ -42,7 +42,7 @@ from tests.harness.api_server import (
     pod_changed,
     status_of,
 )
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from tests.harness.podman_streams import PodmanEnd, Process, podman_end
 from tests.harness.stream_client import StreamClient
 from workers.api_server.core.stream_sockets import STOPPING_WORDS
@@ -295,7 +295,7 @@ async def test_many_at_once_leave_no_task(master: Master, podman: PodmanEnd) -> 
             assert shown[Channel.STDOUT] == b"%d" % number
 
     await one(0)
-    tasks, descriptors = len(asyncio.all_tasks()), open_files()
+    tasks, descriptors = len(asyncio.all_tasks()), open_files_before()
     await asyncio.gather(*(one(number) for number in range(50)))
     await eventually(lambda: len(asyncio.all_tasks()) <= tasks, "no tasks are left")
     # The client keeps no connections of WebSockets.

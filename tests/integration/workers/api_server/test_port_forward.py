@@ -19,7 +19,7 @@ from ipc.messages.api_server import PodChanged
 from ipc.messages.base import Shutdown
 from ipc.wire.stream_channels import V4, V5, Message, PortChannel
 from tests.harness.api_server import DEADLINE_S, Master, api_server, eventually, pod_changed
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from tests.harness.stream_client import StreamClient
 from workers.podhttp.pod_network import LOOPBACK, DialError, PodNetwork
 
@@ -251,7 +251,7 @@ async def test_many_at_once_leave_nothing(master: Master, pod_end: PodEnd) -> No
             assert await client.next() is None
 
     await asyncio.gather(serve(1), ask(0))
-    tasks, descriptors = len(asyncio.all_tasks()), open_files()
+    tasks, descriptors = len(asyncio.all_tasks()), open_files_before()
     await asyncio.gather(serve(MANY), *(ask(number) for number in range(MANY)))
     await eventually(lambda: len(asyncio.all_tasks()) <= tasks, "no tasks are left")
     await eventually(lambda: open_files() <= descriptors, "no descriptors are left")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from workers.dialer import netns_holders
 from workers.dialer.netns_holders import AnotherProcess, InfraProcesses
 from workers.proc.procfs import start_ticks
@@ -47,7 +47,7 @@ def test_each_is_looked_up_once(infras: InfraProcesses) -> None:
 
 def test_another_process_is_refused(infras: InfraProcesses) -> None:
     with process() as pid:
-        before = open_files()
+        before = open_files_before()
         for ticks in (start_ticks(pid) - 1, 0):
             with pytest.raises(AnotherProcess):
                 infras.pidfd(pid, ticks)
@@ -57,7 +57,7 @@ def test_another_process_is_refused(infras: InfraProcesses) -> None:
 
 
 def test_what_has_ended_is_forgotten_with_the_next_one(infras: InfraProcesses) -> None:
-    before = open_files()
+    before = open_files_before()
     for _ in range(3):
         with process() as pid:
             assert pid_of(infras.pidfd(pid, start_ticks(pid))) == pid
@@ -67,7 +67,7 @@ def test_what_has_ended_is_forgotten_with_the_next_one(infras: InfraProcesses) -
 def test_there_is_a_most(infras: InfraProcesses, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(netns_holders, "MAX_PROCESSES", 2)
     with process() as one, process() as two, process() as three:
-        before = open_files()
+        before = open_files_before()
         for _ in range(3):
             for pid in (one, two, three):
                 assert pid_of(infras.pidfd(pid, start_ticks(pid))) == pid

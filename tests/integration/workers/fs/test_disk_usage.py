@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from workers.fs.disk_usage import used_bytes
 
 KIB = 1024
@@ -70,7 +70,7 @@ def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
     (deep_path / "d" / "d" / "beside").mkdir()
     (deep_path / "d" / "d" / "beside" / "file").write_bytes(bytes(200 * KIB))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    before = open_files()
+    before = open_files_before()
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 5, hard))
     try:
         used = used_bytes(str(deep_path))

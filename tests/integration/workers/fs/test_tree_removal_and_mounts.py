@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from workers.fs.directories import root_directory
 from workers.fs.tree_removal import remove_tree
 
@@ -45,7 +45,7 @@ def test_depth_costs_neither_stack_nor_descriptors(deep_path: Path) -> None:
             os.fchmod(fd, 0o700)
     os.close(fd)
     with root_directory(str(deep_path)) as parent:
-        before = open_files()
+        before = open_files_before()
         assert remove_tree(parent, "tree") == ()
         assert open_files() == before
     assert not (deep_path / "tree").exists()

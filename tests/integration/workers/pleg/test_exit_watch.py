@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.fakes.clock import SimClock, simulated
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from tests.harness.runtime_values import inspected
 from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
 from workers.pleg.exit_watch import (
@@ -96,7 +96,7 @@ async def test_what_is_forgotten_is_not_told(sleeper: subprocess.Popen[bytes]) -
 
 
 async def test_descriptors_are_bounded_and_given_back_and_the_rest_is_known(sleeper: subprocess.Popen[bytes]) -> None:
-    before = open_files()
+    before = open_files_before()
     watch = Watched(max_watches=3).watch
     for number in range(10):
         watch.watch(inspected(f"c{number}", pid=sleeper.pid), "u1")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ipc.host.clock import wall
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from tests.harness.runtime_values import inspected
 from tests.podman_service import wait_until
 from workers.proc import procfs
@@ -80,7 +80,7 @@ def test_a_monitor_of_another_container_is_none(monitored: tuple[int, int]) -> N
 
 
 def test_a_pid_of_a_younger_process_was_used_again(sleeper: subprocess.Popen[bytes]) -> None:
-    before = open_files()
+    before = open_files_before()
     reused = inspected(ID, pid=sleeper.pid, conmon_pid=sleeper.pid, started_at=wall() - START_SLACK_S - 2)
     assert not has_monitor(reused)
     assert open_process(reused) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from workers.fs.directories import directory_below, is_name, made_below, private_root, root_directory
 
 
@@ -56,7 +56,7 @@ def test_no_link_below_is_followed(tmp_path: Path, step: int) -> None:
     link = tmp_path.joinpath("root", *names[: step + 1])
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / "outside")
-    before = open_files()
+    before = open_files_before()
     with root_directory(str(tmp_path / "root")) as root:
         for opened in (directory_below, made_below):
             with pytest.raises(NotADirectoryError), opened(root, *names):

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.crashing_os import Killed, killed_at, watched
-from tests.harness.open_files import open_files
+from tests.harness.open_files import open_files, open_files_before
 from workers.fs.directories import root_directory
 from workers.volumemanager.plugins.atomic_writer import DATA, NEW_DATA, current_version, write_payload
 from workers.volumemanager.plugins.payload import FileProjection, Payload, cleaned
@@ -474,7 +474,7 @@ def test_a_mebibyte_and_ten_thousand_keys(volume: Path) -> None:
 
 def test_descriptors_are_closed(volume: Path) -> None:
     write(volume, OLD)
-    before = open_files()
+    before = open_files_before()
     for step in range(40):
         killed_in_the_middle(volume, OLD, step)
     assert open_files() == before
