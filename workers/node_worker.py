@@ -55,7 +55,7 @@ from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
 from workers.pleg.publisher import Publisher, within_one_message
-from workers.pleg.relist import is_list_cheaper
+from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
 from workers.userns.unshare import Unshare
@@ -161,6 +161,8 @@ class NodeWorker:
         )
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
+        self._listing_s = 0.0
+        """How long the newest listing of everything took."""
         self._runtime_state = RuntimeState(settings.runtime_request_timeout_s, clock.now().mono)
         self._has_relisted = False
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
@@ -288,24 +290,26 @@ class NodeWorker:
         while True:
             now = self._now()
             due = [] if self._schedule.is_down else self._queue.due(now)
-            if self._schedule.is_relist_due(now) or is_list_cheaper(len(due), self._observer.containers):
+            if self._schedule.is_relist_due(now) or self._is_list_cheaper(due):
                 await self._relist()
             elif due:
                 await self._round(due[:MAX_ROUND_PODS])
             elif self._schedule.is_ping_due(now):
                 await self._ping()
             else:
-                await self._sleep(now)
+                self._row_writer.step("waiting")
+                waits_until = math.inf if self._schedule.is_down else self._queue.next_at
+                await self._sleep(min(self._schedule.next_at, waits_until) - now)
             self._count()
 
-    async def _sleep(self, now: float) -> None:
-        """Wait until something is due or requested."""
-        self._row_writer.step("waiting")
+    def _is_list_cheaper(self, due: Sequence[str]) -> bool:
+        return is_list_cheaper(len(due), self._observer.containers, self._listing_s)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait until something is requested, so long at the most."""
         self._wake.clear()
-        waits_until = math.inf if self._schedule.is_down else self._queue.next_at
-        wake_at = min(self._schedule.next_at, waits_until)
         try:
-            async with asyncio.timeout(max(0.0, wake_at - now)):
+            async with asyncio.timeout(max(0.0, seconds) if seconds < math.inf else None):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -366,7 +370,8 @@ class NodeWorker:
         self._schedule.begun(self._now())
         try:
             version = self._runtime_state.version or await self._runtime.version()
-            relisting = await self._observer.relist()
+            listing = await self._list()
+            relisting = await self._observer.relist(listing)
         except RuntimeCallError as error:
             await self._relist_failed(waiting, error)
             return
@@ -382,6 +387,25 @@ class NodeWorker:
         await self._report_unknown_containers()
         await self._answer(waiting, relisting)
 
+    async def _list(self) -> Listing:
+        """Everything that Podman has. Pods that are requested meanwhile do not wait: it may take a minute."""
+        listing = asyncio.create_task(self._observer.list_all(), name="listing of all containers")
+        listing.add_done_callback(lambda _: self._wake.set())
+        try:
+            while not listing.done():
+                now = self._now()
+                due = [] if self._schedule.is_down else self._queue.due(now)
+                if due and not self._is_list_cheaper(due):
+                    await self._round(due[:MAX_ROUND_PODS])
+                    self._row_writer.step("relisting")
+                else:
+                    await self._sleep(math.inf if due or self._schedule.is_down else self._queue.next_at - now)
+        finally:
+            listing.cancel()
+        found = await listing
+        self._listing_s = found.took_s
+        return found
+
     async def _report_unknown_containers(self) -> None:
         if news := self._observer.unknown_containers.take_report():
             log.warning("%s", news)
@@ -396,10 +420,10 @@ class NodeWorker:
         """Send Observed for the pods that were requested, and Relisted. Failed pods are reported, and soon observed
         again."""
         tracked = self._published.tracked
-        uids = sorted({*waiting, *tracked, *relisting.statuses} - relisting.failures.keys())
+        uids = sorted({*waiting, *tracked, *relisting.statuses} - relisting.failures.keys() - relisting.passed_over)
         seen, unpublished = await self._record_each(relisting, uids)
         failed = {**{uid: str(error) for uid, error in relisting.failures.items()}, **unpublished}
-        self._published.retain(relisting.statuses.keys() | failed.keys())
+        self._published.retain(relisting.statuses.keys() | failed.keys() | relisting.passed_over)
         orphans = relisting.statuses.keys() - tracked
         news = [uid for uid in seen if uid in orphans or (seen[uid].changed and uid in tracked)]
         for uid in sorted(failed):
@@ -415,7 +439,8 @@ class NodeWorker:
             again_in_s=self._queue.retry_delay_s(failed),
         )
         reported = within_one_message(seen[uid] for uid in news)
-        await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(failed))))
+        unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.failures(uid)}
+        await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(unseen))))
 
     def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
         """Whether the next relist should come soon: pods were ``missed`` (changed without a hint), are between two

@@ -43,8 +43,8 @@ async def test_one_pod_and_everything_show_the_same(target: Target) -> None:
     await target.runtime.create_pod(pod_spec(target))
 
     eyes, fresh = observer(target, []), observer(target, [])
-    relisting = await eyes.relist()
-    again = await eyes.relist()
+    relisting = await eyes.relist(await eyes.list_all())
+    again = await eyes.relist(await eyes.list_all())
     one = await fresh.observe("u1")
     after = await eyes.observe("u1")
     for status in (again.statuses["u1"], one, after):
@@ -74,7 +74,7 @@ async def test_what_runs_is_not_inspected_again(target: Target) -> None:
 
 async def test_an_empty_host(target: Target) -> None:
     eyes = observer(target, [])
-    assert (await eyes.relist()).statuses == {}
+    assert (await eyes.relist(await eyes.list_all())).statuses == {}
     assert (await eyes.observe("u1")).is_empty()
     eyes.close()
 

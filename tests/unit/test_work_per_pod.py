@@ -20,7 +20,7 @@ from tests.fakes.ownership import ownership
 from tests.fakes.podman import FakePodman
 from tests.harness.dialogue import Talk, absent, pod, running
 from tests.harness.work import work_of
-from workers.pleg.observer import Observer
+from workers.pleg.observer import Observer, Relisting
 
 FEW, MANY = 10, 40
 SLACK = 1.1
@@ -94,6 +94,10 @@ def test_what_concerns_every_pod_is_as_much_work_per_pod_beside_many(act: Callab
 # --- the node worker ---
 
 
+async def relist(observer: Observer) -> Relisting:
+    return await observer.relist(await observer.list_all())
+
+
 def observation_with(pods: int, directory: Path, act: Callable[[Observer], Coroutine[Any, Any, object]]) -> int:
     """The work of that act when so many pods of two containers run and were seen."""
 
@@ -111,7 +115,7 @@ def observation_with(pods: int, directory: Path, act: Callable[[Observer], Corou
             pods_dir=str(directory),
             on_exit=lambda uid: None,
         )
-        await observer.relist()
+        await relist(observer)
         return target, observer
 
     async def end(target: FakeTarget, observer: Observer) -> None:
@@ -131,5 +135,5 @@ def test_a_look_at_one_pod_is_as_much_work_beside_many(tmp_path: Path) -> None:
 
 
 def test_a_relist_is_as_much_work_per_pod_with_many(tmp_path: Path) -> None:
-    few, many = (observation_with(pods, tmp_path, Observer.relist) // pods for pods in (FEW, MANY))
+    few, many = (observation_with(pods, tmp_path, relist) // pods for pods in (FEW, MANY))
     assert as_much(few, many), (few, many)

@@ -34,7 +34,15 @@ from workers.logs.start_error import with_start_errors
 from workers.logs.termination_message import read_termination_message, with_termination_messages
 from workers.pleg.exit_watch import ExitWatch
 from workers.pleg.logged_restarts import LostAttempts
-from workers.pleg.relist import Listing, Members, halfway_removed, members_by_uid, to_inspect, unlisted_pods
+from workers.pleg.relist import (
+    Listing,
+    Members,
+    halfway_removed,
+    members_by_uid,
+    to_inspect,
+    unlisted_pods,
+    without_pods,
+)
 from workers.pleg.unknown_containers import UnknownContainers
 
 PODS_PER_YIELD: Final = 100
@@ -51,11 +59,13 @@ class Relisting(msgspec.Struct, frozen=True, kw_only=True):
     there are only logs of it."""
     failures: Mapping[str, RuntimeCallError]
     """By uid: pods that exist and could not be observed."""
+    passed_over: Set[str] = frozenset()
+    """Uids of pods that have been asked for one by one since everything was listed: that is the newer answer."""
 
 
 class Observer:
-    """Makes statuses of pods from calls of the runtime. Observations of different pods may overlap; none may overlap a
-    relist."""
+    """Makes statuses of pods from calls of the runtime. Observations of different pods may overlap, and may overlap the
+    listing of everything, which takes long on a host with many containers; none may overlap a relist."""
 
     def __init__(
         self,
@@ -93,6 +103,8 @@ class Observer:
         """Unexpected errors of a container or pod, by its id, until it can be observed."""
         self._stopping: dict[str, float] = {}
         """Since when each container is being stopped, in monotonic seconds, as observed."""
+        self._since_listing: set[str] = set()
+        """Uids that were observed since the newest listing began."""
 
     @property
     def has_unwatched(self) -> bool:
@@ -137,6 +149,7 @@ class Observer:
         are found by a relist first and followed from then on.
         """
         started_at = self._clock.now().mono
+        self._since_listing.add(uid)
         ended = self._exits.unconfirmed & self._ours.get(uid, frozenset())
         listed, failures = await asyncio.gather(self._runtime.list_pods(uid), self._inspect(sorted(ended)))
         pods = tuple(filter(self._ownership.owns_pod, listed))
@@ -150,13 +163,24 @@ class Observer:
         await self._confirm_gone(self._ours.get(uid, frozenset()) - shown.keys())
         return self._status(uid, pods, shown, started_at)
 
-    async def relist(self) -> Relisting:
-        """Status of every pod. Raises RuntimeCallError when a list itself fails or is incomplete, and when Podman goes
-        away meanwhile. An error of one pod is that pod's failure alone."""
+    async def list_all(self) -> Listing:
+        """Everything that Podman has, for `relist`. Raises RuntimeCallError when a list fails."""
+        self._since_listing.clear()
+        started_at = self._clock.now().mono
+        listed, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
+        containers, pods = self.unknown_containers.without_unknown(listed, empty)
+        took_s = self._clock.now().mono - started_at
+        return Listing(started_at=started_at, took_s=took_s, containers=containers, pods=pods)
+
+    async def relist(self, listing: Listing) -> Relisting:
+        """Status of every pod that was not observed since the listing began. Raises RuntimeCallError when it is
+        incomplete, and when Podman goes away meanwhile. An error of one pod is that pod's failure alone."""
         if self._lost is None:
             self._lost = self._read_lost_attempts()
-        listing, failures = await self._list()
+        newer = frozenset(self._since_listing)
+        listing, failures = await self._with_unlisted(without_pods(listing, newer))
         ids = {container.id for container in listing.containers}
+        ids |= {id for id, known in self._inspected.items() if read_uid(known.labels) in newer}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.unconfirmed & ids))
         failures |= await self._inspect(dict.fromkeys(wanted))
@@ -169,7 +193,8 @@ class Observer:
         self._watch_again()
         self._forget(self._inspected.keys() - ids)
         self._exits.retain(ids)
-        return await self._relisting(listing, failures, self._lost.uids)
+        relisting = await self._relisting(listing, failures, self._lost.uids - newer)
+        return msgspec.structs.replace(relisting, passed_over=newer)
 
     def close(self) -> None:
         """Stop watching processes."""
@@ -181,7 +206,8 @@ class Observer:
         """Statuses from a listing and its inspects. ``failures`` by the ids of containers; ``logged``: uids that have
         logs."""
         every = members_by_uid(listing)
-        self._outside_sandboxes = _outside_sandboxes(every, listing)
+        known = {uid: ids for uid, ids in self._outside_sandboxes.items() if uid in self._since_listing}
+        self._outside_sandboxes = known | _outside_sandboxes(every, listing)
         statuses: dict[str, RuntimePodStatus] = {}
         pod_failures: dict[str, RuntimeCallError] = {}
         for number, (uid, members) in enumerate(every.items()):
@@ -226,18 +252,15 @@ class Observer:
         if there := {id for id in missing if self._is_ours(id)}:
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
-    async def _list(self) -> tuple[Listing, dict[str, RuntimeCallError]]:
-        """The listing, and the errors of pods that only an inspect shows, by the ids of their containers."""
-        started_at = self._clock.now().mono
-        listed, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
-        containers, pods = self.unknown_containers.without_unknown(listed, empty)
-        failures: dict[str, RuntimeCallError] = {}
-        for id in sorted(unlisted_pods(containers, pods)):
+    async def _with_unlisted(self, listing: Listing) -> tuple[Listing, dict[str, RuntimeCallError]]:
+        """The listing with the pods that only an inspect shows, and errors of these by the ids of their containers."""
+        pods, failures = listing.pods, dict[str, RuntimeCallError]()
+        for id in sorted(unlisted_pods(listing.containers, pods)):
             try:
                 pods += await self._pod(id)
             except RuntimeCallError as error:
-                failures |= {container.id: error for container in containers if container.pod_id == id}
-        return Listing(started_at=started_at, containers=containers, pods=pods), failures
+                failures |= {container.id: error for container in listing.containers if container.pod_id == id}
+        return msgspec.structs.replace(listing, pods=pods), failures
 
     async def _pod(self, id: str) -> tuple[ListedPod, ...]:
         """The pod, empty when it is gone or not the agent's. Raises RuntimeCallError."""

@@ -6,7 +6,7 @@ A list is cheap per container (0.5 ms of the service's time) and tells states an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 import msgspec
@@ -25,8 +25,10 @@ with 100 pods of 2 containers, where the list took 105 ms)."""
 QUIET_SHARE: Final = 0.05
 """Part of the time that relists may take while nothing happens: a list of 20,000 containers takes Podman 12 s."""
 RESYNC_SHARE: Final = 0.25
-"""The same while a resync is due and none is requested. While a relist is under way no single pod is observed: if
-relists followed one another without a rest, every step of every pod would wait for the end of one."""
+"""The same while a resync is due and none is requested."""
+LONG_LISTING_S: Final = 2.0
+"""A listing that takes longer is no shortcut, whatever it saves: Podman has many containers that are not the agent's,
+which are not counted."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
     started_at: float
     """Monotonic seconds, from before the first call."""
+    took_s: float = 0.0
     containers: tuple[ListedContainer, ...]
     pods: tuple[ListedPod, ...]
     """Pods without an infra container in the list."""
@@ -44,6 +47,15 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
     pods: tuple[ListedPod, ...] = ()
     container_ids: tuple[str, ...] = ()
+
+
+def without_pods(listing: Listing, uids: Set[str]) -> Listing:
+    """What is left of a listing without the pods of these UIDs."""
+    return msgspec.structs.replace(
+        listing,
+        containers=tuple(c for c in listing.containers if read_uid(c.labels) not in uids),
+        pods=tuple(pod for pod in listing.pods if read_uid(pod.labels) not in uids),
+    )
 
 
 def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:
@@ -97,6 +109,6 @@ def relist_period_s(shortest_s: float, longest_s: float, quiet_relists: int, too
     return max(period_s, took_s / (QUIET_SHARE if quiet_relists else RESYNC_SHARE))
 
 
-def is_list_cheaper(pods_requested: int, containers: int) -> bool:
+def is_list_cheaper(pods_requested: int, containers: int, newest_took_s: float) -> bool:
     """Whether one full list costs the service less than asking for each of these pods by its uid."""
-    return pods_requested * CONTAINERS_PER_POD_OBSERVED > containers
+    return pods_requested * CONTAINERS_PER_POD_OBSERVED > containers and newest_took_s < LONG_LISTING_S

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import pairwise
 
 from ipc.kubecontainer.pod_status import ContainerState
-from ipc.messages.node_worker import Observe, Observed, Relist, Relisted, Track
+from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.node_worker import GROWN, NEVER_S, Host, gaps_between_relists
+from tests.harness.node_worker import GROWN, NEVER_S, Host, Master, asked, gaps_between_relists
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer
@@ -51,6 +53,93 @@ async def test_relists_that_take_longer_than_their_period_leave_time_for_single_
         master.send(Observe(uids=("u1",)))
         await master.first(Observed, after=len(master.reports))
         assert host.now() - asked_at < 0.1
+
+
+class StaleLists(SlowLists):
+    """The same; what it says is of the time at which it was asked."""
+
+    async def list_containers(self) -> tuple[ListedContainer, ...]:
+        found = await FakeRuntime.list_containers(self)
+        await asyncio.sleep(self.list_s)
+        return found
+
+
+@asynccontextmanager
+async def listing(host: Host) -> AsyncIterator[Master]:
+    """A worker in the middle of a relist, with two pods that run and are tracked; it ends before the block does."""
+    host.runtime = StaleLists(host.podman, "one", latency_s=0.001)
+    for number in (1, 2):
+        host.running(f"u{number}")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0), Track(uid="u2", row=1))
+        host.podman.mute = True
+        before = len(master.reports)
+        master.send(Relist())
+        await asyncio.sleep(1)
+        yield master
+        await master.first(Relisted, after=before)
+
+
+@simulated
+async def test_while_everything_is_listed_single_pods_are_observed() -> None:
+    host = Host()
+    async with listing(host) as master:
+        before, asked_at = len(master.reports), host.now()
+        successor = host.running("u1", 1)
+        newcomer = host.running("u3")
+        statuses = [master.status(await asked(master, uid)) for uid in ("u1", "u3")]
+        assert host.now() - asked_at < 0.1
+        assert [len(status.sandboxes) for status in statuses] == [2, 1]
+        relisted = await master.first(Relisted, after=before)
+        assert (relisted.changed, relisted.unseen) == ((), ()), "the list is older than what is known of them"
+        assert relisted.started_at < asked_at
+        for number, status in enumerate(statuses):
+            assert master.status(await asked(master, status.uid)).same_as(status), number
+        for uid, id in (("u1", successor), ("u3", newcomer)):
+            before = len(master.reports)
+            host.podman.exit(id)
+            await master.observation(uid, lambda seen: seen.containers[0].state is ContainerState.EXITED, after=before)
+
+
+@simulated
+async def test_a_pod_that_is_gone_since_the_listing_began_stays_gone() -> None:
+    host = Host()
+    async with listing(host) as master:
+        before = len(master.reports)
+        host.podman.remove_pod(next(iter(host.podman.pods)))
+        gone = master.status(await asked(master, "u1"))
+        assert gone.is_empty()
+        relisted = await master.first(Relisted, after=before)
+        assert (relisted.changed, relisted.unseen) == ((), ())
+        row = master.row(0)
+        assert row is not None
+        assert row.is_empty()
+
+
+@simulated
+async def test_a_pod_that_could_not_be_observed_since_the_listing_began_is_unseen() -> None:
+    host = Host()
+    async with listing(host) as master:
+        before = len(master.reports)
+        host.podman.unreadable.add(host.running("u2", 1))
+        master.send(Observe(uids=("u2",)))
+        failed = await master.first(ObservationFailed, after=before)
+        relisted = await master.first(Relisted, after=before)
+        assert (failed.uid, relisted.unseen) == ("u2", ("u2",))
+        host.podman.unreadable.clear()
+        assert len(master.status(await asked(master, "u2")).sandboxes) == 2
+
+
+@simulated
+async def test_many_pods_do_not_make_a_list_that_is_long_by_others() -> None:
+    host = Host()
+    async with listing(host) as master:
+        await master.first(Relisted, after=len(master.reports))
+        before, asked_at = len(master.reports), host.now()
+        master.send(Observe(uids=("u1", "u2")))
+        await master.first(Observed, after=before)
+        assert host.now() - asked_at < 0.1
+        master.send(Relist())
 
 
 @simulated

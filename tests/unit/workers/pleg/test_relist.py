@@ -102,7 +102,8 @@ def test_pods_whose_infra_container_is_missing_must_be_asked_for() -> None:
     ("asked", "containers", "cheaper"), [(0, 0, False), (0, 100, False), (1, 0, True), (1, 200, False), (34, 200, True)]
 )
 def test_one_list_is_cheaper_than_many_single_looks(asked: int, containers: int, cheaper: bool) -> None:
-    assert is_list_cheaper(asked, containers) is cheaper
+    assert is_list_cheaper(asked, containers, newest_took_s=0.1) is cheaper
+    assert not is_list_cheaper(asked, containers, newest_took_s=60), "it is long by others' containers"
 
 
 @pytest.mark.parametrize(
