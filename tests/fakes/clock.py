@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import selectors
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any, TypeVar
@@ -67,6 +69,13 @@ class SimLoop(asyncio.SelectorEventLoop):
     It runs callbacks in the very order of `asyncio.BaseEventLoop`, without what is of no use to a simulation: checks
     for debug mode, a search for slow callbacks, and sleep.
     """
+
+    # What `asyncio.BaseEventLoop` has, and typeshed does not say.
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+    _selector: selectors.BaseSelector
+    _timer_cancelled_count: int
+    _process_events: Callable[[list[tuple[selectors.SelectorKey, int]]], None]
 
     def __init__(self) -> None:
         self._mono = START_MONO

@@ -23,6 +23,7 @@ QUICK = Options(pods=4, noise_s=45.0)
 FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HANGS_BEFORE_A_CHANGE = 324
+PASSED_OVER = 100_093
 HASH_SEEDS = ("1", "2")
 REPLAYED = "7"
 MAX_SEEDS = 300
@@ -104,6 +105,11 @@ def test_no_seed_begins_when_nobody_asks_for_more() -> None:
     with contextlib.closing(outcomes(seeds, Options(pods=1, noise_s=1.0), jobs=2)) as every:
         assert next(every).seed == 1
     assert len(begun) == AHEAD * 2
+
+
+def test_what_a_relist_passes_over_is_not_forgotten_by_a_new_agent() -> None:
+    """In this seed a container of a pod that no source has stated yet ends while a relist is under way."""
+    assert not simulate_seed(PASSED_OVER, Options()).broken
 
 
 @pytest.mark.slow
