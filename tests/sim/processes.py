@@ -7,7 +7,7 @@ import gc
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
 from typing import Final
@@ -26,7 +26,7 @@ def available_cpus() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def outcomes(seeds: Iterable[int], options: Options, jobs: int, mutation: str = "") -> Iterator[Outcome]:
+def outcomes(seeds: Iterable[int], options: Options, jobs: int, mutation: str = "") -> Generator[Outcome, None, None]:
     """Of each seed, with a rule broken on purpose if one is named. No further seed is taken from ``seeds`` when nobody
     asks for the next outcome; with one job they run in this process."""
     simulate = partial(_simulate, options=options, mutation=mutation)
