@@ -20,7 +20,7 @@ class PodTable:
         self._shards = Shards(limits)
         self._rows = RowAllocator(rows)
         self._with_deadline: dict[str, PodWorkerState] = {}
-        """Those whose manifest has activeDeadlineSeconds."""
+        """Pods whose manifest has activeDeadlineSeconds."""
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
 

@@ -39,7 +39,7 @@ from supervisor.status.report import merge_pod_status
 
 
 class _Basis(msgspec.Struct, frozen=True):
-    """What a status follows from, but for the status before it and, when the pod has a deadline, the time."""
+    """Causes of a status, but for the status before it and, when the pod has a deadline, the time."""
 
     pod: Pod
     observed: RuntimePodStatus
