@@ -9,12 +9,13 @@ import msgspec
 from ipc.api.v1.pod import Pod
 from supervisor.protocol.events import HostAddressesChanged
 from supervisor.record import status_manager
+from supervisor.status.generate import generate_pod_status
 from tests.harness.dialogue import Talk, absent, pod, running
 
 
 def generated_by(talk: Talk, *, host_ip: str = "10.0.0.1") -> int:
     """How many statuses are generated when the master looks at every pod again."""
-    with patch.object(status_manager, "generate_pod_status", wraps=status_manager.generate_pod_status) as generate:
+    with patch.object(status_manager, "generate_pod_status", wraps=generate_pod_status) as generate:
         talk.say(HostAddressesChanged(ips=(host_ip,)))
     return generate.call_count
 
