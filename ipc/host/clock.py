@@ -11,6 +11,7 @@ import math
 import re
 import time
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Final, Protocol
 
 import msgspec
@@ -73,7 +74,13 @@ def rfc3339(wall: float) -> str:
 
     Raises ValueError outside the years 1 to 9999.
     """
-    return _utc(math.floor(_finite(wall))).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return _printed(math.floor(_finite(wall)))
+
+
+@lru_cache(maxsize=1024)
+def _printed(seconds: int) -> str:
+    """Every status of a pod shows the same few dates again."""
+    return _utc(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def rfc3339_micro(wall: float) -> str:

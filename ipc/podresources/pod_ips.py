@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ipc.text.ip_address import parse_ip
 
@@ -19,6 +20,7 @@ def sort_pod_ips(ips: Iterable[str], node_ip: str = "") -> tuple[str, ...]:
     return tuple(by_family[family] for family in (primary, 10 - primary) if family in by_family)
 
 
+@lru_cache(maxsize=1024)
 def _family(ip: str) -> int:
     """4 or 6; 0 for what is no address."""
     try:

@@ -112,7 +112,8 @@ class ObservationRequests:
         return status if changed and tracked else None
 
     def absent(self, relisted_at: float, shown: Iterable[Observation], untracked: Iterable[str]) -> list[Observation]:
-        """Of pods without a row: what a relist does not show is not there."""
+        """Of pods without a row: what a relist does not show is not there. Those that were observed since it began it
+        passes over."""
         seen = {observation.uid for observation in shown}
         return [
             Observation(
@@ -123,8 +124,12 @@ class ObservationRequests:
                 status=RuntimePodStatus(uid=uid, observed_at=relisted_at),
             )
             for uid in untracked
-            if uid not in seen
+            if uid not in seen and not self._is_seen_since(uid, relisted_at)
         ]
+
+    def _is_seen_since(self, uid: str, mono: float) -> bool:
+        entry = self.cache.entry(uid)
+        return entry is not None and entry.observed_at > mono
 
     def relisted(self, started_at: float, unseen: Iterable[str]) -> Collection[str]:
         """A full relist observes every pod but the ``unseen``: the pods that waited for an observation."""

@@ -19,6 +19,8 @@ class PodTable:
         self._states: dict[str, PodWorkerState] = {}
         self._shards = Shards(limits)
         self._rows = RowAllocator(rows)
+        self._with_deadline: dict[str, PodWorkerState] = {}
+        """Pods whose manifest has activeDeadlineSeconds."""
         self._touched: set[str] = set()
         """Pods that this event may have made ready for dispatch."""
 
@@ -53,11 +55,28 @@ class PodTable:
     def begin(self, uid: str, name: str, pod: Pod | None, source: str) -> PodWorkerState:
         """Enter a pod; without ``pod`` it is an orphan."""
         state = self._states[uid] = PodWorkerState(uid, name, pod, source, self._shards.assign(), self._rows.take())
+        self._note_deadline(state)
         return state
+
+    def update(self, state: PodWorkerState, pod: Pod) -> None:
+        """A newer desired pod."""
+        state.update(pod)
+        self._note_deadline(state)
+
+    def _note_deadline(self, state: PodWorkerState) -> None:
+        if state.pod is not None and state.pod.spec.active_deadline_seconds is not None:
+            self._with_deadline[state.uid] = state
+        else:
+            self._with_deadline.pop(state.uid, None)
+
+    def with_deadline(self) -> Collection[PodWorkerState]:
+        """Pods that may only be active for so long."""
+        return self._with_deadline.values()
 
     def end(self, state: PodWorkerState) -> None:
         """Drop a pod of which nothing is left."""
         del self._states[state.uid]
+        self._with_deadline.pop(state.uid, None)
         self._rows.give_back(state.row)
         self._shards.release(state.slot)
 

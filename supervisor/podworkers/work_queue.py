@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 import random
+from typing import Final
+
+MAX_STALE: Final = 64
+"""How many entries of the heap may be out of date when few pods are due."""
 
 
 def jitter(duration_s: float, factor: float, rng: random.Random) -> float:
@@ -15,19 +20,28 @@ class WorkQueue:
 
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+        """Every due time that was enqueued; the ones that were replaced or removed are passed over."""
 
     def enqueue(self, uid: str, due_mono: float) -> None:
         self._due[uid] = due_mono
+        heapq.heappush(self._heap, (due_mono, uid))
+        if len(self._heap) > 2 * len(self._due) + MAX_STALE:
+            self._heap = [(at, uid) for uid, at in self._due.items()]
+            heapq.heapify(self._heap)
 
     def remove(self, uid: str) -> None:
         self._due.pop(uid, None)
 
     def pop_due(self, now_mono: float) -> list[str]:
         """UIDs of the pods that are due, earliest first; they leave the queue."""
-        due = sorted((at, uid) for uid, at in self._due.items() if at <= now_mono)
-        for _, uid in due:
-            del self._due[uid]
-        return [uid for _, uid in due]
+        due = []
+        while self._heap and self._heap[0][0] <= now_mono:
+            at, uid = heapq.heappop(self._heap)
+            if self._due.get(uid) == at:
+                del self._due[uid]
+                due.append(uid)
+        return due
 
     def __len__(self) -> int:
         return len(self._due)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from ipc.api.annotations import CONFIG_SEEN
 from ipc.api.v1.event import Event
 from ipc.api.v1.pod import Pod
@@ -36,6 +38,20 @@ from supervisor.status.replaced import replaced_containers
 from supervisor.status.report import merge_pod_status
 
 
+class _Basis(msgspec.Struct, frozen=True):
+    """Causes of a status, but for the status before it and, when the pod has a deadline, the time."""
+
+    pod: Pod
+    observed: RuntimePodStatus
+    reasons: Mapping[str, SyncResult]
+    probe_results: Mapping[str, ProbeResults]
+    host_ips: tuple[str, ...]
+    phase: WorkType
+    was_observed_before: bool
+    rejection: Failure | None
+    eviction: Failure | None
+
+
 class _Record:
     """Status, reported status and sync summary of one pod, and what they follow from."""
 
@@ -52,6 +68,8 @@ class _Record:
         """Why it was not admitted (pkg/kubelet/kubelet.go, rejectPod)."""
         self.eviction: Failure | None = None
         """Why it may not run any more."""
+        self._settled: _Basis | None = None
+        """From which ``status`` follows again and again."""
         self._failed: tuple[SyncResult, ...] = ()
         """Failed actions of the pod's last sync."""
         self._error = ""
@@ -77,9 +95,15 @@ class _Record:
     def evict(self, failure: Failure) -> None:
         self.eviction = failure
 
-    def generated(self, status: PodStatus, reported: PodStatus, *, observed: bool) -> None:
+    def is_settled(self, basis: _Basis) -> bool:
+        """Whether the status that follows from that is the one that there is, at any time."""
+        return basis.pod.spec.active_deadline_seconds is None and basis == self._settled
+
+    def generated(self, basis: _Basis, status: PodStatus, reported: PodStatus) -> None:
+        is_fixed = (status, reported) == (self.status, self.reported)
+        self._settled = basis if is_fixed else None
         self.status, self.reported = status, reported
-        self.was_observed = self.was_observed or observed
+        self.was_observed = self.was_observed or basis.observed.observed_at > 0.0
 
     def steady_wall(self, now: Instant) -> float:
         """The wall clock, but not what it was set forward since the pod is known here: that was no time to be active
@@ -221,14 +245,27 @@ class StatusManager:
     ) -> None:
         assert state.pod is not None
         record, phase = self._record(state.uid), state.lifecycle.phase
+        basis = _Basis(
+            pod=state.pod,
+            observed=self._texts.observed(state, observed),
+            reasons=dict(self._reasons.of_pod(state.uid)),
+            probe_results=dict(probe_results),
+            host_ips=self._host_ips,
+            phase=phase,
+            was_observed_before=record.was_observed,
+            rejection=record.rejection,
+            eviction=record.eviction,
+        )
+        if record.is_settled(basis):
+            return
         replaced = replaced_containers(state.pod, observed, was_observed_before=record.was_observed)
         given = StatusInput(
             pod=state.pod,
-            observed=self._texts.observed(state, observed),
-            reasons=self._reasons.of_pod(state.uid),
+            observed=basis.observed,
+            reasons=basis.reasons,
             previous=record.status,
             host_ips=self._host_ips,
-            probe_results=probe_results,
+            probe_results=basis.probe_results,
             replaced=replaced if phase is WorkType.SYNC else frozenset(),
             was_observed_before=record.was_observed,
             terminating=phase is not WorkType.SYNC,
@@ -241,7 +278,7 @@ class StatusManager:
         status = generate_pod_status(given, now)
         reported = merge_pod_status(record.reported, status, could_have_running_containers=could_run)
         # Together, when nothing can go wrong any more.
-        record.generated(status, reported, observed=given.was_observed)
+        record.generated(basis, status, reported)
 
     def _pod_changed(
         self, state: PodWorkerState, pod: Pod, observed: RuntimePodStatus, observed_at: float

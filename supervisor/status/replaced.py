@@ -23,8 +23,7 @@ def replaced_containers(pod: Pod, observed: RuntimePodStatus, *, was_observed_be
     if not observed.sandboxes:
         return frozenset()
     newest = observed.sandboxes[0]
-    stopped_for_another = was_observed_before and newest.hash != sandbox_hash(pod)
-    if newest.state is not SandboxState.READY and not stopped_for_another:
+    if newest.state is not SandboxState.READY and not (was_observed_before and newest.hash != sandbox_hash(pod)):
         return frozenset()
     return frozenset(container.name for container in pod.spec.containers if _is_replaced(pod, container, observed))
 

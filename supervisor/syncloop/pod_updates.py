@@ -124,7 +124,7 @@ class PodUpdates:
             state.succeed(pod, state.source)
             state.lifecycle.remove(None, now.wall)
         else:
-            state.update(pod)
+            self._pod_table.update(state, pod)
             self._parts.usage.put(pod)
             self._parts.probes.recall(state, self._parts.cache.get(state.uid))
         self._parts.poison_pods.absolve(state.uid, now.mono)

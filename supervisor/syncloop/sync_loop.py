@@ -275,7 +275,7 @@ class SyncLoop:
             if state is not None:
                 self._announcer.report(state, now)
                 self._pod_table.touch((uid,))
-        for state in self._pod_table:
+        for state in self._pod_table.with_deadline():
             if self._parts.statuses.is_past_deadline(state, now):
                 self._dispatcher.terminate_if_terminal(state, now)
                 self._pod_table.touch((state.uid,))

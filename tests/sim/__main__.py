@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import logging
+import math
 import sys
 import time
 
 from tests.sim.mutations import MUTATIONS
-from tests.sim.simulation import Options, Outcome, simulate_seed
+from tests.sim.processes import available_cpus, outcomes
+from tests.sim.simulation import Options, Outcome
 
 
 def main() -> int:
     arguments = _arguments()
-    logging.lastResort = None  # the trace says everything; `tests.sim.faults` listens to the log of unexpected errors
+    # The trace says everything; `tests.sim.faults` listens to the log of unexpected errors.
+    logging.getLogger().addHandler(logging.NullHandler())
     options = Options(pods=arguments.pods, verbose=arguments.verbose)
+    jobs = 1 if arguments.verbose else arguments.jobs
+    first, last = arguments.seeds
     if arguments.mutation:
         names = list(MUTATIONS) if arguments.mutation == "all" else [arguments.mutation]
-        return max(_try_mutation(name, arguments.seeds, options) for name in names)
-    end_at = time.monotonic() + arguments.minutes * 60.0 if arguments.minutes else None
+        return max(_try_mutation(name, range(first, last + 1), options, jobs) for name in names)
+    began_at = time.monotonic()
+    end_at = began_at + arguments.minutes * 60.0 if arguments.minutes else math.inf
+    seeds = itertools.takewhile(lambda seed: time.monotonic() < end_at, range(first, last + 1))
     failed = done = 0
-    for seed in range(arguments.seeds[0], arguments.seeds[1] + 1):
-        if end_at is not None and time.monotonic() > end_at:
-            break
-        outcome = simulate_seed(seed, options)
-        done += 1
-        if outcome.broken:
-            failed += 1
-            _show(outcome, arguments.tail)
-            if not arguments.keep_going:
-                break
+    with contextlib.closing(outcomes(seeds, options, jobs)) as every:
+        for outcome in every:
+            done += 1
+            if outcome.broken:
+                failed += 1
+                _show(outcome, arguments.tail)
+                if not arguments.keep_going:
+                    break
     print(f"{done} seeds, {failed} failed")
+    print(f"{done / (time.monotonic() - began_at):.1f} seeds/s", file=sys.stderr)  # the trace says nothing of real time
     return 1 if failed or not done else 0
 
 
-def _try_mutation(name: str, seeds: tuple[int, int], options: Options) -> int:
-    with MUTATIONS[name]():
-        outcomes = [simulate_seed(seed, options) for seed in range(seeds[0], seeds[1] + 1)]
-    found = [outcome for outcome in outcomes if outcome.broken]
+def _try_mutation(name: str, seeds: range, options: Options, jobs: int) -> int:
+    found = [outcome for outcome in outcomes(seeds, options, jobs, name) if outcome.broken]
     example = f", first by seed {found[0].seed}: {found[0].broken}" if found else ""
-    print(f"{name}: found by {len(found)} of {len(outcomes)} seeds{example}", flush=True)
+    print(f"{name}: found by {len(found)} of {len(seeds)} seeds{example}", flush=True)
     return 0 if found else 1
 
 
@@ -52,6 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
     parser.add_argument("--seeds", type=_seeds, default=(1, 100), metavar="A..B", help="or a single one")
     parser.add_argument("--minutes", type=float, default=0.0, help="stop beginning new seeds after that time")
+    parser.add_argument("--jobs", type=int, default=available_cpus(), help="how many processes run seeds")
     parser.add_argument("--pods", type=int, default=Options().pods)
     parser.add_argument("--tail", type=int, default=60, help="lines of the trace of a seed that fails")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first seed that fails")

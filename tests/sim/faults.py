@@ -16,7 +16,7 @@ from unittest.mock import patch
 from ipc.host.clock import Clock
 from supervisor.managers import container_gc
 from supervisor.managers.object_delivery import ObjectDelivery
-from supervisor.record import status_manager
+from supervisor.record.status_manager import StatusManager
 from supervisor.syncloop.announcer import RETRY_S
 from tests.sim.trace import Trace
 from workers import pod_worker
@@ -124,7 +124,7 @@ _HOOKS: Final[tuple[tuple[Any, str, Place, Callable[..., Collection[str]]], ...]
     (Observer, "_inspect_ended", Place.DECODE, lambda _, __, found: (found.labels.get(labels.POD_UID, ""),)),
     (observer, "pod_status", Place.OBSERVE, lambda uid, *_: (uid,)),
     (pod_worker, "_sync_pod", Place.SYNC, lambda run, _: (run.request.uid,)),
-    (status_manager, "generate_pod_status", Place.STATUS, lambda given, _: (given.pod.metadata.uid,)),
+    (StatusManager, "_generate", Place.STATUS, lambda _, state, *__: (state.uid,)),
     (ObjectDelivery, "load", Place.DELIVER, lambda _, state, __: (state.uid,)),
     (container_gc, "dead_beyond_maximum", Place.COLLECT, lambda views, *_: _uids_of(views)),
 )

@@ -95,6 +95,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     broken: str
     """The promise that was broken, or empty."""
     tail: tuple[str, ...]
+    noted: int
+    """Lines of its whole trace."""
 
 
 def simulate_seed(seed: int, options: Options) -> Outcome:
@@ -113,7 +115,7 @@ def simulate_seed(seed: int, options: Options) -> Outcome:
         broken = str(violation)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines))
+    return Outcome(seed=seed, digest=trace.digest(), broken=broken, tail=tuple(trace.lines), noted=trace.noted)
 
 
 class Simulation:

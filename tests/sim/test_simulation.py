@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import subprocess
 import sys
+from types import FrameType
 
 import pytest
 
 from ipc.host.clock import SystemClock
 from tests.sim.mutations import MUTATIONS
+from tests.sim.processes import AHEAD, outcomes
 from tests.sim.simulation import Options, simulate_seed
 
 SEEDS = 300
@@ -20,10 +23,14 @@ QUICK = Options(pods=4, noise_s=45.0)
 FOUND = (67, 209, 1398)
 """Restart counts that fell; a pod that was gone, which a new node worker's relist passed over."""
 HANGS_BEFORE_A_CHANGE = 324
+PASSED_OVER = 100_093
 HASH_SEEDS = ("1", "2")
 REPLAYED = "7"
 MAX_SEEDS = 300
 """Within which every broken rule is found."""
+WEIGHED = (1, 2, 3, 4)
+MAX_CALLS = 650
+"""Calls of Python functions for each line of a trace. A seed is worth what happens in it, and costs calls."""
 
 
 @pytest.mark.timeout(600)
@@ -60,6 +67,48 @@ def test_a_seed_that_has_found_something_holds(seed: int) -> None:
 def test_a_config_map_that_changes_while_a_worker_hangs_waits_for_its_death() -> None:
     """In this seed the poison pod's worker hangs just before, and in it the sync of another pod."""
     assert not simulate_seed(HANGS_BEFORE_A_CHANGE, Options()).broken
+
+
+def test_what_happens_costs_no_more_calls_than_it_did() -> None:
+    """Speed that nobody measures rots; seconds would measure the machine."""
+    calls, noted = map(sum, zip(*map(_weigh, WEIGHED), strict=True))
+    assert calls < MAX_CALLS * noted, calls / noted
+
+
+def _weigh(seed: int) -> tuple[int, int]:
+    """How many functions written in Python are called for a seed, and how many lines its trace has."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        noted = simulate_seed(seed, QUICK).noted
+    finally:
+        sys.setprofile(before)
+    return calls, noted
+
+
+def test_processes_give_the_outcomes_of_one_in_the_order_of_the_seeds() -> None:
+    seeds = range(1, 4)
+    alone = list(outcomes(seeds, QUICK, jobs=1))
+    assert list(outcomes(seeds, QUICK, jobs=2)) == alone
+    assert [outcome.seed for outcome in alone] == list(seeds)
+
+
+def test_no_seed_begins_when_nobody_asks_for_more() -> None:
+    seeds = iter(range(1, 1000))
+    with contextlib.closing(outcomes(seeds, Options(pods=1, noise_s=1.0), jobs=2)) as every:
+        assert next(every).seed == 1
+    assert next(seeds) == AHEAD * 2 + 1
+
+
+def test_what_a_relist_passes_over_is_not_forgotten_by_a_new_agent() -> None:
+    """In this seed a container of a pod that no source has stated yet ends while a relist is under way."""
+    assert not simulate_seed(PASSED_OVER, Options()).broken
 
 
 @pytest.mark.slow

@@ -20,6 +20,8 @@ class Trace:
 
     def __init__(self, *, verbose: bool = False) -> None:
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.noted = 0
+        """How many there were."""
         self.broken = ""
         """The first broken promise."""
         self._verbose = verbose
@@ -30,6 +32,7 @@ class Trace:
             return
         dated = f"{asyncio.get_running_loop().time():10.3f} {line}"
         self.lines.append(dated)
+        self.noted += 1
         self._digest.update(dated.encode())
         if self._verbose:
             print(dated)

@@ -7,6 +7,7 @@ container runtimes read them: Podman's own short-name resolution needs a termina
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -47,6 +48,7 @@ class ImageReference(msgspec.Struct, frozen=True, kw_only=True):
         return self.domain == _LOCAL_DOMAIN
 
 
+@lru_cache(maxsize=256)
 def parse_image_reference(text: str) -> ImageReference:
     """applyDefaultImageTag (pkg/kubelet/images/image_manager.go) and the normalization of the distribution project.
 

@@ -111,6 +111,6 @@ def remove(directory: Path) -> None:
 
 def _file_names(directory: Path) -> list[str]:
     try:
-        return [entry.name for entry in directory.iterdir()]
+        return os.listdir(directory)
     except FileNotFoundError:
         return []

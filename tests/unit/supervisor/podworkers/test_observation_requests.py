@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.messages.node_worker import Observation
 from supervisor.podworkers.observation_requests import ObservationRequests
 
@@ -67,3 +67,19 @@ def test_a_view_of_a_pod_that_was_forgotten_is_not_kept(requests: ObservationReq
     requests.forget("a")
     assert requests.take(seen(2.0)) is None
     assert requests.cache.entry("a") is None
+
+
+@pytest.mark.parametrize(("relisted_at", "is_gone"), [(2.0, False), (4.0, True)])
+def test_of_a_pod_that_nobody_states_yet_a_relist_says_nothing_that_is_older_than_its_view(
+    relisted_at: float, is_gone: bool
+) -> None:
+    """The node worker passes over pods that were observed since the relist began."""
+    sandbox = SandboxStatus(
+        id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, hash="", created_at=1.0
+    )
+    view = RuntimePodStatus(uid="b", observed_at=3.0, sandboxes=(sandbox,))
+    requests = ObservationRequests()
+    requests.take(Observation(uid="b", observed_at=3.0, changed=True, row=0, status=view))
+    for absent in requests.absent(relisted_at, (), requests.cache.unknown(())):
+        requests.take(absent)
+    assert requests.cache.get("b").is_empty() == is_gone

@@ -12,8 +12,9 @@ from ipc.host.clock import Instant
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncResult, WorkType
 from ipc.messages.sync_error import SyncError
 from supervisor.config.settings import Settings
-from supervisor.podworkers.work_queue import WorkQueue, jitter
+from supervisor.podworkers.work_queue import MAX_STALE, WorkQueue, jitter
 from supervisor.syncloop.requeue import SYNCS_TOGETHER, due_in
+from tests.harness.work import work_of
 
 NOW = Instant(mono=1234.5, wall=1_800_000_000.0)
 SETTINGS = Settings()
@@ -89,3 +90,11 @@ def test_the_queue_gives_what_is_due_once_and_in_order() -> None:
     assert queue.pop_due(3.0) == ["b", "a"], "the later enqueue replaced the earlier one"
     assert queue.pop_due(3.0) == []
     assert len(queue) == 1
+
+
+def test_the_queue_forgets_due_times_that_were_replaced() -> None:
+    queue = WorkQueue()
+    for due in range(10_000, 0, -1):
+        queue.enqueue("a", float(due))
+    assert work_of(lambda: queue.pop_due(20_000.0)) < 10 * MAX_STALE
+    assert not len(queue)
