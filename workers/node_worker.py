@@ -20,12 +20,15 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import Final, assert_never
 
+import msgspec
+
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.messages.base import Ready, Shutdown, node_event
 from ipc.messages.node_worker import (
+    EVERY_REQUEST,
     CancelPull,
     CollectLogs,
     NodeWorkerCommand,
@@ -163,6 +166,10 @@ class NodeWorker:
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
         self._listings = BackgroundTasks()
         """One at the most, which the relist awaits."""
+        self._numbers: dict[str, int] = {}
+        """By uid: of the newest request for that pod."""
+        self._answered: dict[str, int] = {}
+        """By uid: the number that the newest observation answers."""
         self._listing_s = 0.0
         """How long the newest listing of everything took."""
         self._runtime_state = RuntimeState(settings.runtime_request_timeout_s, clock.now().mono)
@@ -186,9 +193,10 @@ class NodeWorker:
                     self._published.track(uid, row)
                 case Untrack(uid=uid):
                     self._published.untrack(uid)
-                case Observe(uids=uids):
-                    for uid in uids:
-                        self._request(uid)
+                    self._numbers.pop(uid, None)
+                    self._answered.pop(uid, None)
+                case Observe():
+                    self._take_request(command)
                 case Relist():
                     self._request_relist()
                 case StartPull():
@@ -201,6 +209,15 @@ class NodeWorker:
                     return
                 case _:
                     assert_never(command)
+
+    def _take_request(self, request: Observe) -> None:
+        for uid, references in request.touched.items():
+            self._observer.touched.add(uid, references)
+        for uid in request.unsure:
+            self._observer.touched.add(uid, unsure=True)
+        for uid in request.uids:
+            self._numbers[uid] = request.number
+            self._request(uid)
 
     def _request(self, uid: str, at: float = 0.0) -> None:
         """Request an observation of that pod at ``at`` (monotonic seconds), or as soon as possible, after the round
@@ -255,8 +272,12 @@ class NodeWorker:
         uid, delay_s, now = read_uid(event.labels), HINTS.get(event.action), self._clock.now()
         if event.action == "died" and self._observer.knows_end(event.container_id):
             delay_s = KNOWN_END_S
-        if uid and delay_s is not None and not self._published.is_older(uid, event.time, now):
-            self._request(uid, now.mono + delay_s if delay_s else 0.0)
+        if not uid or delay_s is None or self._observer.has_inspected_since(event.container_id, event.time):
+            return
+        if event.action == "remove" and not self._observer.knows(event.container_id):
+            return
+        self._observer.touched.hint(uid, event.container_id, event.time)
+        self._request(uid, now.mono + delay_s if delay_s else 0.0)
 
     async def publish_recorded_ends(self) -> None:
         """Report ends of containers that their monitors have recorded, past the round under way. Runs for ever.
@@ -276,7 +297,7 @@ class NodeWorker:
                 self._request(uid)
             else:
                 self._request(uid, self._now() + KNOWN_END_S)
-                await self._send(Observed(observations=(self._record(status),)))
+                await self._send(Observed(observations=(self._record(status, self._answered.get(uid, 0)),)))
 
     def _forgotten(self, uid: str) -> None:
         """A process of that pod lives on, and Podman does not know its container any more."""
@@ -305,7 +326,7 @@ class NodeWorker:
             self._count()
 
     def _is_list_cheaper(self, due: Sequence[str]) -> bool:
-        return is_list_cheaper(len(due), self._observer.containers, self._listing_s)
+        return is_list_cheaper(sum(map(self._observer.needs_list, due)), self._observer.containers, self._listing_s)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait until something is requested, so long at the most."""
@@ -340,6 +361,7 @@ class NodeWorker:
         del late[uid]
 
     async def _observe(self, uid: str) -> None:
+        answers = EVERY_REQUEST if self._observer.needs_list(uid) else self._numbers.get(uid, 0)
         try:
             status = await self._observer.observe(uid)
         except RuntimeCallError as error:
@@ -352,7 +374,7 @@ class NodeWorker:
             return
         if is_in_motion(status):
             self._request(uid, self._now() + self._relist_period_s)
-        await self._send(Observed(observations=(self._record(status),)))
+        await self._send(Observed(observations=(self._record(status, answers),)))
 
     async def _ping(self) -> None:
         """Ask whether Podman answers, and of which version it is: that may have changed."""
@@ -443,7 +465,7 @@ class NodeWorker:
             again_in_s=self._queue.retry_delay_s(failed),
         )
         reported = within_one_message(seen[uid] for uid in news)
-        unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.failures(uid)}
+        unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.is_requested(uid)}
         await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(unseen))))
 
     def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
@@ -455,10 +477,12 @@ class NodeWorker:
 
     # --- results ---
 
-    def _record(self, status: RuntimePodStatus) -> Observation:
+    def _record(self, status: RuntimePodStatus, answers: int) -> Observation:
         observation = self._published.record(status)
         self._queue.observed(status.uid)
-        return observation
+        if status.uid in self._numbers:
+            self._answered[status.uid] = answers
+        return msgspec.structs.replace(observation, answers=answers)
 
     async def _record_each(
         self, relisting: Relisting, uids: Sequence[str]
@@ -471,7 +495,8 @@ class NodeWorker:
             if number % PODS_PER_YIELD == 0:
                 await asyncio.sleep(0)
             try:
-                seen[uid] = self._record(self._observer.with_records(_status_in(relisting, uid)))
+                status = self._observer.with_records(_status_in(relisting, uid))
+                seen[uid] = self._record(status, EVERY_REQUEST)
             except Exception as error:
                 failed[uid] = self._unexpected(uid, error)
         return seen, failed

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Final
+
+import msgspec
+
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.base import EventReport, Message, OfPull, PullEnded, PullProgress, Ready, Shutdown
+
+EVERY_REQUEST: Final = sys.maxsize
 
 
 class Track(Message, frozen=True, kw_only=True):
@@ -21,6 +28,12 @@ class Observe(Message, frozen=True, kw_only=True):
     """Observe these pods soon. Requests that wait are answered together."""
 
     uids: tuple[str, ...]
+    number: int = 0
+    """Of this request, rising; an observation says up to which it answers."""
+    touched: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """By uid: what a sync has made, changed or removed since the pod was observed (`SyncDone.touched`)."""
+    unsure: tuple[str, ...] = ()
+    """Uids of pods of which more may have been touched than is known."""
 
 
 class Relist(Message, frozen=True, kw_only=True):
@@ -49,6 +62,9 @@ class Observation(Message, frozen=True, kw_only=True):
     uid: str
     observed_at: float
     changed: bool
+    answers: int = EVERY_REQUEST
+    """Number of the newest request for this pod of which the observation knew. What shows all containers that there
+    were at its time answers every request until then."""
     row: int = -1
     status: RuntimePodStatus | None = None
 

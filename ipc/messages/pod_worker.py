@@ -112,6 +112,10 @@ class SyncDone(Message, frozen=True, kw_only=True):
     message: str = ""
     changed: bool = False
     """Something in the runtime was changed, or may have been: an observation is due."""
+    touched: tuple[str, ...] = ()
+    """Containers, by id or name, and sandboxes, by id, that were made, started, killed or removed."""
+    unsure: bool = False
+    """An act has failed or was interrupted: more may have been touched."""
     cancelled: bool = False
     pull_failures: tuple[PullFailure, ...] = ()
     """Back-offs for the next sync of this pod."""

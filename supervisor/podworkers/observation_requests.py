@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus
-from ipc.messages.node_worker import Observation
+from ipc.messages.node_worker import Observation, Observe
 from supervisor.podworkers.board_rows import NO_ROW
 from supervisor.podworkers.pod_cache import CacheEntry, PodCache
 
@@ -38,6 +38,15 @@ class ObservationRequests:
         """Requested and not answered."""
         self._asked: set[str] = set()
         """To be requested with the next `take_requests`."""
+        self._touched: dict[str, dict[str, None]] = {}
+        """By uid: what acts have touched, to be told with the next request."""
+        self._unsure: set[str] = set()
+        """Pods of which acts may have touched more."""
+        self._number = 0
+        """Of the newest request."""
+        self._needed: dict[str, int] = {}
+        """By uid: number of the request that told of its last act. An observation that does not know of it lacks what
+        the act has made, however late it was."""
 
     # --- the last act on each pod --------------------------------------------------------------------------------
 
@@ -53,6 +62,14 @@ class ObservationRequests:
     def lost(self, uid: str, now_mono: float) -> None:
         """The sync of the pod died with its worker: its effect is unknown."""
         self._acts[uid] = _Act(now_mono, now_mono)
+        self.touched(uid, (), unsure=True)
+
+    def touched(self, uid: str, ids: Iterable[str], *, unsure: bool) -> None:
+        """An act on the pod has touched these, and perhaps more: an observation of them is due."""
+        self._touched.setdefault(uid, {}).update(dict.fromkeys(ids))
+        if unsure:
+            self._unsure.add(uid)
+        self._asked.add(uid)
 
     def accept_older(self, uid: str) -> None:
         """For a periodic sync a view will do that is newer than the last act with an effect: when that sync found
@@ -70,6 +87,9 @@ class ObservationRequests:
         self.cache.delete(uid)
         self._awaited.discard(uid)
         self._acts.pop(uid, None)
+        self._needed.pop(uid, None)
+        self._touched.pop(uid, None)
+        self._unsure.discard(uid)
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -80,19 +100,27 @@ class ObservationRequests:
             self._asked.add(uid)
         return entry
 
-    def ask(self, uid: str) -> None:
-        """An observation from now on, whatever is under way."""
-        self._asked.add(uid)
-
     def ask_again(self) -> None:
-        """The node worker that was asked is gone."""
+        """The node worker that was asked is gone. The next one begins with everything that there is."""
         self._asked |= self._awaited
+        self._needed.clear()
 
-    def take_requests(self) -> tuple[str, ...]:
-        """Pods to ask for now."""
+    def take_request(self) -> Observe | None:
+        """The request to send now."""
+        if not self._asked:
+            return None
         asked, self._asked = self._asked, set()
+        touched, self._touched = self._touched, {}
+        unsure, self._unsure = self._unsure, set()
         self._awaited |= asked
-        return tuple(sorted(asked))
+        self._number += 1
+        self._needed |= dict.fromkeys(touched, self._number)
+        return Observe(
+            uids=tuple(sorted(asked)),
+            number=self._number,
+            touched={uid: tuple(ids) for uid, ids in touched.items()},
+            unsure=tuple(sorted(unsure)),
+        )
 
     # --- answers -------------------------------------------------------------------------------------------------
 
@@ -104,7 +132,12 @@ class ObservationRequests:
                 self.cache.invalidate(uid)
                 self._asked.add(uid)
             return None
-        self._awaited.discard(uid)
+        if observation.answers < self._needed.get(uid, 0):
+            # It says what it says, but not what the last act has made: it is no newer than that.
+            before_act = min(status.observed_at, self._acts[uid].with_effect_at)
+            status = msgspec.structs.replace(status, observed_at=before_act)
+        else:
+            self._awaited.discard(uid)
         if not tracked and status.is_empty() and not status.lost_attempts:
             self.cache.delete(uid)
             return None

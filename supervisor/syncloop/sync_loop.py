@@ -17,7 +17,7 @@ from ipc.host.clock import Instant
 from ipc.kubecontainer.probe_results import ProbeResults
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport, PullEnded, PullProgress
-from ipc.messages.node_worker import Observation, ObservationFailed, Observe
+from ipc.messages.node_worker import Observation, ObservationFailed
 from ipc.messages.pod_worker import ProbeResultChanged, ProbingStopped, SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
 from ipc.podresources.node_resources import NodeResources
@@ -126,8 +126,8 @@ class SyncLoop:
         self._workers.scale_workers()
         self._dispatcher.dispatch_touched(now)
         self._updates.answer_stop()
-        if uids := self._observation_requests.take_requests():
-            self._out.to_node(Observe(uids=uids))
+        if request := self._observation_requests.take_request():
+            self._out.to_node(request)
         return self._out.take()
 
     @property
@@ -213,7 +213,7 @@ class SyncLoop:
         for report in removal_failures(self._parts.settings.node_name, state.name, done):
             self._announcer.event(report, now)
         if done.changed:
-            self._observation_requests.ask(state.uid)
+            self._observation_requests.touched(state.uid, done.touched, unsure=done.unsure)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, done.evicted)
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)

@@ -200,10 +200,15 @@ class Host:
         await self.runtime.close()
 
 
+def to_list(*uids: str) -> Observe:
+    """A request for pods of which more may have been touched than anybody knows."""
+    return Observe(uids=uids, unsure=uids)
+
+
 async def asked(master: Master, uid: str) -> Any:
-    """Ask for a pod and get the answer."""
+    """Ask for a pod of which anything may have been touched, and get the answer."""
     before = len(master.reports)
-    master.send(Observe(uids=(uid,)))
+    master.send(to_list(uid))
     return await master.observation(uid, after=before)
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 import supervisor.status.generate
 from ipc.kubecontainer.probe_results import ProbeResults
+from ipc.messages.node_worker import EVERY_REQUEST
 from supervisor.managers import probe_manager
 from supervisor.managers.image_pulls import ImagePulls
 from supervisor.managers.object_store import ObjectStore
@@ -35,6 +36,7 @@ from workers.kubecontainer.runtime import RuntimeCallError
 from workers.kuberuntime import sync_terminating
 from workers.kuberuntime.start_container import ContainerStarter
 from workers.kuberuntime.termination_order import TerminationOrder
+from workers.node_worker import NodeWorker
 from workers.pleg.observer import Observer
 from workers.pod_worker import PodWorker
 from workers.prober import manager
@@ -49,6 +51,16 @@ def _replace(owner: Any, name: str, new: Any) -> Mutation:
 
 def _forgets(self: ObservationRequests, *act: Any, **what: Any) -> None:
     """When the pod was acted on."""
+
+
+def _tells_nothing(
+    self: ObservationRequests, uid: str, ids: Any, *, unsure: bool, original: Any = ObservationRequests.touched
+) -> None:
+    original(self, uid, (), unsure=unsure)
+
+
+def _answers_everything(self: NodeWorker, status: Any, answers: int, original: Any = NodeWorker._record) -> Any:
+    return original(self, status, EVERY_REQUEST)
 
 
 def _any_answer(self: PodLifecycle, done: Any) -> bool:
@@ -136,6 +148,8 @@ def _fails_all(self: Observer, *wanted: Any, original: Any = Observer._status_of
 MUTATIONS: Final[Mapping[str, Mutation]] = {
     "take any answer for the right one": _replace(PodLifecycle, "answered_by", _any_answer),
     "after a sync any view will do": _replace(ObservationRequests, "acted", _forgets),
+    "keep to oneself what an act has touched": _replace(ObservationRequests, "touched", _tells_nothing),
+    "take a view that knows nothing of the act": _replace(NodeWorker, "_record", _answers_everything),
     "after a death any view will do": _replace(ObservationRequests, "lost", _forgets),
     "date an observation by its end": _replace(Observer, "_status", _dated_late),
     "take a monitor's note for a look": _replace(Observer, "with_records", _dated_by_note),

@@ -17,6 +17,7 @@ from ipc.kubecontainer.pod_status import (
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import image_digest_reference
 from workers.kubecontainer.labels import SandboxLabels, read_container, read_sandbox
+from workers.kubecontainer.naming import infra_name_of
 from workers.kubecontainer.overrides import lost_end
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer, ListedPod
 
@@ -43,6 +44,17 @@ def sandbox_of(infra: ListedContainer) -> ListedPod:
     return ListedPod(
         id=infra.pod_id,
         name=infra.pod_name,
+        infra_id=infra.id,
+        labels=infra.labels,
+        created_at=infra.created_at,
+    )
+
+
+def sandbox_behind(infra: InspectedContainer) -> ListedPod:
+    """The same of one that was inspected: only its name leads to the pod's."""
+    return ListedPod(
+        id=infra.pod_id,
+        name=infra.name.removesuffix(infra_name_of("")),
         infra_id=infra.id,
         labels=infra.labels,
         created_at=infra.created_at,

@@ -224,7 +224,8 @@ class Runtime(Protocol):
         """
 
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
-        """GET pods/json, ours only; with a uid only those that carry it, which is as cheap as an inspect."""
+        """GET pods/json, ours only; with a uid only those that carry it. Podman goes through all pods for
+        that, so it is no call for the way of a start, a stop or a restart."""
 
     async def list_empty_pods(self) -> tuple[ListedPod, ...]:
         """GET pods/json, ours only, those without a single container: what an interrupted create or remove leaves.

@@ -47,6 +47,10 @@ class ObserveQueue:
         self._due.clear()
         return waiting
 
+    def is_requested(self, uid: str) -> bool:
+        """Whether that pod is to be observed, now or later."""
+        return uid in self._due
+
     def failed(self, uid: str, now: float) -> int:
         """Note a failed observation; the number of failures in a row. The pod is due again after a delay, unless it was
         requested anew."""

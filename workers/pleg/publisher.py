@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages.node_worker import Observation
 from ipc.shm.board import Board, PodRowWriter
@@ -71,14 +70,6 @@ class Publisher:
     def newest(self, uid: str) -> RuntimePodStatus | None:
         """Newest status of a tracked pod."""
         return self._known.get(uid) if uid in self._rows else None
-
-    def is_older(self, uid: str, wall: float, now: Instant) -> bool:
-        """Whether an event of that epoch second is in the newest status of the pod already.
-
-        The time of the observation is put on the wall clock as it goes now: that may have been set since.
-        """
-        known = self._known.get(uid)
-        return known is not None and wall < now.wall - (now.mono - known.observed_at)
 
     def retain(self, existing: Set[str]) -> None:
         """Forget untracked pods that are not among these."""

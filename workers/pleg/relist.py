@@ -110,5 +110,5 @@ def relist_period_s(shortest_s: float, longest_s: float, quiet_relists: int, too
 
 
 def is_list_cheaper(pods_requested: int, containers: int, newest_took_s: float) -> bool:
-    """Whether one full list costs the service less than asking for each of these pods by its uid."""
+    """Whether one full list costs the service less than listing each of these pods by its uid."""
     return pods_requested * CONTAINERS_PER_POD_OBSERVED > containers and newest_took_s < LONG_LISTING_S

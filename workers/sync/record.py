@@ -32,6 +32,8 @@ class SyncRecord:
         self._evicted = ""
         self.changed = False
         """The sync has changed something in the runtime, or tried to."""
+        self._touched: dict[str, None] = {}
+        self._unsure = False
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         """Pulls of the pod's images that have failed, in this sync and in those before."""
 
@@ -47,6 +49,14 @@ class SyncRecord:
         """The pod takes more than its limits allow; the message is its status'."""
         self._evicted = message
         self._did.append("to be evicted")
+
+    def touched(self, id: str) -> None:
+        """An act on that container (id or name) or sandbox (id) has succeeded."""
+        self._touched[id] = None
+
+    def may_have_touched(self) -> None:
+        """An act has failed, and what became of it is not known."""
+        self._unsure = True
 
     def succeeded(self, action: SyncAction, target: str) -> None:
         """Add the result of an action that has succeeded."""
@@ -69,6 +79,8 @@ class SyncRecord:
             error=ended.error if ended else SyncError.NONE,
             message=ended.message if ended else "",
             changed=self.changed,
+            touched=tuple(self._touched),
+            unsure=self._unsure,
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(now_wall),
             evicted=self._evicted,

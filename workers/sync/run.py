@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final, NoReturn, ParamSpec, TypeVar, TypeVarTuple
 
 import msgspec
@@ -52,6 +52,14 @@ class PodRef(msgspec.Struct, frozen=True):
     uid: str
 
 
+def touched_by(answer: object, subject: object = "", *_: object) -> str:
+    """What a call on ``subject`` has touched: a container's id or name, or a sandbox' id. A sandbox that it has made is
+    touched in its infra container."""
+    if isinstance(subject, Mapping):
+        return str(subject.get("infra_name") or answer)
+    return str(subject)
+
+
 class SyncRun:
     """One sync of one pod: its calls, its events, its record. Nothing that one step hands to another is kept here."""
 
@@ -91,7 +99,13 @@ class SyncRun:
         async with self._services.mutations.permit(self._order):
             self.checkpoint()
             self.record.changed = True
-            return await self.read(verb, *args, **kwargs)
+            try:
+                done = await self.read(verb, *args, **kwargs)
+            except BaseException:
+                self.record.may_have_touched()
+                raise
+        self.record.touched(touched_by(done, *args))
+        return done
 
     async def read(self, verb: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that changes nothing. Raises as `act`."""

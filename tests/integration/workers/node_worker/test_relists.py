@@ -13,7 +13,7 @@ from ipc.kubecontainer.pod_status import ContainerState
 from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, Track
 from tests.fakes.clock import simulate, simulated
 from tests.fakes.runtime import FakeRuntime
-from tests.harness.node_worker import GROWN, NEVER_S, Host, Master, asked, gaps_between_relists
+from tests.harness.node_worker import GROWN, NEVER_S, Host, Master, asked, gaps_between_relists, to_list
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer
@@ -122,7 +122,7 @@ async def test_a_pod_that_could_not_be_observed_since_the_listing_began_is_unsee
     async with listing(host) as master:
         before = len(master.reports)
         host.podman.unreadable.add(host.running("u2", 1))
-        master.send(Observe(uids=("u2",)))
+        master.send(to_list("u2"))
         failed = await master.first(ObservationFailed, after=before)
         relisted = await master.first(Relisted, after=before)
         assert (failed.uid, relisted.unseen) == ("u2", ("u2",))
@@ -210,7 +210,7 @@ async def test_what_stops_for_ever_is_looked_at_alone_until_its_time_is_over() -
         await gaps_between_relists(master, GROWN)
         host.podman.abandon(container, "stopping")
         before, began, relists = len(master.reports), host.now(), host.calls("list_containers")
-        master.send(Observe(uids=("u1",)))  # as after a sync that could not end it
+        master.send(Observe(uids=("u1",), touched={"u1": (container,)}))  # as after a sync that could not end it
         await master.observation("u1", lambda s: s.containers[0].state is ContainerState.UNKNOWN, before)
         assert host.now() < began + 20 + STUCK_SLACK_S + 10.1
         assert host.calls("list_containers") == relists

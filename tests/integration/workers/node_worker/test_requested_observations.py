@@ -7,10 +7,21 @@ from typing import Any
 
 import pytest
 
-from ipc.messages.node_worker import ObservationFailed, Observe, Observed, Relist, Relisted, RuntimeHealth, Track
+from ipc.messages.node_worker import (
+    EVERY_REQUEST,
+    ObservationFailed,
+    Observe,
+    Observed,
+    Relist,
+    Relisted,
+    RuntimeHealth,
+    Track,
+)
 from tests.fakes.clock import simulate, simulated
+from tests.fakes.podman import FakePod
 from tests.fakes.runtime import Flavour
-from tests.harness.node_worker import NEVER_S, Host
+from tests.harness.node_worker import NEVER_S, Host, asked, to_list
+from workers.kubecontainer import labels
 from workers.node_worker import ROUND_S
 from workers.pleg.relist_schedule import RETRY_MAX_S, retry_delay_s
 
@@ -26,17 +37,104 @@ async def test_few_are_looked_at_one_by_one_and_many_by_one_list() -> None:
             host.calls(verb) for verb in ("list_containers", "list_pods", "inspect_container")
         )
         before = len(master.reports)
-        master.send(Observe(uids=("u1", "u2", "u3")))
+        master.send(to_list("u1", "u2", "u3"))
         for uid in ("u1", "u2", "u3"):
             await master.observation(uid, after=before)
         assert (host.calls("list_containers"), host.calls("list_pods")) == (lists, observation_requests + 3)
         before = len(master.reports)
-        master.send(Observe(uids=tuple(f"u{number}" for number in range(20))))
+        master.send(to_list(*(f"u{number}" for number in range(20))))
         observed = await master.first(Observed, after=before)
         assert len(observed.observations) == 20
         assert (host.calls("list_containers"), host.calls("list_pods")) == (lists + 1, observation_requests + 3)
         # Nothing had changed: what runs under a watched process needs no inspect.
         assert host.calls("inspect_container") == inspects
+
+
+@pytest.mark.parametrize("others", [10, 300])
+def test_what_a_sync_has_touched_is_all_that_podman_is_asked_for(others: int) -> None:
+    async def main() -> None:
+        host = Host()
+        for number in range(others):
+            host.running(f"other{number}")
+        async with host.worker(relist_period_s=NEVER_S) as master:
+            master.send(Track(uid="u1", row=0))
+            host.podman.mute = True
+            for calls, act in ((2, start), (2, restart), (2, remove)):
+                before, asked_at = len(host.runtime.calls), len(master.reports)
+                master.send(Observe(uids=("u1",), touched={"u1": act(host)}))
+                seen = await master.observation("u1", after=asked_at)
+                assert list(host.runtime.calls)[before:] == ["inspect_container"] * calls
+                assert len(master.status(seen).containers) == len(pods_of(host, "u1"))
+            before, asked_at = len(host.runtime.calls), len(master.reports)
+            master.send(Observe(uids=("u1",)))
+            await master.observation("u1", after=asked_at)
+            assert len(host.runtime.calls) == before, "nothing was touched"
+
+    simulate(main)
+
+
+def pods_of(host: Host, uid: str) -> list[FakePod]:
+    return [pod for pod in host.podman.pods.values() if pod.labels[labels.POD_UID] == uid]
+
+
+def start(host: Host) -> tuple[str, ...]:
+    """As a sync tells of it: the infra container by its name."""
+    id = host.running("u1")
+    infra = host.podman.pods[host.podman.container(id).pod_id].infra_id
+    return host.podman.container(infra).name, id
+
+
+def restart(host: Host) -> tuple[str, ...]:
+    (pod,) = pods_of(host, "u1")
+    (old,) = (c.id for c in host.podman.members(pod) if not c.is_infra)
+    host.podman.exit(old, 1)
+    host.podman.remove_container(old)
+    new = host.container(pod.id, "u1")
+    host.podman.start_container(new)
+    return old, new
+
+
+def remove(host: Host) -> tuple[str, ...]:
+    """The sandbox, with everything in it."""
+    (pod,) = pods_of(host, "u1")
+    host.podman.remove_pod(pod.id)
+    return (pod.id,)
+
+
+@simulated
+async def test_an_observation_says_which_requests_it_answers() -> None:
+    host = Host()
+    container = host.running("u1")
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        (relisted,) = [report for report in master.reports if isinstance(report, Relisted)]
+        assert [seen.answers for seen in relisted.changed] == [EVERY_REQUEST]
+        master.send(Track(uid="u1", row=0))
+        for number in (1, 2):
+            before = len(master.reports)
+            master.send(Observe(uids=("u1",), number=number, touched={"u1": (container,)}))
+            assert (await master.observation("u1", after=before)).answers == number
+        assert (await asked(master, "u1")).answers == EVERY_REQUEST
+        before = len(master.reports)
+        master.send(Observe(uids=("u1",), number=3))
+        assert (await master.observation("u1", after=before)).answers == 3
+        before = len(master.reports)
+        host.podman.exit(container, 3)
+        assert (await master.observation("u1", after=before)).answers == 3, "what comes unasked knows no more"
+
+
+@simulated
+async def test_what_was_touched_is_inspected_again_when_that_has_failed() -> None:
+    host = Host()
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        host.podman.mute = True
+        touched = start(host)
+        host.runtime.fail(2, Flavour.FAILED, "inspect_container")
+        before = len(master.reports)
+        master.send(Observe(uids=("u1",), touched={"u1": touched}))
+        await master.first(ObservationFailed, after=before)
+        seen = await master.observation("u1", after=before)
+        assert len(master.status(seen).containers) == 1
 
 
 @simulated
@@ -77,7 +175,7 @@ async def test_a_pod_that_cannot_be_looked_at_holds_up_no_other() -> None:
     async with host.worker(relist_period_s=NEVER_S) as master:
         host.runtime.fail(1, Flavour.FAILED, "list_pods")
         before, asked_at = len(master.reports), host.now()
-        master.send(Observe(uids=("u1", "u2")))
+        master.send(to_list("u1", "u2"))
         await master.observation("u2", after=before)
         assert host.now() < asked_at + 0.1
         failed = await master.first(ObservationFailed, after=before)
@@ -104,7 +202,7 @@ async def test_a_look_that_hangs_is_given_up_and_repeated() -> None:
 
         host.runtime.list_pods = hang_once  # type: ignore[method-assign]
         before, asked_at = len(master.reports), host.now()
-        master.send(Observe(uids=("u1", "u2")))
+        master.send(to_list("u1", "u2"))
         await master.observation("u2", after=before)
         assert host.now() < asked_at + 0.1
         seen = await master.observation("u1", after=before)

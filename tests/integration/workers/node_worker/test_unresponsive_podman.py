@@ -7,7 +7,7 @@ import asyncio
 from ipc.messages.node_worker import ObservationFailed, Observe, Relist, Relisted, RuntimeHealth, ServiceSilent, Track
 from tests.fakes.clock import simulated
 from tests.fakes.runtime import FakeRuntime, Flavour
-from tests.harness.node_worker import GROWN, NEVER_S, Host, asked, gaps_between_relists
+from tests.harness.node_worker import GROWN, NEVER_S, Host, asked, gaps_between_relists, to_list
 from workers.kubecontainer.runtime import ErrorKind, ListedContainer, RuntimeCallError
 from workers.pleg.relist_schedule import LIVENESS_PERIOD_S, RETRY_MAX_S
 
@@ -37,7 +37,7 @@ async def test_a_service_that_goes_and_comes_back_is_told_once_each() -> None:
         before = len(master.reports)
         host.runtime.down = True
         host.podman.break_events()
-        master.send(Observe(uids=("u1",)))
+        master.send(to_list("u1"))
         sick = await master.first(RuntimeHealth, after=before)
         assert (sick.healthy, sick.version) == (False, "")
         assert "nobody answers" in sick.message

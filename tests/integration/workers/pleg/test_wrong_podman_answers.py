@@ -14,7 +14,7 @@ from ipc.messages.pod_worker import WorkType
 from tests.fakes.clock import SimClock, simulate, simulated
 from tests.fakes.ownership import ownership
 from tests.harness import pods
-from tests.harness.node_worker import NEVER_S, Host, Master
+from tests.harness.node_worker import NEVER_S, Host, Master, to_list
 from tests.harness.sync import FakeHost
 from workers.kubecontainer import labels
 from workers.kubecontainer.overrides import STUCK_SLACK_S
@@ -244,7 +244,7 @@ async def test_a_look_at_one_pod_that_lacks_what_exists_is_made_again() -> None:
         await follow(master)
         before = len(master.reports)
         host.runtime.list_limit = 0
-        master.send(Observe(uids=("u1",)))
+        master.send(to_list("u1"))
         await asyncio.sleep(5)
         assert {type(report) for report in master.reports[before:]} == {ObservationFailed}
         host.runtime.list_limit = None
@@ -277,7 +277,7 @@ async def test_a_container_that_podman_has_forgotten_is_ended() -> None:
         looked = host.calls("end_leftovers")
         host.podman.forget(container)
         assert host.podman.lost
-        master.send(Observe(uids=("u1",)))
+        master.send(to_list("u1"))
         await news(master, lambda status: not status.containers)
         await asyncio.sleep(1)
         assert host.calls("end_leftovers") == looked + 1

@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
-from ipc.messages.node_worker import Observation
+from ipc.messages.node_worker import EVERY_REQUEST, Observation
 from supervisor.podworkers.observation_requests import ObservationRequests
 
 
-def seen(at: float, uid: str = "a") -> Observation:
+def seen(at: float, uid: str = "a", answers: int = EVERY_REQUEST) -> Observation:
     status = RuntimePodStatus(uid=uid, observed_at=at)
-    return Observation(uid=uid, observed_at=at, changed=True, row=0, status=status)
+    return Observation(uid=uid, observed_at=at, changed=True, answers=answers, row=0, status=status)
+
+
+def asked(requests: ObservationRequests) -> tuple[str, ...]:
+    request = requests.take_request()
+    return request.uids if request is not None else ()
 
 
 @pytest.fixture
@@ -28,9 +33,9 @@ def test_a_view_counts_until_the_pod_is_acted_on(requests: ObservationRequests) 
     requests.acted("a", 2.0, with_effect=True)
     assert requests.acted_at("a") == 2.0
     assert requests.newer("a") is None
-    assert requests.take_requests() == ("a",)
+    assert asked(requests) == ("a",)
     requests.newer("a")
-    assert requests.take_requests() == (), "it was asked for already"
+    assert asked(requests) == (), "it was asked for already"
     requests.take(seen(3.0))
     assert requests.newer("a") is not None
 
@@ -56,11 +61,51 @@ def test_a_periodic_sync_takes_no_view_from_before_a_sync_with_effect(requests: 
     assert requests.acted_at("a") == 2.0
 
 
-def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationRequests) -> None:
-    requests.ask("a")
-    assert requests.take_requests() == ("a",)
+def test_a_request_tells_once_what_acts_have_touched(requests: ObservationRequests) -> None:
+    requests.touched("a", ["c1"], unsure=False)
+    requests.touched("a", ["c2"], unsure=False)
+    requests.lost("b", 2.0)
+    request = requests.take_request()
+    assert request is not None
+    assert (request.uids, request.touched) == (("a", "b"), {"a": ("c1", "c2"), "b": ()})
+    assert request.unsure == ("b",)
+    assert requests.take_request() is None
+
+
+def test_a_view_that_knows_nothing_of_the_last_act_does_not_count_however_new_it_is(
+    requests: ObservationRequests,
+) -> None:
+    requests.acted("a", 2.0, with_effect=True)
+    requests.touched("a", ["c1"], unsure=False)
+    request = requests.take_request()
+    assert request is not None
+    ended = RuntimePodStatus(uid="a", name="ended", observed_at=3.0)
+    ignorant = Observation(uid="a", observed_at=3.0, changed=True, answers=request.number - 1, row=0, status=ended)
+    assert requests.take(ignorant) is not None, "as content it is news"
+    assert requests.cache.get("a").name == "ended"
+    assert requests.newer("a") is None
+    assert asked(requests) == (), "it was asked for already"
+    requests.take(seen(3.5, answers=request.number))
+    assert requests.newer("a") is not None
+
+
+def test_a_new_node_worker_need_not_be_told_of_acts_before_its_time(requests: ObservationRequests) -> None:
+    requests.acted("a", 2.0, with_effect=True)
+    requests.touched("a", ["c1"], unsure=False)
+    assert asked(requests) == ("a",)
     requests.ask_again()
-    assert requests.take_requests() == ("a",)
+    request = requests.take_request()
+    assert request is not None
+    assert (request.uids, request.touched) == (("a",), {})
+    requests.take(seen(3.0, answers=0))
+    assert requests.newer("a") is not None
+
+
+def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationRequests) -> None:
+    requests.touched("a", (), unsure=False)
+    assert asked(requests) == ("a",)
+    requests.ask_again()
+    assert asked(requests) == ("a",)
 
 
 def test_a_view_of_a_pod_that_was_forgotten_is_not_kept(requests: ObservationRequests) -> None:

@@ -18,7 +18,7 @@ from tests.fakes.runtime import Flavour
 from tests.harness.pods import UID, container, pod
 from tests.harness.sync import FakeHost, on_host, results
 from workers.kubecontainer import labels
-from workers.kubecontainer.naming import container_name
+from workers.kubecontainer.naming import container_name, infra_name
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
 from workers.logs import layout
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
@@ -38,8 +38,9 @@ def test_a_new_pod_starts(tmp_path: Path) -> None:
         assert (done.changed, done.error) == (True, "")
         assert host.running().keys() == {"a", "b"}
         assert host.reasons() == [f"{r} spec.containers{{{n}}}" for n in "ab" for r in ("Pulled", "Created", "Started")]
+        assert (done.touched, done.unsure) == ((infra_name(pod("a", "b"), 0), *host.running().values()), False)
         again = await host.sync(pod("a", "b"))
-        assert (again.changed, again.results) == (False, ())
+        assert (again.changed, again.touched, again.results) == (False, (), ())
         assert again.summary == "found 2 of 2 containers as they should be; nothing to do"
 
     on_host(tmp_path, scenario)
@@ -52,6 +53,7 @@ def test_changing_one_container_changes_one_id(tmp_path: Path) -> None:
         host.reasons()
         done = await host.sync(pod("a", container("b", args=("sleep", "1000001")), "c"))
         after = host.running()
+        assert (done.touched, done.unsure) == ((before["b"], after["b"]), False)
         assert {name for name in after if after[name] != before[name]} == {"b"}
         assert results(done) == [("KillContainer", "b", ""), ("StartContainer", "b", "")]
         assert [e.message for e in host.events if e.reason == "Killing"] == [
@@ -198,7 +200,7 @@ def test_a_timeout_ends_the_sync(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         host.runtime.fail(1, Flavour.TIMED_OUT, "create_container")
         done = await host.sync(pod("a", "b"))
-        assert (done.error, done.changed) == ("Timeout", True)
+        assert (done.error, done.changed, done.unsure) == ("Timeout", True, True)
         assert host.running() == {}
         assert results(done) == [("CreatePodSandbox", "web", "")]
 
@@ -309,6 +311,8 @@ def test_a_cancelled_sync_ends_at_its_next_step(tmp_path: Path) -> None:
         host.podman.create_container = and_cancel  # type: ignore[method-assign]
         done = await host.sync(pod("a"), cancel=cancel)
         assert (done.cancelled, done.error, done.changed) == (True, "", True)
+        created = [c.id for c in host.podman.containers.values() if not c.is_infra]
+        assert (done.touched[1:], done.unsure) == (tuple(created), False)
         assert host.running() == {}
 
     on_host(tmp_path, scenario)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ipc.host.clock import Instant
 from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
 from ipc.shm.board import Board
 from workers.pleg.publisher import Publisher
@@ -107,24 +106,6 @@ def test_another_writer_of_the_same_row_is_replaced_by_the_first_look(board: Boa
 def test_a_row_that_is_not_there_is_a_mistake(board: Board) -> None:
     with pytest.raises(IndexError):
         Publisher(board).track("u1", 4)
-
-
-def test_events_from_before_the_look_are_no_news(board: Board) -> None:
-    published, now = Publisher(board), Instant(mono=3.0, wall=102.0)
-    assert not published.is_older("u1", 50.0, now)
-    published.record(status(1.0, "c1"))
-    assert published.is_older("u1", 99.9, now)
-    assert not published.is_older("u1", 100.0, now)
-    assert not published.is_older("u1", 100.1, now)
-
-
-@pytest.mark.parametrize("jump_s", [-10_800.0, 10_800.0])
-def test_a_wall_clock_that_jumps_makes_no_event_old(board: Board, jump_s: float) -> None:
-    published = Publisher(board)
-    published.record(status(1.0, "c1"))
-    now = Instant(mono=3.0, wall=102.0 + jump_s)
-    assert not published.is_older("u1", now.wall - 0.1, now)
-    assert published.is_older("u1", now.wall - 2.1, now)
 
 
 def test_untracked_pods_are_forgotten_when_they_are_gone(board: Board) -> None:

@@ -1,0 +1,79 @@
+"""What has been touched of each pod since it was observed, and of which pods that is not known. No I/O.
+
+An observation of a pod inspects what was touched and what does not last; the rest is as it was. So it costs Podman the
+same whatever else there is, where a filtered list goes through every pod: 3.6 ms of CPU beside 6 pods, 7.2 beside 600
+(4.3.1). Who acts says what was touched: a sync in its answer, everybody else by Podman's events. A relist finds what an
+event that was lost would have told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Final
+
+import msgspec
+
+MAX_TOUCHED: Final = 64
+"""Containers of one pod that are inspected one by one: beyond, the pod is listed."""
+
+
+class Doubts(msgspec.Struct, frozen=True):
+    """What is not known of a pod."""
+
+    touched: frozenset[str] = frozenset()
+    """Containers, by id or name, and sandboxes, by id, that may not be as they were observed."""
+    hinted: frozenset[tuple[str, float]] = frozenset()
+    """Containers, by id, that Podman has told an event of, and when, in epoch seconds. Most were touched as well."""
+    is_unsure: bool = False
+    """It may have containers of which nothing is known: only a list shows them."""
+
+    def __or__(self, other: Doubts) -> Doubts:
+        touched, hinted = self.touched | other.touched, self.hinted | other.hinted
+        is_unsure = self.is_unsure or other.is_unsure or len(touched) + len(hinted) > MAX_TOUCHED
+        return Doubts(is_unsure=True) if is_unsure else Doubts(touched, hinted)
+
+
+NO_DOUBTS: Final = Doubts()
+
+
+class Touched:
+    """The doubts about every pod."""
+
+    def __init__(self) -> None:
+        self._doubts: dict[str, Doubts] = {}
+        self._knows_all = False
+        """Everything was listed: a pod that was not seen had nothing then."""
+
+    def add(self, uid: str, references: Iterable[str] = (), *, unsure: bool = False) -> None:
+        """These containers of the pod were made, changed or removed, or may have been."""
+        self.restore(uid, Doubts(frozenset(references), is_unsure=unsure))
+
+    def hint(self, uid: str, container_id: str, wall: float) -> None:
+        """Podman has told an event of that container."""
+        self.restore(uid, Doubts(hinted=frozenset({(container_id, wall)})))
+
+    def needs_list(self, uid: str) -> bool:
+        """Whether only a list shows all containers of that pod."""
+        return not self._knows_all or self._doubts.get(uid, NO_DOUBTS).is_unsure
+
+    def take(self, uid: str) -> Doubts:
+        """The doubts that an observation which begins now removes. One that fails puts them back with `restore`."""
+        return self._doubts.pop(uid, NO_DOUBTS)
+
+    def restore(self, uid: str, doubts: Doubts) -> None:
+        if doubts != NO_DOUBTS:
+            self._doubts[uid] = self._doubts.get(uid, NO_DOUBTS) | doubts
+
+    def all(self) -> dict[str, Doubts]:
+        """By uid, for `listed_all`."""
+        return dict(self._doubts)
+
+    def listed_all(self, before: Mapping[str, Doubts], failed: Set[str]) -> None:
+        """Everything was listed, but for these pods. ``before``: the doubts that the list removes, where none was added
+        since."""
+        self._knows_all = True
+        for uid, doubts in before.items():
+            if self._doubts.get(uid) is doubts:
+                del self._doubts[uid]
+        for uid in failed:
+            self.add(uid, unsure=True)
