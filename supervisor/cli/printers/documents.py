@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -22,13 +21,15 @@ def as_list(items: Sequence[Json]) -> Json:
 
 def as_json(obj: Json) -> str:
     """Four spaces, keys in order. What does not print is escaped: it reads back as it was."""
+    import json
+
     return _escaped(json.dumps(obj, indent=4, sort_keys=True, ensure_ascii=False), json.dumps) + "\n"
 
 
 def as_yaml(obj: Json) -> str:
     """Two spaces, keys in order, lists not indented; text over several lines as a block, quotes double. What does not
     print is escaped, in quotes: it reads back as it was."""
-    import yaml  # 30 ms that the other formats need not pay
+    import yaml
 
     class Dumper(yaml.SafeDumper):
         """Go's choices where YAML leaves one."""
