@@ -23,7 +23,8 @@ def doctor(config_path: Path | None, output: str) -> int:
     The agent need not run; nothing is changed.
     """
     from ipc.host.clock import SystemClock
-    from supervisor.cli.printers.documents import as_json, as_yaml
+    from supervisor.cli.printers.documents import as_json
+    from supervisor.cli.printers.yaml_document import as_yaml
     from supervisor.doctor.checks import check_host
     from supervisor.doctor.findings import Level
     from supervisor.doctor.host import gather, with_answers

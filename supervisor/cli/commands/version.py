@@ -17,7 +17,8 @@ from supervisor.version import own_version
 @click.pass_context
 def version(ctx: click.Context, client_only: bool, output: str) -> None:
     """Show the versions of this command and of the agent."""
-    from supervisor.cli.printers.documents import as_json, as_yaml
+    from supervisor.cli.printers.documents import as_json
+    from supervisor.cli.printers.yaml_document import as_yaml
 
     found: dict[str, Any] = {"clientVersion": f"v{own_version()}"}
     try:
