@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from supervisor.cli.options import agent, agent_options, chosen_socket
-from supervisor.version import own_version
+from supervisor.version import VERSION
 
 
 @click.command()
@@ -20,7 +20,7 @@ def version(ctx: click.Context, client_only: bool, output: str) -> None:
     from supervisor.cli.printers.documents import as_json
     from supervisor.cli.printers.yaml_document import as_yaml
 
-    found: dict[str, Any] = {"clientVersion": f"v{own_version()}"}
+    found: dict[str, Any] = {"clientVersion": f"v{VERSION}"}
     try:
         if not client_only:
             with agent(ctx) as client:
