@@ -98,22 +98,27 @@ def budget(state: str, role: str, pods: int) -> float:
     return BUDGETS[state].get(role, 0.0) + KIB_PER_POD.get(role, 0.0) * pods / KIB
 
 
+def report(sizes: Sequence[int], rounds: int) -> str:
+    """Measures all sizes in each round."""
+    taken: dict[int, list[dict[str, Memory]]] = {pods: [] for pods in sizes}
+    for _ in range(rounds):
+        for pods in sizes:
+            taken[pods].append(measure(pods))
+    lines = [f"Python {platform.python_version()}, {rounds} rounds, MiB, median (lowest to highest)"]
+    for pods in sizes:
+        for state in BUDGETS:
+            found = [each[state] for each in taken[pods]]
+            lines += ["", f"{pods} pods, {state}", f"{'':8}{'PSS':>24}{'budget':>8}          anonymous"]
+            lines += [_row(state, role, pods, found) for role in (*ROLES, ALL) if role in found[0]]
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.memory", description=__doc__)
     parser.add_argument("--pods", default="10,60", help="how many, one after the other")
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
-    sizes = [int(pods) for pods in options.pods.split(",")]
-    taken: dict[int, list[dict[str, Memory]]] = {pods: [] for pods in sizes}
-    for _ in range(options.rounds):
-        for pods in sizes:
-            taken[pods].append(measure(pods))
-    print(f"Python {platform.python_version()}, {options.rounds} rounds, MiB, median (lowest to highest)")
-    for pods in sizes:
-        for state in BUDGETS:
-            print(f"\n{pods} pods, {state}\n{'':8}{'PSS':>24}{'budget':>8}          anonymous")
-            rounds = [found[state] for found in taken[pods]]
-            print("".join(_row(state, role, pods, rounds) for role in (*ROLES, ALL) if role in rounds[0]), flush=True)
+    print(report([int(pods) for pods in options.pods.split(",")], options.rounds))
 
 
 def _row(state: str, role: str, pods: int, rounds: Sequence[Memory]) -> str:
@@ -121,7 +126,7 @@ def _row(state: str, role: str, pods: int, rounds: Sequence[Memory]) -> str:
     anonymous = [found[role].anonymous for found in rounds if role in found]
     allowed = budget(state, role, pods)
     verdict = "met" if statistics.median(pss) <= allowed else "missed"
-    return f"{role:8}{_spread(pss):>24}{allowed:8.1f}  {verdict:6}  {_spread(anonymous)}\n"
+    return f"{role:8}{_spread(pss):>24}{allowed:8.1f}  {verdict:6}  {_spread(anonymous)}"
 
 
 def _spread(values: list[float]) -> str:
