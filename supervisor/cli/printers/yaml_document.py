@@ -1,4 +1,4 @@
-"""What JSON can say as YAML, in blocks: as PyYAML writes it when told to quote doubly, in a tenth of its time.
+"""JSON values as YAML in blocks: as PyYAML writes them when told to quote doubly, in a tenth of its time.
 
 Its emitter looks at each character in Python and knows all of YAML. These documents need mappings with their keys in
 order, sequences that are not indented, and three styles of text: plain, quoted, and literal blocks. Pure.
