@@ -79,7 +79,7 @@ from supervisor.record.event_writer import EventWriter
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
-from supervisor.version import own_version
+from supervisor.version import VERSION
 
 log = logging.getLogger("rootlet.master")
 
@@ -366,7 +366,7 @@ class Master:
     def _report_agent(self) -> None:
         podman = self._podman.newest
         changed = AgentChanged(
-            version=own_version(),
+            version=VERSION,
             instance=self._settings.instance_name,
             node_name=self._settings.node_name,
             pid=os.getpid(),

@@ -1,12 +1,11 @@
-"""Time. The only file of the project that reads a clock; everything else is given an :class:`Instant`.
+"""Time. The only file of the project that reads a clock of the host's; everything else is given an :class:`Instant`.
 
 A core gets an Instant, a shell with an event loop a :class:`Clock`. Processes without a loop call `monotonic` and
-`wall`; deadlines of `asyncio.timeout_at` are counted in `loop_time`.
+`wall`; deadlines of `asyncio.timeout_at` are counted in `loop_clock.loop_time`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 import time
@@ -56,12 +55,6 @@ class SystemClock:
 def monotonic() -> float:
     """CLOCK_MONOTONIC in seconds."""
     return time.monotonic()
-
-
-def loop_time() -> float:
-    """Seconds on the running event loop's clock, in which asyncio counts its deadlines. Raises RuntimeError without a
-    loop."""
-    return asyncio.get_running_loop().time()
 
 
 def wall() -> float:

@@ -12,50 +12,58 @@ from ipc.text.safe_text import safe_text
 from supervisor.cli.options import Failure, agent_options
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ipc.wire.boot import LoadWorkerMain
 
 EXIT_INTERRUPTED: Final = 130
 
-_COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
-    "run": ("supervisor.cli.commands.agent", "Run the agent."),
-    "get": ("supervisor.cli.commands.get", "Show pods, events, ConfigMaps, Secrets or workers."),
-    "describe": ("supervisor.cli.commands.describe", "Show everything about a pod, ConfigMap or Secret."),
-    "logs": ("supervisor.cli.commands.logs", "Print the log of a container."),
-    "exec": ("supervisor.cli.commands.exec", "Run a command in a container."),
-    "attach": ("supervisor.cli.commands.attach", "Join the streams of a running container."),
-    "port-forward": ("supervisor.cli.commands.port_forward", "Forward local ports to a pod."),
-    "wait": ("supervisor.cli.commands.wait", "Wait until pods are ready, gone, or in another condition."),
-    "apply": ("supervisor.cli.commands.apply", "Create or change what a manifest states."),
-    "delete": ("supervisor.cli.commands.delete", "Delete pods, ConfigMaps and Secrets."),
-    "workers": ("supervisor.cli.commands.workers", "Restart processes of the agent."),
-    "stop": ("supervisor.cli.commands.agent", "Stop the agent."),
-    "version": ("supervisor.cli.commands.agent", "Show the versions of this command and of the agent."),
-    "config": ("supervisor.cli.commands.agent", "Work with configuration files."),
-    "doctor": ("supervisor.cli.commands.doctor", "Say what would break on this host, before it does."),
-    "load-test": ("supervisor.cli.commands.load_test", "Measure the running agent with many pods."),
+COMMANDS: Final[Mapping[str, str]] = {
+    "run": "Run the agent.",
+    "get": "Show pods, events, ConfigMaps, Secrets or workers.",
+    "describe": "Show everything about a pod, ConfigMap or Secret.",
+    "logs": "Print the log of a container.",
+    "exec": "Run a command in a container.",
+    "attach": "Join the streams of a running container.",
+    "port-forward": "Forward local ports to a pod.",
+    "wait": "Wait until pods are ready, gone, or in another condition.",
+    "apply": "Create or change what a manifest states.",
+    "delete": "Delete pods, ConfigMaps and Secrets.",
+    "workers": "Restart processes of the agent.",
+    "stop": "Stop the agent.",
+    "version": "Show the versions of this command and of the agent.",
+    "config": "Work with configuration files.",
+    "doctor": "Say what would break on this host, before it does.",
+    "load-test": "Measure the running agent with many pods.",
 }
-"""Where each command is, and its line in the help: asking for a list of pods must not import the whole agent."""
+"""Every command and its line in the help. Each is a module of `supervisor.cli.commands`, which only its use imports."""
 
 
-class _LazyGroup(click.Group):
-    """Imports a command's module when the command is used."""
+class _CommandTable(click.Group):
+    """Help and completion come from the table; a command's module is imported when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(_COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"supervisor.cli.commands.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_CommandTable, context_settings={"help_option_names": ["-h", "--help"]})
 @agent_options
 def rootlet() -> None:
     """Rootlet keeps the pods of your manifests running on rootless Podman."""

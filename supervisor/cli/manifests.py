@@ -74,7 +74,7 @@ def _checked(name: str, body: bytes) -> bytes:
 
 def objects_in(manifest: Manifest, namespace: str) -> list[Target]:
     """Objects that the manifest is about; ``namespace`` is for those that state none. Raises Failure."""
-    from supervisor.sources.documents.reader import read_documents  # YAML: 30 ms that others need not pay
+    from supervisor.sources.documents.reader import read_documents
 
     read = read_documents(manifest.body)
     if read.errors:

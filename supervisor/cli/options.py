@@ -73,11 +73,10 @@ def agent(ctx: click.Context) -> Iterator[AgentClient]:
     from supervisor.client.errors import AgentError
     from supervisor.client.http import AgentClient
 
-    with AgentClient(chosen_socket(ctx)) as client:
-        try:
-            yield client
-        except AgentError as error:
-            raise Failure(str(error)) from None
+    try:
+        yield AgentClient(chosen_socket(ctx))
+    except AgentError as error:
+        raise Failure(str(error)) from None
 
 
 class Failure(Exception):

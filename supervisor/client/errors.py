@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 
 class AgentError(Exception):
@@ -47,8 +48,8 @@ def raise_status(status: Mapping[str, Any]) -> None:
 def decode_object(content: bytes) -> dict[str, Any]:
     """The JSON object that an agent has answered. Raises ConnectionLost for what no agent of ours sends."""
     try:
-        found = json.loads(content)
-    except ValueError:
+        found = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     if not isinstance(found, dict):
         raise ConnectionLost(f"not an answer of an agent: {content[:80]!r}")

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-import httpx
 import msgspec
 
-from supervisor.client.errors import AgentUnreachable, ConnectionLost, decode_object, raise_for_status, raise_status
+from supervisor.client.errors import ConnectionLost, decode_object, raise_for_status, raise_status
+from supervisor.client.exchange import exchange
 
-CONNECT_TIMEOUT_S: Final = 5.0
 REQUEST_TIMEOUT_S: Final = 45.0
 """How long one answer may take: longer than the API server itself waits for the master."""
 WATCH_TIMEOUT_S: Final = 15.0
 """How long a watch may be silent; it carries a bookmark every second."""
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
-MAX_CONNECTIONS: Final = 32
 
 Json = Mapping[str, Any]
 PodKey = tuple[str, str]
 """Namespace and name."""
 Query = Mapping[str, str | int | bool | None]
-
-_LOST: Final = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.ReadTimeout)
-_ABSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout)
 
 
 class WatchEvent(msgspec.Struct, frozen=True, rename="camel"):
@@ -60,26 +54,10 @@ class AgentClient:
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
-        timeout = httpx.Timeout(REQUEST_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-        limits = httpx.Limits(max_connections=MAX_CONNECTIONS)
-        transport = httpx.HTTPTransport(uds=str(socket), limits=limits, verify=False)  # no TLS on a Unix socket
-        self._http = httpx.Client(transport=transport, base_url="http://rootlet", timeout=timeout, trust_env=False)
-
-    def __enter__(self) -> AgentClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give up every connection."""
-        self._http.close()
 
     def get(self, path: str, query: Query | None = None) -> dict[str, Any]:
         """A JSON object. Asked again when the API server dies over it."""
-        response = self._get(path, query or {}, MAX_READ_ATTEMPTS)
-        found: dict[str, Any] = decode_object(response.content)
-        return found
+        return decode_object(self._get(_target(path, query or {}), MAX_READ_ATTEMPTS))
 
     def apply(self, body: bytes, file: str) -> ActionResult:
         """Apply manifests; ``file`` is their name in errors."""
@@ -100,76 +78,52 @@ class AgentClient:
 
     def delete_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
         """Ask for the deletion of a pod; returns before it is gone."""
-        query: Query = {"gracePeriodSeconds": grace_period_s}
-        with self._translated():
-            response = self._http.delete(pod_path(namespace, name), params=_params(query))
-        raise_for_status(response.status_code, response.content)
+        self._ask("DELETE", _target(pod_path(namespace, name), {"gracePeriodSeconds": grace_period_s}))
 
     def delete_config_object(self, resource: str, namespace: str, name: str) -> None:
         """Delete a ConfigMap or Secret that was applied."""
-        with self._translated():
-            response = self._http.delete(config_object_path(resource, namespace, name))
-        raise_for_status(response.status_code, response.content)
+        self._ask("DELETE", config_object_path(resource, namespace, name))
 
     def watch(self, path: str, query: Query) -> Iterator[WatchEvent]:
         """Events from ``resourceVersion`` on, bookmarks among them, until the server ends the watch."""
         decoder = msgspec.json.Decoder(WatchEvent)
-        timeout = httpx.Timeout(WATCH_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-        query = {**query, "watch": True, "allowWatchBookmarks": True}
-        with self._streamed(path, query, timeout) as response, self._translated():
-            for line in _lines(response.iter_raw()):
-                event = decoder.decode(line)
-                if event.type == "ERROR":
-                    raise_status(event.object)
-                yield event
+        target = _target(path, {**query, "watch": True, "allowWatchBookmarks": True})
+        for line in _lines(self._streamed(target, WATCH_TIMEOUT_S)):
+            event = decoder.decode(line)
+            if event.type == "ERROR":
+                raise_status(event.object)
+            yield event
 
     def stream_log(self, namespace: str, name: str, query: Query) -> Iterator[bytes]:
         """A container's log, piece by piece. A followed one may be silent for ever: reading has no deadline."""
-        timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
-        with self._streamed(f"{pod_path(namespace, name)}/log", query, timeout) as response, self._translated():
-            yield from response.iter_raw()
+        return self._streamed(_target(f"{pod_path(namespace, name)}/log", query), None)
 
-    def _get(self, path: str, query: Query, attempts: int) -> httpx.Response:
+    def _get(self, target: str, attempts: int) -> bytes:
         try:
-            with self._translated():
-                response = self._http.get(path, params=_params(query))
+            return self._ask("GET", target)
         except ConnectionLost:
             if attempts <= 1:
                 raise
-            return self._get(path, query, attempts - 1)
-        raise_for_status(response.status_code, response.content)
-        return response
+        return self._get(target, attempts - 1)
+
+    def _ask(self, method: str, target: str) -> bytes:
+        with exchange(self.socket, method, target, silence_s=REQUEST_TIMEOUT_S) as answer:
+            content = answer.content()
+        raise_for_status(answer.status, content)
+        return content
 
     def _act(self, path: str, query: Query, body: bytes = b"") -> ActionResult:
-        with self._translated():
-            response = self._http.post(path, params=_params(query), content=body)
-        found = decode_object(response.content)
+        with exchange(self.socket, "POST", _target(path, query), body, silence_s=REQUEST_TIMEOUT_S) as answer:
+            found = decode_object(answer.content())
         if found.get("kind") != "ActionResult":
             raise_status(found)
         return msgspec.convert(found, ActionResult)
 
-    @contextlib.contextmanager
-    def _streamed(self, path: str, query: Query, timeout: httpx.Timeout) -> Iterator[httpx.Response]:
-        request = self._http.build_request("GET", path, params=_params(query), timeout=timeout)
-        with self._translated():
-            response = self._http.send(request, stream=True)
-        try:
-            if response.status_code >= 400:
-                with self._translated():
-                    response.read()
-                raise_for_status(response.status_code, response.content)
-            yield response
-        finally:
-            response.close()
-
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except _ABSENT:
-            raise AgentUnreachable(self.socket) from None
-        except _LOST as error:
-            raise ConnectionLost(f"the agent's API server went away before it had answered ({error})") from None
+    def _streamed(self, target: str, silence_s: float | None) -> Iterator[bytes]:
+        with exchange(self.socket, "GET", target, silence_s=silence_s) as answer:
+            if answer.status >= 400:
+                raise_for_status(answer.status, answer.content())
+            yield from answer.pieces()
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -219,8 +173,9 @@ def _namespaced(namespace: str | None, resource: str, root: str = "/api/v1") -> 
     return f"{root}/{resource}" if namespace is None else f"{root}/namespaces/{quote(namespace, safe='')}/{resource}"
 
 
-def _params(query: Query) -> dict[str, str]:
-    return {key: _text(value) for key, value in query.items() if value is not None}
+def _target(path: str, query: Query) -> str:
+    said = {key: _text(value) for key, value in query.items() if value is not None}
+    return f"{path}?{urlencode(said)}" if said else path
 
 
 def _text(value: str | int | bool) -> str:

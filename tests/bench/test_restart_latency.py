@@ -96,14 +96,14 @@ def _p50(samples: dict[str, list[Sample]], way: str, round_: int) -> float:
 
 def _measure_in_turns(agent: Agent, raw: RawPods, names: list[str], samples: dict[str, list[Sample]]) -> None:
     ways: dict[str, Callable[[int], Sample]] = {RAW: raw.start_another, RAW_AFTER_KILL: raw.replace}
-    with AgentClient(agent.socket) as client:
-        replace = _killer(agent, client, raw.libpod)
-        for number, name in enumerate(names):
-            samples[ROOTLET].append(replace(name))
-            for way, start in ways.items():
-                sleep(REST_S)
-                samples[way].append(start(number))
+    client = AgentClient(agent.socket)
+    replace = _killer(agent, client, raw.libpod)
+    for number, name in enumerate(names):
+        samples[ROOTLET].append(replace(name))
+        for way, start in ways.items():
             sleep(REST_S)
+            samples[way].append(start(number))
+        sleep(REST_S)
 
 
 def _killer(agent: Agent, client: AgentClient, libpod: Libpod) -> Callable[[str], Sample]:

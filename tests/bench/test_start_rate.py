@@ -120,11 +120,11 @@ def _agent(service: PodmanService, tmp_path: Path) -> Iterator[Callable[[str], f
     def start(prefix: str) -> float:
         file = tmp_path / f"{prefix}.yaml"
         file.write_text(yaml.safe_dump_all(_manifest(pod, instance) for pod in make_pods(PODS, prefix, service.image)))
-        with AgentClient(admin_socket_path(instance)) as client:
-            started = monotonic()
-            client.apply(file.read_bytes(), file.name)
-            _wait_until_ready(client)
-            taken = monotonic() - started
+        client = AgentClient(admin_socket_path(instance))
+        started = monotonic()
+        client.apply(file.read_bytes(), file.name)
+        _wait_until_ready(client)
+        taken = monotonic() - started
         rootlet("delete", "-f", str(file))
         return taken
 

@@ -225,7 +225,6 @@ class Agent:
         return {worker["name"]: worker for worker in self.client.workers()} if self._is_listening() else {}
 
     def _is_listening(self) -> bool:
-        """Asked apart: httpx leaves the sockets open that it could not connect."""
         with socket.socket(socket.AF_UNIX) as probe:
             return probe.connect_ex(self._settings["adminSocket"]) == 0
 
@@ -259,7 +258,6 @@ class Agent:
         if not self.has_ended():
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        self.client.close()
         self._directory.cleanup()
 
 

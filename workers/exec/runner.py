@@ -14,7 +14,8 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from ipc.host.clock import loop_time, wall
+from ipc.host.clock import wall
+from ipc.host.loop_clock import loop_time
 from ipc.host.tasks import BackgroundTasks
 from ipc.host.turns import GiveBack, Turns
 from workers.exec import tags

@@ -13,7 +13,7 @@ import msgspec
 
 from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
-from ipc.host.clock import loop_time
+from ipc.host.loop_clock import loop_time
 from ipc.messages import event_reasons
 from workers.kubecontainer.convert import pod_status
 from workers.kubecontainer.label_signatures import Ownership

@@ -15,7 +15,6 @@ from supervisor.cli.options import (
 )
 from supervisor.cli.printers.containers import default_container, find_container, require_not_completed
 from supervisor.cli.streams.detach_keys import parse_detach_keys
-from supervisor.cli.streams.remote_command import Remote, run_remote, stream_query, usable_terminal
 from supervisor.client.http import pod_path
 
 
@@ -58,6 +57,8 @@ def attach(
     rootlet attach web                  its output from now on
     rootlet attach shell -c main -it    its terminal
     """
+    from supervisor.cli.streams.remote_command import Remote, run_remote, stream_query, usable_terminal
+
     name = split_pod_name(pod)
     with agent(ctx) as client:
         found = client.get(pod_path(namespace, name))

@@ -9,15 +9,13 @@ from typing import Final
 import click
 import msgspec
 
-from supervisor.cli.commands.agent import load_configuration
+from supervisor.cli.configuration import config_file, load_configuration
 
 _MARKS: Final = {"ok": "ok     ", "warning": "WARNING", "failed": "FAILED "}
 
 
 @click.command()
-@click.option(
-    "--config", "config_path", type=click.Path(dir_okay=False, path_type=Path), help="The configuration file."
-)
+@click.option("--config", "config_path", type=config_file, help="The configuration file.")
 @click.option("-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", help="json or yaml.")
 def doctor(config_path: Path | None, output: str) -> int:
     """Say what on this host or in the manifests would break, before it does. The exit code is 1 if anything would.
@@ -25,7 +23,8 @@ def doctor(config_path: Path | None, output: str) -> int:
     The agent need not run; nothing is changed.
     """
     from ipc.host.clock import SystemClock
-    from supervisor.cli.printers.documents import as_json, as_yaml
+    from supervisor.cli.printers.documents import as_json
+    from supervisor.cli.printers.yaml_document import as_yaml
     from supervisor.doctor.checks import check_host
     from supervisor.doctor.findings import Level
     from supervisor.doctor.host import gather, with_answers

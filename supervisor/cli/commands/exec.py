@@ -14,7 +14,6 @@ from supervisor.cli.options import (
     split_pod_name,
 )
 from supervisor.cli.printers.containers import default_container, find_container, require_not_completed
-from supervisor.cli.streams.remote_command import Remote, run_remote, stream_query, usable_terminal
 from supervisor.client.http import pod_path
 
 
@@ -45,6 +44,8 @@ def exec(
     rootlet exec web -c sidecar -it -- sh
     tar c src | rootlet exec -i web -- tar x
     """
+    from supervisor.cli.streams.remote_command import Remote, run_remote, stream_query, usable_terminal
+
     if not command:
         raise Failure("you must specify at least one command for the container", prefix="error: ")
     name = split_pod_name(pod)

@@ -23,9 +23,10 @@ from supervisor.cli.options import (
     split_pod_name,
 )
 from supervisor.cli.printers import config_objects, events, pods, workers
-from supervisor.cli.printers.documents import as_json, as_list, as_yaml
+from supervisor.cli.printers.documents import as_json, as_list
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.cli.printers.tables import TablePrinter
+from supervisor.cli.printers.yaml_document import as_yaml
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import (
     AgentClient,

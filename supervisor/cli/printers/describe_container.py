@@ -6,12 +6,12 @@ hooks and its stop signal.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ipc.podresources.ports import join_host_port
+from ipc.text.gofmt import quoted
 from supervisor.cli.printers.human import NONE, local_time
 
 Json = Mapping[str, Any]
@@ -239,7 +239,7 @@ def _mounts(container: Json) -> Iterator[str]:
     yield f"{_L2}Mounts:" + ("" if mounts else f"\t{NONE}")
     for mount in mounts:
         flags = "ro" if mount.get("readOnly") else "rw"
-        flags += f",path={json.dumps(mount['subPath'])}" if mount.get("subPath") else ""
+        flags += f",path={quoted(mount['subPath'])}" if mount.get("subPath") else ""
         yield f"{_L3}{mount['mountPath']} from {mount['name']} ({flags})"
     devices = container.get("volumeDevices", ())
     if devices:

@@ -1,18 +1,14 @@
-"""Objects as JSON and YAML documents, written as kubectl writes them (cli-runtime printers, json.go and yaml.go)."""
+"""Objects as documents: lists of several, and JSON as kubectl writes it (cli-runtime printers, json.go)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ipc.text.safe_text import escaped, safe_text
+from ipc.text.safe_text import safe_text
 
 Json = Mapping[str, Any]
-
-_YAML_1_1_BOOLEANS: Final = ("y", "Y", "n", "N")
-"""Other readers than PyYAML take them for booleans."""
-_NO_WRAPPING: Final = 2**31
 
 
 def as_list(items: Sequence[Json]) -> Json:
@@ -22,36 +18,8 @@ def as_list(items: Sequence[Json]) -> Json:
 
 def as_json(obj: Json) -> str:
     """Four spaces, keys in order. What does not print is escaped: it reads back as it was."""
-    return _escaped(json.dumps(obj, indent=4, sort_keys=True, ensure_ascii=False), json.dumps) + "\n"
-
-
-def as_yaml(obj: Json) -> str:
-    """Two spaces, keys in order, lists not indented; text over several lines as a block, quotes double. What does not
-    print is escaped, in quotes: it reads back as it was."""
-    import yaml  # 30 ms that the other formats need not pay
-
-    class Dumper(yaml.SafeDumper):
-        """Go's choices where YAML leaves one."""
-
-        def choose_scalar_style(self) -> str:
-            style: str = super().choose_scalar_style()
-            return '"' if style == "'" else style
-
-    def represent_str(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        is_safe = safe_text(text) == text
-        style = '"' if text in _YAML_1_1_BOOLEANS or not is_safe else "|" if "\n" in text else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
-
-    Dumper.add_representer(str, represent_str)
-    text: str = yaml.dump(
-        obj, Dumper=Dumper, sort_keys=True, allow_unicode=True, default_flow_style=False, width=_NO_WRAPPING
-    )
-    return _escaped(text, escaped)
-
-
-def _escaped(document: str, escape: Callable[[str], str]) -> str:
-    """The document without characters that would steer a terminal: they stand within quotes, where both formats know
-    escapes."""
+    document = json.dumps(obj, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
     if safe_text(document) == document:
         return document
-    return "".join(char if safe_text(char) == char else escape(char).strip('"') for char in document)
+    # Such characters stand within quotes, where JSON knows escapes.
+    return "".join(char if safe_text(char) == char else json.dumps(char).strip('"') for char in document)

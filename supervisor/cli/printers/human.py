@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from email.utils import format_datetime
 from typing import Final
 
 from ipc.host.clock import parse_rfc3339
@@ -60,6 +59,7 @@ def local_time(timestamp: str | None) -> str:
     if not timestamp:
         return UNKNOWN
     try:
-        return format_datetime(datetime.fromtimestamp(parse_rfc3339(timestamp)).astimezone())
+        # In English: nothing here sets the locale that these names would follow (LC_TIME).
+        return datetime.fromtimestamp(parse_rfc3339(timestamp)).astimezone().strftime("%a, %d %b %Y %H:%M:%S %z")
     except ValueError:
         return UNKNOWN

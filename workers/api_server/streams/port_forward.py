@@ -16,7 +16,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ipc.host.clock import loop_time
+from ipc.host.loop_clock import loop_time
 from ipc.kubecontainer.pod_status import RuntimePodStatus, SandboxState, SandboxStatus
 from ipc.messages.api_server import PodChanged
 from ipc.wire.duplex import Duplex

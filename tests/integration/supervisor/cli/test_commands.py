@@ -29,9 +29,6 @@ from tests.harness.api_server import (
 )
 from tests.harness.cli import ROOT, rootlet, run_here, start
 
-# httpcore leaves the socket of a connection that was refused to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 PENDING = status_of(phase="Pending", conditions=[{"type": "Ready", "status": "False"}])
 MANIFEST = b"apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: db}\n"
 

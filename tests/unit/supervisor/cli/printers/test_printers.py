@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from ipc.host.clock import rfc3339
 from ipc.text.safe_text import safe_text
 from supervisor.cli.printers.describe import describe_pod
-from supervisor.cli.printers.documents import as_json, as_list, as_yaml
+from supervisor.cli.printers.documents import as_json, as_list
 from supervisor.cli.printers.events import by_time, event_row
 from supervisor.cli.printers.human import human_duration, local_time, since
 from supervisor.cli.printers.pods import pod_row, summarize_pod
 from supervisor.cli.printers.tables import TablePrinter, align_tabs, printable
 from supervisor.cli.printers.workers import HEADER, WIDE_HEADER, worker_row
+from supervisor.cli.printers.yaml_document import as_yaml
 
 NOW = 1_700_000_000.0
 ODD = "aü\x1b\x07\x7f\x9b\r\n\t \u202e\u2066\u200f\u200b\ufeff\u3000\U000e0001\U0001f600\\'\":#-"

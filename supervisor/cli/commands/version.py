@@ -1,0 +1,44 @@
+"""`rootlet version`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from supervisor.cli.options import agent, agent_options, chosen_socket
+from supervisor.version import VERSION
+
+
+@click.command()
+@click.option("--client", "client_only", is_flag=True, help="Do not ask the agent.")
+@click.option("-o", "--output", type=click.Choice(["", "json", "yaml"]), default="", help="json or yaml.")
+@agent_options
+@click.pass_context
+def version(ctx: click.Context, client_only: bool, output: str) -> None:
+    """Show the versions of this command and of the agent."""
+    from supervisor.cli.printers.documents import as_json
+    from supervisor.cli.printers.yaml_document import as_yaml
+
+    found: dict[str, Any] = {"clientVersion": f"v{VERSION}"}
+    try:
+        if not client_only:
+            with agent(ctx) as client:
+                found["agent"] = client.get("/version") | {"socket": str(chosen_socket(ctx))}
+    finally:
+        documents = {"json": as_json, "yaml": as_yaml}
+        click.echo(documents[output](found) if output else _version_lines(found), nl=False)
+
+
+def _version_lines(found: dict[str, Any]) -> str:
+    lines = [f"Client Version: {found['clientVersion']}"]
+    about = found.get("agent")
+    if about:
+        health = "healthy" if about["runtimeHealthy"] else f"unhealthy: {about['runtimeMessage']}"
+        lines += [
+            f"Agent Version: {about['gitVersion']}",
+            f"Instance: {about['instance']} (pid {about['pid']}, {about['socket']})",
+            f"Node: {about['nodeName']}",
+            f"Podman API Version: {about['runtimeVersion'] or 'unknown'} ({health})",
+        ]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,100 @@
+"""One request and its answer, HTTP/1.1 over a Unix socket: blocking, on a connection of its own. Knows no resource.
+
+Without a loop and without a library for all of HTTP: a command that asks two questions pays for what it imports, not
+for its two connections.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import h11
+
+from supervisor.client.errors import AgentUnreachable, ConnectionLost
+
+CONNECT_TIMEOUT_S: Final = 5
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""Largest head of an answer, or of one of its chunks."""
+RECEIVE_BYTES: Final = 256 * 1024
+"""Most that is read at once: as much as a Unix socket holds."""
+
+
+class Answer:
+    """An answer whose head has arrived. Its body is read once, as `pieces` or as `content`."""
+
+    def __init__(self, sock: socket.socket, http: h11.Connection) -> None:
+        """Waits for the head. Raises ConnectionLost."""
+        self._sock = sock
+        self._http = http
+        event = self._next_event()
+        while isinstance(event, h11.InformationalResponse):
+            event = self._next_event()
+        assert isinstance(event, h11.Response), "h11 tells of a body after its head"
+        self.status: int = event.status_code
+
+    def pieces(self) -> Iterator[bytes]:
+        """The body, as it comes. Raises ConnectionLost."""
+        while isinstance(event := self._next_event(), h11.Data):
+            yield bytes(event.data)
+
+    def content(self) -> bytes:
+        """The whole body. Raises ConnectionLost."""
+        return b"".join(self.pieces())
+
+    def _next_event(self) -> object:
+        try:
+            while (event := self._http.next_event()) is h11.NEED_DATA:
+                data = self._sock.recv(RECEIVE_BYTES)
+                if not data and self._http.their_state is h11.SEND_RESPONSE:
+                    raise _lost("the connection was closed")
+                self._http.receive_data(data)
+        except (OSError, h11.RemoteProtocolError) as error:
+            raise _lost(str(error)) from None
+        return event
+
+
+@contextlib.contextmanager
+def exchange(
+    path: Path, method: str, target: str, body: bytes = b"", *, silence_s: float | None = None
+) -> Iterator[Answer]:
+    """Ask the server at this socket; the connection ends with the block.
+
+    ``silence_s`` is how long nothing may come, None for ever. Raises AgentUnreachable when nobody listens, and
+    ConnectionLost when the answer does not come or breaks off.
+    """
+    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+    with _connected(path) as sock:
+        sock.settimeout(silence_s)
+        # A server that has said no may have stopped reading: its answer is there all the same.
+        with contextlib.suppress(ConnectionError):
+            sock.sendall(_encoded(http, method, target, body))
+        yield Answer(sock, http)
+
+
+def _connected(path: Path) -> socket.socket:
+    """Waits its turn when the backlog is full: a socket with a timeout of Python's own would be refused (EAGAIN)."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", CONNECT_TIMEOUT_S, 0))
+        sock.connect(str(path))
+    except OSError:
+        sock.close()
+        raise AgentUnreachable(path) from None
+    return sock
+
+
+def _encoded(http: h11.Connection, method: str, target: str, body: bytes) -> bytes:
+    headers = [("Host", "rootlet"), ("Connection", "close")]
+    if body or method == "POST":
+        headers.append(("Content-Length", str(len(body))))
+    events = (h11.Request(method=method, target=target, headers=headers), h11.Data(data=body), h11.EndOfMessage())
+    return b"".join(http.send(event) or b"" for event in events)
+
+
+def _lost(why: str) -> ConnectionLost:
+    return ConnectionLost(f"the agent's API server went away before it had answered ({why})")

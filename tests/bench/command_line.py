@@ -1,0 +1,139 @@
+"""What a command costs: CPU time of its whole process, in turns with an interpreter that does nothing.
+
+    python -m tests.bench.command_line --pods 60 --runs 20
+    python -m tests.bench.command_line --beside /path/of/another/checkout     # the same commands of that tree, in turns
+
+The commands ask a real API server in this process, whose master is played as in the tests. CPU time is that of the
+kernel's account of the ended process (user and system), so the server's is not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ipc.messages.api_server import WorkerInfo
+from tests.harness.api_server import Master, agent_changed, api_server, event_changed, pod_changed
+
+TREE: Final = Path(__file__).parents[2]
+AIM_S: Final = 0.1
+"""CPU time of a command that prints."""
+ENTRY: Final = "import sys; from supervisor.__main__ import main; sys.exit(main())"
+"""As the console script of an installed package has it."""
+NOTHING: Final = "python -c pass"
+COMMANDS: Final[Sequence[tuple[str, ...]]] = (
+    ("get", "pods"),
+    ("get", "pods", "-o", "wide"),
+    ("get", "pods", "-o", "json"),
+    ("get", "pods", "-o", "yaml"),
+    ("get", "pod", "web-7"),
+    ("get", "events"),
+    ("get", "workers"),
+    ("describe", "pod", "web-7"),
+    ("logs", "web-7"),
+    ("delete", "pod", "web-7", "--no-wait"),
+    ("version",),
+    ("--help",),
+    ("run", "--help"),
+    ("exec", "--help"),
+)
+
+Cpu = dict[str, list[float]]
+"""Seconds of each run, by what ran."""
+
+
+def cpu_s(arguments: Sequence[str], environment: Mapping[str, str]) -> float:
+    """User and system time of one Python to its end. Raises AssertionError when it fails."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd="/",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        assert process.returncode == 0, f"{arguments}: {process.returncode} {errors.read()!r}"
+    return usage.ru_utime + usage.ru_stime
+
+
+def in_turns(socket: Path, trees: Sequence[Path], runs: int) -> Cpu:
+    """Every command of every tree once in each round, after a round that does not count."""
+    found: Cpu = {}
+    for _ in range(runs + 1):
+        _note(found, NOTHING, cpu_s(["-c", "pass"], os.environ))
+        for command in COMMANDS:
+            for tree in trees:
+                environment = {**os.environ, "ROOTLET_SOCKET": str(socket), "PYTHONPATH": str(tree)}
+                _note(found, _name(command, tree, trees), cpu_s(["-c", ENTRY, *command], environment))
+    return {what: taken[1:] for what, taken in found.items()}
+
+
+def _note(found: Cpu, what: str, taken_s: float) -> None:
+    found.setdefault(what, []).append(taken_s)
+
+
+def _name(command: Sequence[str], tree: Path, trees: Sequence[Path]) -> str:
+    return " ".join(("rootlet", *command)) + ("" if tree == trees[0] else f"  ({tree})")
+
+
+async def measure(directory: Path, pods: int, trees: Sequence[Path], runs: int) -> Cpu:
+    """Beside a server that knows so many pods, each with an event and a line of log."""
+    async with api_server(directory) as master:
+        _fill(master, pods)
+        return await asyncio.to_thread(in_turns, master.socket_path, trees, runs)
+
+
+def _fill(master: Master, pods: int) -> None:
+    names = [f"web-{number}" for number in range(pods)]
+    master.ready(
+        *(pod_changed(1 + number, name) for number, name in enumerate(names)),
+        *(event_changed(1 + pods + number, f"{name}.1", name) for number, name in enumerate(names)),
+        agent_changed(
+            WorkerInfo(
+                slot=1, role="node-worker", name="node", pid=4712, incarnation=1, state="Running", pods=pods, deaths=0
+            )
+        ),
+    )
+    for name in names:
+        log = master.logs_dir / f"default_{name}_uid-{name}" / "app" / "0.log"
+        log.parent.mkdir(parents=True)
+        log.write_text("2026-01-01T00:00:00.000000000+00:00 stdout F started\n")
+
+
+def report(pods: int, trees: Sequence[Path], runs: int) -> str:
+    """Measures all commands of all trees in each round. Each is held against the aim."""
+    with tempfile.TemporaryDirectory() as directory:
+        found = asyncio.run(measure(Path(directory), pods, trees, runs))
+    lines = [
+        f"{pods} pods, {runs} runs of each in turns, ms of CPU: median (lowest to highest); aim {1000 * AIM_S:.0f}"
+    ]
+    for what, taken in found.items():
+        low, middle, high = (1000 * value for value in (min(taken), statistics.median(taken), max(taken)))
+        verdict = "met" if middle <= 1000 * AIM_S else "missed"
+        lines.append(f"{middle:6.0f} ({low:.0f} to {high:.0f})  {verdict:6}  {what}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.command_line", description=__doc__)
+    parser.add_argument("--pods", type=int, default=60)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--beside", type=Path, action="append", default=[], help="another checkout")
+    options = parser.parse_args()
+    print(report(options.pods, [TREE, *(tree.resolve() for tree in options.beside)], options.runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""What the processes of commands import, of other projects and of the standard library's large parts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.cli.main import COMMANDS
+from tests.harness.api_server import DEADLINE_S, Master, event_changed, pod_changed
+from tests.harness.cli import ROOT
+
+ALWAYS: Final = frozenset({"click", "msgspec", "h11", "typing_extensions"})
+"""Third-party packages that a command may import which asks something and prints the answer."""
+HEAVY: Final = frozenset({"asyncio", "concurrent", "email", "http", "importlib.metadata", "logging", "ssl"})
+"""Of the standard library: 5 to 40 ms each."""
+OURS: Final = frozenset({"ipc", "supervisor", "workers"})
+_LINE: Final = re.compile(r"^import time: +[0-9]+ \| +[0-9]+ \| +([^ \n]+)$", re.MULTILINE)
+MANIFEST: Final = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
+
+
+def imported_by(*arguments: str, **environment: str) -> frozenset[str]:
+    """Full names of the modules that the command imports beyond what the interpreter itself does, run to its end."""
+    entry = "from supervisor.__main__ import main; main()"
+    return _modules(entry, *arguments, **environment) - _modules("pass")
+
+
+def _modules(program: str, *arguments: str, **environment: str) -> frozenset[str]:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", program, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    found = frozenset(_LINE.findall(done.stderr))
+    assert found, done.stderr
+    return found
+
+
+def third_party(modules: frozenset[str]) -> frozenset[str]:
+    """Top-level packages. A compiled module's own children (``org``, which platform makes up) have no file."""
+    tops = {name.partition(".")[0] for name in modules} - OURS - sys.stdlib_module_names
+    return frozenset(top for top in tops if not top.startswith("_distutils") and top != "org")
+
+
+def heavy(modules: frozenset[str]) -> frozenset[str]:
+    return HEAVY & {part for name in modules for part in (name, name.partition(".")[0])}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "get pods",
+        "get pods -A -o wide",
+        "get pod web -o name",
+        "get pods -o json",
+        "get pods -o yaml",
+        "get events",
+        "get configmaps",
+        "get workers -o wide",
+        "describe pod web",
+        "logs web",
+        "delete pod web --no-wait",
+        "wait --for=condition=Ready pod/web",
+        "apply -f MANIFEST",
+        "version",
+    ],
+)
+async def test_a_command_that_prints_imports_little(master: Master, tmp_path: Path, arguments: str) -> None:
+    master.ready(pod_changed(1, "web"), event_changed(2, "web.1", "web"))
+    log = master.logs_dir / "default_web_uid-web" / "app" / "0.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("2026-01-01T00:00:00.000000000+00:00 stdout F started\n")
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(MANIFEST)
+    words = [str(manifest) if word == "MANIFEST" else word for word in arguments.split()]
+    found = await asyncio.to_thread(imported_by, *words, ROOTLET_SOCKET=str(master.socket_path))
+    assert third_party(found) <= ALWAYS
+    assert heavy(found) == frozenset()
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"load-test"}))
+def test_help_imports_no_more_than_a_command_that_prints(command: str) -> None:
+    found = imported_by(command, "--help")
+    assert third_party(found) <= ALWAYS
+    assert heavy(found) == frozenset()
+    others = {f"supervisor.cli.commands.{name.replace('-', '_')}" for name in COMMANDS if name != command}
+    assert others.isdisjoint(found)
+
+
+@pytest.mark.parametrize("words", ["rootlet ", "rootlet ex", "rootlet --he"])
+def test_help_and_completion_of_names_import_no_command(words: str) -> None:
+    for found in (
+        imported_by("--help"),
+        imported_by(_ROOTLET_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD="1"),
+    ):
+        assert third_party(found) <= ALWAYS
+        assert not any(name.startswith("supervisor.cli.commands.") for name in found)
+
+
+def test_names_and_options_are_completed() -> None:
+    assert completed("rootlet ", 1) == list(COMMANDS)
+    assert completed("rootlet de", 1) == ["describe", "delete"]
+    assert completed("rootlet --inst", 1) == ["--instance"]
+    assert "--no-headers" in completed("rootlet get --no", 2)
+
+
+def completed(words: str, index: int) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", "from supervisor.__main__ import main; main()"],
+        cwd=ROOT,
+        env={**os.environ, "_ROOTLET_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
