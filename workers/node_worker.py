@@ -41,6 +41,7 @@ from ipc.messages.node_worker import (
     Untrack,
 )
 from ipc.shm.board import WorkerRowWriter
+from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel, ChannelClosed
 from workers.images.pull_records import PullRecords
@@ -115,6 +116,10 @@ async def run_node_worker(
                 task.cancel()
     finally:
         await worker.close()
+
+
+QUEUED: Final = "waits to be observed"
+"""A span: from the request of an observation to its begin."""
 
 
 class NodeWorker:
@@ -205,6 +210,8 @@ class NodeWorker:
         under way."""
         self._queue.request(uid, at)
         self._wake.set()
+        if not at:
+            TRACER.begin(QUEUED, uid)
 
     def _request_relist(self) -> None:
         self._schedule.request()
@@ -264,6 +271,7 @@ class NodeWorker:
         """
         while True:
             uid = await self._noted.get()
+            TRACER.instant("the monitor has recorded an end", uid)
             newest = self._published.newest(uid)
             try:
                 status = self._observer.with_records(newest) if newest is not None else None
@@ -338,8 +346,11 @@ class NodeWorker:
         del late[uid]
 
     async def _observe(self, uid: str) -> None:
+        TRACER.end(QUEUED, uid)
+        TRACER.of(uid)
         try:
-            status = await self._observer.observe(uid)
+            with TRACER.span("observes"):
+                status = await self._observer.observe(uid)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
                 await self._observation_failed(uid, str(error))

@@ -57,6 +57,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def thread_cpu() -> float:
+    """CPU time of the calling thread, in seconds."""
+    return time.thread_time()
+
+
 def loop_time() -> float:
     """Seconds on the running event loop's clock, in which asyncio counts its deadlines. Raises RuntimeError without a
     loop."""

@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from ipc.shm.trace import Trace
 from supervisor.client.errors import AgentUnreachable, ConnectionLost, decode_object, raise_for_status, raise_status
 
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -21,6 +22,7 @@ WATCH_TIMEOUT_S: Final = 15.0
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
 MAX_CONNECTIONS: Final = 32
+TRACE_PATH: Final = "/rootlet/v1/trace"
 
 Json = Mapping[str, Any]
 PodKey = tuple[str, str]
@@ -104,6 +106,20 @@ class AgentClient:
         with self._translated():
             response = self._http.delete(pod_path(namespace, name), params=_params(query))
         raise_for_status(response.status_code, response.content)
+
+    def start_trace(self) -> None:
+        """Have the agent's processes tell what they do, from now on."""
+        with self._translated():
+            response = self._http.post(TRACE_PATH)
+        raise_for_status(response.status_code, response.content)
+
+    def take_trace(self) -> Trace:
+        """What they have told, which ends it. Raises msgspec.DecodeError when the agent is of another version."""
+        found = msgspec.json.decode(self._get(TRACE_PATH, {}, MAX_READ_ATTEMPTS).content, type=Trace)
+        with self._translated():
+            response = self._http.delete(TRACE_PATH)
+        raise_for_status(response.status_code, response.content)
+        return found
 
     def delete_config_object(self, resource: str, namespace: str, name: str) -> None:
         """Delete a ConfigMap or Secret that was applied."""

@@ -71,7 +71,7 @@ def measure(plan: Plan, rounds: int, windows: Windows, run_name: str) -> list[Ou
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     names = [plan.name for plan in PLANS]
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=int(os.environ.get("ROOTLET_BENCH_ROUNDS", "5")))
     parser.add_argument("--plans", nargs="+", default=names, choices=names, help="populations, by their names")
     parser.add_argument("--divisor", type=int, default=1, help="so many times fewer pods than the table says")
