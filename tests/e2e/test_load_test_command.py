@@ -63,7 +63,7 @@ def test_a_trace_tells_what_each_process_did_for_each_pod(agent: Agent, tmp_path
         ("master", "handles PodUpdate"),
         ("master", "its worker has it"),
         ("master", "handles SyncDone"),
-        ("pods", "sync: Sync"),
+        ("pods", "sync: sync"),
         ("pods", "Podman: create pod"),
         ("pods", "Podman: start container"),
         ("node", "observes"),
