@@ -1,4 +1,4 @@
-"""What the master does and waits for, as spans of a trace (`ipc.shm.trace`)."""
+"""Spans of a trace (`ipc.shm.trace`) about what the master does and waits for."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _NOWHERE: Final = ""
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
-    """What one process did, or waited for. Times in monotonic seconds; an instant has the same twice."""
+    """Something that one process did, or waited for. Times in monotonic seconds; an instant has the same twice."""
 
     name: str
     pod: str
@@ -55,7 +55,7 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What the lanes hold."""
+    """Content of all lanes."""
 
     spans: tuple[Span, ...]
     dropped: int
@@ -90,7 +90,7 @@ class TraceBuffer:
             self._mapping.madvise(mmap.MADV_REMOVE)
 
     def read(self) -> Trace:
-        """What was told so far."""
+        """All that was told so far; empty without a trace under way."""
         spans: list[Span] = []
         dropped = 0
         for number in range(self.lanes):
@@ -164,7 +164,7 @@ class Tracer:
         self._begun.clear()
 
     def of(self, pod: str) -> None:
-        """What this task, and those that it makes, tell from now on is of that pod, unless it says of which."""
+        """Have this task, and those that it makes, tell from now on of that pod, unless they say of which."""
         self._pod.set(pod)
 
     def span(self, name: str, pod: str | None = None, *, cpu: bool = False) -> contextlib.AbstractContextManager[None]:

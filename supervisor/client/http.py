@@ -114,7 +114,7 @@ class AgentClient:
         raise_for_status(response.status_code, response.content)
 
     def take_trace(self) -> Trace:
-        """What they have told, which ends it. Raises msgspec.DecodeError when the agent is of another version."""
+        """End it, and return what they have told. Raises msgspec.DecodeError when the agent is of another version."""
         found = msgspec.json.decode(self._get(TRACE_PATH, {}, MAX_READ_ATTEMPTS).content, type=Trace)
         with self._translated():
             response = self._http.delete(TRACE_PATH)

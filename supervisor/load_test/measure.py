@@ -68,7 +68,7 @@ class Tracker:
         return name in self._again_at
 
     def spans(self, process: str) -> Iterator[Span]:
-        """What this process has waited for, pod by pod: start, restart and stop, as a user has them."""
+        """Starts, restarts and stops, pod by pod, as a user has them: from the request to what the watch told."""
         uids = {name: uid for uid, name in self.names.items()}
         acts = (
             ("start", self._applied_at, self._ready_at),

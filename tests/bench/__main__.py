@@ -66,6 +66,8 @@ def measure(plan: Plan, rounds: int, windows: Windows, run_name: str) -> list[Ou
             for number in range(rounds):
                 bench.round(phases)
                 print(f"{plan.name}: round {number + 1} of {rounds}; {load()}", file=sys.stderr, flush=True)
+                for warning in bench.warnings:
+                    print(f"  a start failed: {warning}", file=sys.stderr, flush=True)
     return [outcome(row, bench.recorder.samples) for row in rows]
 
 

@@ -16,16 +16,16 @@ class Traces:
     """The handlers."""
 
     def __init__(self, site: AppState) -> None:
-        self._buffer = site.board.trace
+        self._board = site.board
 
     async def start(self, _request: web.Request) -> web.Response:
-        self._buffer.start()
+        self._board.trace.start()
         return status_answer(success(200, name="trace", kind="trace"))
 
     async def read(self, _request: web.Request) -> web.Response:
         """In a thread: a trace may have megabytes."""
-        return json_answer(await asyncio.to_thread(lambda: msgspec.json.encode(self._buffer.read())))
+        return json_answer(await asyncio.to_thread(lambda: msgspec.json.encode(self._board.trace.read())))
 
     async def stop(self, _request: web.Request) -> web.Response:
-        self._buffer.stop()
+        self._board.trace.stop()
         return status_answer(success(200, name="trace", kind="trace"))
