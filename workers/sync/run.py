@@ -122,7 +122,7 @@ class SyncRun:
     ) -> T:
         """Work in file systems, which may hang, in a thread; of one subject of the pod one at a time. Raises what the
         function does, and TimeoutError, an OSError."""
-        with TRACER.span(f"files: {subject}"):
+        with TRACER.span(f"files: {subject.rpartition('/')[2]}"):
             return await self._services.files.run((self.pod.uid, subject), function, *args, deadline_s=deadline_s)
 
     def checkpoint(self) -> None:
