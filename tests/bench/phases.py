@@ -186,7 +186,7 @@ class Bench:
             for number, name in enumerate(wanted, start=1):
                 begun = wall()
                 os.kill(pids[name], signal.SIGKILL)
-                taken[Side.ROOTLET].append(self._successor_appears(name) - begun)
+                taken[Side.ROOTLET].append(self._successor_appears(name, begun) - begun)
                 sleep(self._windows.rest_s)
                 taken[Side.RAW].append(_start_another(libpod, pod, instance, number, logs))
                 sleep(self._windows.rest_s)
@@ -258,11 +258,11 @@ class Bench:
         pods = self._agent.pods()
         return all(restart_count(pods[name], CONTAINER) >= 1 and is_ready(pods[name]) for name in names)
 
-    def _successor_appears(self, name: str) -> float:
-        """The stamp of its first line. A start that fails is tried again, as the next attempt."""
+    def _successor_appears(self, name: str, begun: float) -> float:
+        """The stamp of its first line. A start that fails is tried again as the next attempt, after a pause."""
         logs = self._log(name, 0).parent
-        wait_until(lambda: bool(_lines(logs)[1:]), RESTART_DEADLINE_S, MOMENT_POLL_S)
-        return _lines(logs)[1]
+        wait_until(lambda: bool(_lines_after(begun, logs)), RESTART_DEADLINE_S, MOMENT_POLL_S)
+        return _lines_after(begun, logs)[0]
 
     # --- figures ---
 
@@ -385,11 +385,11 @@ def _appears(file: Path) -> float:
     return _first_line(file)
 
 
-def _lines(logs: Path) -> list[float]:
-    """The stamps of the first lines of all attempts that have one."""
-    return sorted(
-        parse_rfc3339(text.split(" ", 1)[0]) for file in logs.glob("*.log") if "\n" in (text := file.read_text())
-    )
+def _lines_after(begun: float, logs: Path) -> list[float]:
+    """The stamps of all attempts' first lines from then on."""
+    texts = (file.read_text() for file in logs.glob("*.log"))
+    stamps = (parse_rfc3339(text.split(" ", 1)[0]) for text in texts if "\n" in text)
+    return sorted(stamp for stamp in stamps if stamp >= begun)
 
 
 def _first_line(file: Path) -> float:

@@ -33,7 +33,7 @@ class Part(NamedTuple):
     """From the begin of the act until the first began."""
     total_ms: float
     cpu_ms: float
-    count: int
+    times: int
 
 
 def parts_of(events: Sequence[Event], act: str) -> dict[What, list[Part]]:
@@ -62,7 +62,7 @@ def lines(events: Sequence[Event], act: str) -> Iterator[str]:
     parts = parts_of(events, act)
     for (process, name), of_pods in sorted(parts.items(), key=lambda item: _median(item[1], "first_ms")):
         at, total, cpu = (_median(of_pods, field) for field in ("first_ms", "total_ms", "cpu_ms"))
-        times = statistics.median(part.count for part in of_pods)
+        times = statistics.median(part.times for part in of_pods)
         yield f"| {at:.1f} | {process} | {name} | {times:g} | {total:.1f} | {cpu:.2f} |"
 
 

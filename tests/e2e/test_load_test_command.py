@@ -52,7 +52,10 @@ def test_a_trace_tells_what_each_process_did_for_each_pod(agent: Agent, tmp_path
     file = tmp_path / "trace.json"
     done = load_test(agent, FEW_PODS, "--trace", str(file))
     assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
-    trace = json.loads(file.read_text())
+    text = file.read_text()
+    assert str(agent.directory) not in text
+    assert "sleep 3600" not in text, "what a container runs is no name"
+    trace = json.loads(text)
     assert trace["otherData"] == {"droppedSpans": 0}
     spans = [event for event in trace["traceEvents"] if event["ph"] != "M"]
     told = {(event["cat"].partition("-")[0], event["name"]) for event in spans}
