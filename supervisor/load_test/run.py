@@ -63,8 +63,8 @@ class Run:
                 self._restart_each(timeout_s)
         finally:
             deleted_s = self._delete_all()
-        if self._traced:
-            self._take_trace()
+            if self._traced:
+                self._take_trace()
         return self._report(about, before, after, deleted_s)
 
     # --- phases ---
