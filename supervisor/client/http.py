@@ -11,7 +11,6 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from ipc.shm.trace import Trace
 from supervisor.client.errors import AgentUnreachable, ConnectionLost, decode_object, raise_for_status, raise_status
 
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -113,9 +112,9 @@ class AgentClient:
             response = self._http.post(TRACE_PATH)
         raise_for_status(response.status_code, response.content)
 
-    def take_trace(self) -> Trace:
-        """End it, and return what they have told. Raises msgspec.DecodeError when the agent is of another version."""
-        found = msgspec.json.decode(self._get(TRACE_PATH, {}, MAX_READ_ATTEMPTS).content, type=Trace)
+    def take_trace(self) -> bytes:
+        """End it, and return what they have told: an `ipc.shm.trace.Trace` as JSON."""
+        found = self._get(TRACE_PATH, {}, MAX_READ_ATTEMPTS).content
         with self._translated():
             response = self._http.delete(TRACE_PATH)
         raise_for_status(response.status_code, response.content)

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from ipc.host import clock
+from ipc.shm.trace import Trace
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.client.reflector import Reflector
@@ -102,7 +105,7 @@ class Run:
             self._problems.append(f"{len(restarted)} pods of {self._load.pods} were killed, not all came back in time")
 
     def _take_trace(self) -> None:
-        found = self._client.take_trace()
+        found = msgspec.json.decode(self._client.take_trace(), type=Trace)
         spans = (*found.spans, *self._tracker.spans("load-test"))
         self.trace = as_chrome_trace(spans, self._tracker.names, found.dropped)
 

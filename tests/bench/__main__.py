@@ -14,12 +14,12 @@ import platform
 import signal
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from supervisor.version import own_version
 from tests.bench.default_periods import set_default_periods
 from tests.bench.own_storage import own_storage
 from tests.bench.phases import Bench, Windows
@@ -45,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
             outcomes += measure(plan, options.rounds, windows, run_name)
             if options.out is not None:  # what was measured by then is kept
                 options.out.write_text(as_json(outcomes, _about(options.rounds)))
-    print(f"\n{own_version()}, Podman {_podman_version()}, Python {platform.python_version()}; {options.rounds} rounds")
+    versions = f"{version('rootlet')}, Podman {_podman_version()}, Python {platform.python_version()}"
+    print(f"\n{versions}; {options.rounds} rounds")
     print(f"in turns, median (lowest to highest); {load_before} before, {load()} after")
     print(as_text(outcomes, before), flush=True)
     return 0
@@ -88,7 +89,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _about(rounds: int) -> dict[str, Any]:
-    return {"version": own_version(), "podman": _podman_version(), "load": load(), "rounds": rounds}
+    return {"version": version("rootlet"), "podman": _podman_version(), "load": load(), "rounds": rounds}
 
 
 def _podman_version() -> str:
