@@ -26,8 +26,8 @@ test-slow: ## the long tests, the attacks, the simulation for 20 minutes, new ex
 	@tests/hosts/podman5 pytest -m "podman and not slow and not bench" || test $$? -eq 77
 	@tests/hosts/vm pytest --timeout 400 $(vm_tests) || test $$? -eq 77
 
-bench: ## start rates, restart latency, idle costs, start after a kill; beside raw libpod calls and `podman kube play`
-	@configs/host/enter pytest -m bench -s
+bench: ## starts, restarts, removal, idling, memory beside raw libpod calls, with aims: some 40 minutes; ARGS="--quick" a minute
+	@configs/host/enter python -m tests.bench $(ARGS)
 
 lint: ## ruff and mypy alone; `make test` has them too
 	@configs/host/enter sh -c 'ruff check . && ruff format --check . && mypy'

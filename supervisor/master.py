@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -50,6 +50,7 @@ from supervisor.processes.worker_pool import API_SLOT, PODMAN_SLOT, WorkerPool
 from supervisor.protocol.commands import (
     DeathExplained,
     Log,
+    LoopCommand,
     PodsStopped,
     Send,
     SlotVacated,
@@ -79,6 +80,7 @@ from supervisor.record.event_writer import EventWriter
 from supervisor.sources.manager import SourceManager
 from supervisor.state.probe_checkpoint import ProbeCheckpoint
 from supervisor.syncloop.sync_loop import SyncLoop
+from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
 
 log = logging.getLogger("rootlet.master")
@@ -218,9 +220,15 @@ class Master:
     # --- events in, commands out ---------------------------------------------------------------------------------
 
     def _feed(self, event: LoopEvent) -> None:
-        for command in self._loop.handle(event, self._clock.now()):
+        with traced_event(event):
+            self._carry_out(self._loop.handle(event, self._clock.now()))
+        self._board.record_iteration(self._clock.now().mono)
+
+    def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
+        for command in commands:
             match command:
                 case Send(slot, message):
+                    trace_sent(message)
                     self._children.send(slot, message)
                 case UpdateRefused(pod):
                     self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
@@ -237,7 +245,6 @@ class Master:
                     self._end()
                 case _:
                     assert_never(command)
-        self._board.record_iteration(self._clock.now().mono)
 
     def _node_event(self, reason: EventReason, message: str) -> None:
         self._feed(node_event(self._settings.node_name, reason, message))

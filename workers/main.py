@@ -28,16 +28,19 @@ from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, Servic
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
 from ipc.shm.board import WorkerRowWriter
 from ipc.shm.breaker_state import BreakerState
+from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role
 from ipc.wire.channel import Channel, ChannelClosed, ChannelFull
 from workers.dialer.client import DialerClient
 from workers.dialer.server import run_dialer
+from workers.kubecontainer.runtime import Runtime
 from workers.libpod.health import Listener
 from workers.node_worker import run_node_worker
 from workers.pod_worker import run_pod_worker
 from workers.podman import PodmanRuntime
 from workers.prober.attempt import attempt
 from workers.sync.attribution import attribute_tasks
+from workers.sync.traced_runtime import traced
 
 AUTH_FILE_VARIABLE: Final = "REGISTRY_AUTH_FILE"
 """Environment variable that Podman's command line knows (podman-login(1)): where the user keeps registry logins."""
@@ -65,6 +68,7 @@ def main(context: ChildContext) -> int:
         logs.set_up(context.settings.log_level, context.settings.log_format, name)
         row_writer = context.board.worker_writer(context.slot)
         row_writer.begin(os.getpid(), context.incarnation)
+        TRACER.attach(context.board.trace, context.slot, name)
     except Exception as error:
         print(f"rootlet-{name}: cannot start: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         return EXIT_BOOT_ERROR
@@ -189,7 +193,7 @@ async def _api_server(
 
 
 @contextlib.asynccontextmanager
-async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[PodmanRuntime]:
+async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Runtime]:
     """This process's own client: one made before the fork would share its sockets."""
     settings = context.settings
     runtime = PodmanRuntime(
@@ -203,7 +207,7 @@ async def _podman(context: ChildContext, listener: Listener) -> AsyncIterator[Po
         auth_file=os.environ.get(AUTH_FILE_VARIABLE, ""),
     )
     try:
-        yield runtime
+        yield traced(runtime)
     finally:
         await runtime.close()
 

@@ -44,6 +44,7 @@ from ipc.messages.node_worker import (
     Untrack,
 )
 from ipc.shm.board import WorkerRowWriter
+from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import Channel, ChannelClosed
 from workers.images.pull_records import PullRecords
@@ -118,6 +119,10 @@ async def run_node_worker(
                 task.cancel()
     finally:
         await worker.close()
+
+
+QUEUED: Final = "waits to be observed"
+"""A span: from the request of an observation to its begin."""
 
 
 class NodeWorker:
@@ -224,6 +229,8 @@ class NodeWorker:
         under way."""
         self._queue.request(uid, at)
         self._wake.set()
+        if not at:
+            TRACER.begin(QUEUED, uid)
 
     def _request_relist(self) -> None:
         self._schedule.request()
@@ -287,6 +294,7 @@ class NodeWorker:
         """
         while True:
             uid = await self._noted.get()
+            TRACER.instant("the monitor has recorded an end", uid)
             newest = self._published.newest(uid)
             try:
                 status = self._observer.with_records(newest) if newest is not None else None
@@ -361,9 +369,12 @@ class NodeWorker:
         del late[uid]
 
     async def _observe(self, uid: str) -> None:
+        TRACER.end(QUEUED, uid)
+        TRACER.of(uid)
         answers = EVERY_REQUEST if self._observer.needs_list(uid) else self._numbers.get(uid, 0)
         try:
-            status = await self._observer.observe(uid)
+            with TRACER.span("observes"):
+                status = await self._observer.observe(uid)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
                 await self._observation_failed(uid, str(error))

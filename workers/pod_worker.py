@@ -33,6 +33,7 @@ from ipc.messages.pod_worker import (
 )
 from ipc.messages.sync_error import SyncError
 from ipc.shm.board import Board, WorkerRowWriter
+from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext
 from ipc.wire.channel import UNSENDABLE, Channel, ChannelClosed
 from workers.compute.crash_loop_backoff import crash_loop_limits
@@ -191,9 +192,11 @@ class PodWorker:
         await self._send(_refused(self._context, request, message))
 
     async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
+        TRACER.of(request.uid)
         try:
             async with self._capacity:
-                done = await answer(self._context, self._board, request, cancel)
+                with TRACER.span(f"sync: {request.kind}"):
+                    done = await answer(self._context, self._board, request, cancel)
         finally:
             del self._in_flight[request.uid]
         self._row_writer.step("")

@@ -57,6 +57,11 @@ def monotonic() -> float:
     return time.monotonic()
 
 
+def thread_cpu() -> float:
+    """CPU time of the calling thread, in seconds."""
+    return time.thread_time()
+
+
 def wall() -> float:
     """Epoch seconds."""
     return time.time()

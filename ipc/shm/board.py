@@ -31,6 +31,7 @@ from typing import Final
 import msgspec
 
 from ipc.shm.breaker_state import BreakerState
+from ipc.shm.trace import TraceBuffer
 from ipc.text.safe_text import clipped
 
 MAX_WORKER_SLOTS: Final = 256
@@ -135,6 +136,8 @@ class Board:
         masters = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
         self._last_iteration = masters[:_ALIGN_BYTES].cast("d")
         self._host_ips = _Cell(masters[_ALIGN_BYTES:])
+        self.trace = TraceBuffer(worker_slots + 1)
+        """A lane for each slot, and after them the master's."""
 
     @property
     def last_iteration(self) -> float:

@@ -18,6 +18,7 @@ WATCH_TIMEOUT_S: Final = 15.0
 """How long a watch may be silent; it carries a bookmark every second."""
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
+TRACE_PATH: Final = "/rootlet/v1/trace"
 
 Json = Mapping[str, Any]
 PodKey = tuple[str, str]
@@ -79,6 +80,16 @@ class AgentClient:
     def delete_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
         """Ask for the deletion of a pod; returns before it is gone."""
         self._ask("DELETE", _target(pod_path(namespace, name), {"gracePeriodSeconds": grace_period_s}))
+
+    def start_trace(self) -> None:
+        """Have the agent's processes tell what they do, from now on."""
+        self._ask("POST", TRACE_PATH)
+
+    def take_trace(self) -> bytes:
+        """End it, and return what they have told: an `ipc.shm.trace.Trace` as JSON."""
+        found = self._get(TRACE_PATH, MAX_READ_ATTEMPTS)
+        self._ask("DELETE", TRACE_PATH)
+        return found
 
     def delete_config_object(self, resource: str, namespace: str, name: str) -> None:
         """Delete a ConfigMap or Secret that was applied."""

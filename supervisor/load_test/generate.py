@@ -56,13 +56,18 @@ def batches(load: Load, batch_pods: int = BATCH_PODS) -> Iterator[Batch]:
         yield Batch(part, b"".join(b"---\n%b\n" % orjson.dumps(_pod(load, name)) for name in part))
 
 
+def command(pod: str) -> list[str]:
+    """Of a container; names its pod, so that the process can be told from others by its command line."""
+    return ["/bin/sh", "-c", _PROGRAM, pod]
+
+
 def _pod(load: Load, name: str) -> dict[str, Any]:
     containers = [
         {
             "name": f"c{index}",
             "image": load.image,
             "imagePullPolicy": "IfNotPresent",
-            "command": ["/bin/sh", "-c", _PROGRAM],
+            "command": command(name),
         }
         for index in range(load.containers)
     ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from ipc.shm.trace import Span
 from supervisor.client.http import WatchEvent
 
 Json = Mapping[str, Any]
@@ -37,7 +39,12 @@ class Tracker:
         self._wanted = frozenset(names)
         self._applied_at: dict[str, float] = {}
         self._ready_at: dict[str, float] = {}
+        self._killed_at: dict[str, float] = {}
+        self._again_at: dict[str, float] = {}
+        self._deleted_at: dict[str, float] = {}
         self._gone_at: dict[str, float] = {}
+        self.names: dict[str, str] = {}
+        """By UID, as seen."""
         self._observed_at: dict[str, float] = {}
         self.failed: dict[str, str] = {}
         """Pods that will not become Ready any more, and why."""
@@ -48,11 +55,36 @@ class Tracker:
         """The request that creates them was sent."""
         self._applied_at |= dict.fromkeys(names, at)
 
+    def killed(self, name: str, at: float) -> None:
+        """A process of its container gets SIGKILL."""
+        self._killed_at[name] = at
+
+    def deleted(self, name: str, at: float) -> None:
+        """The request that deletes it was sent."""
+        self._deleted_at.setdefault(name, at)
+
+    def has_restarted(self, name: str) -> bool:
+        """Whether it was Ready again with a container that was restarted."""
+        return name in self._again_at
+
+    def spans(self, process: str) -> Iterator[Span]:
+        """Starts, restarts and stops, pod by pod, as a user has them: from the request to what the watch told."""
+        uids = {name: uid for uid, name in self.names.items()}
+        acts = (
+            ("start", self._applied_at, self._ready_at),
+            ("restart", self._killed_at, self._again_at),
+            ("stop", self._deleted_at, self._gone_at),
+        )
+        for act, begun, ended in acts:
+            for name in sorted(begun.keys() & ended.keys() & uids.keys()):
+                yield Span(act, uids[name], begun[name], ended[name], 0.0, process, os.getpid())
+
     def see(self, event: WatchEvent, at: float) -> None:
         """One event of the watch arrived."""
         name = event.object.get("metadata", {}).get("name", "")
         if name not in self._wanted:
             return
+        self.names.setdefault(event.object["metadata"].get("uid", ""), name)
         if event.type == "DELETED":
             self._gone_at[name] = at
             return
@@ -65,6 +97,8 @@ class Tracker:
         status = event.object.get("status", {})
         if _is_ready(status):
             self._ready_at.setdefault(name, at)
+            if name in self._killed_at and _restarts(status):
+                self._again_at.setdefault(name, at)
         elif status.get("phase") in ("Failed", "Succeeded"):
             self.failed[name] = f"{status['phase']}: {status.get('reason') or status.get('message') or 'no reason'}"
 
@@ -101,6 +135,10 @@ class Tracker:
     def not_ready(self) -> list[str]:
         """The others, with what is known about them."""
         return [f"{n}: {self.failed.get(n, 'not Ready in time')}" for n in sorted(self._wanted - self._ready_at.keys())]
+
+
+def _restarts(status: Json) -> int:
+    return sum(container.get("restartCount", 0) for container in status.get("containerStatuses", ()))
 
 
 def _is_ready(status: Json) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -109,6 +110,19 @@ def _is_service(process: psutil.Process) -> bool:
         return _name(process) == "podman" and process.cmdline()[1:3] == ["system", "service"]
     except psutil.Error:
         return False
+
+
+def pids_by_command(commands: Mapping[tuple[str, ...], str]) -> dict[str, int]:
+    """Pids of this user's processes with one of those command lines, by what they stand for."""
+    found: dict[str, int] = {}
+    for process in psutil.process_iter():
+        try:
+            standing_for = commands.get(tuple(process.cmdline()))
+        except psutil.Error:
+            continue
+        if standing_for is not None and _real_uid(process) == os.getuid():
+            found[standing_for] = process.pid
+    return found
 
 
 def used_between(before: Sequence[Usage], after: Sequence[Usage]) -> list[Usage]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from ipc.host import clock
+from ipc.shm.trace import Trace
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import AgentClient, pods_path
 from supervisor.client.reflector import Reflector
-from supervisor.load_test.generate import Batch, Load, batches
+from supervisor.load_test.generate import Batch, Load, batches, command
 from supervisor.load_test.measure import Tracker, percentiles
-from supervisor.load_test.processes import Snapshot, started_between, take_snapshot, used_between
+from supervisor.load_test.processes import Snapshot, pids_by_command, started_between, take_snapshot, used_between
 from supervisor.load_test.report import Report
+from supervisor.load_test.trace_file import as_chrome_trace
 
 APPLIES_IN_FLIGHT: Final = 2
 DELETIONS_IN_FLIGHT: Final = 8
@@ -31,8 +37,12 @@ class Progress(Protocol):
 class Run:
     """The state of one run."""
 
-    def __init__(self, client: AgentClient, load: Load, progress: Progress) -> None:
+    def __init__(self, client: AgentClient, load: Load, progress: Progress, *, traced: bool = False) -> None:
+        """``traced``: each pod is restarted once too, and `trace` has what the agent's processes did meanwhile."""
         self._client = client
+        self._traced = traced
+        self.trace = b""
+        """In Chrome's format, from the end of the run on."""
         self._load = load
         self._progress = progress
         self._pods = Reflector(client, pods_path(load.namespace), {"labelSelector": load.selector})
@@ -47,11 +57,17 @@ class Run:
         before = after = self._snapshot(about)
         deleted_s: float | None = None
         self._pods.list()
+        if self._traced:
+            self._client.start_trace()
         try:
             self._start_all(timeout_s)
             after = self._snapshot(about)
+            if self._traced:
+                self._restart_each(timeout_s)
         finally:
             deleted_s = self._delete_all()
+            if self._traced:
+                self._take_trace()
         return self._report(about, before, after, deleted_s)
 
     # --- phases ---
@@ -66,6 +82,32 @@ class Run:
         result = self._client.apply(batch.body, f"load-test {self._load.run}")
         if result.failed:
             raise RequestFailed(result.code, result.reason, result.message)
+
+    def _restart_each(self, timeout_s: float) -> None:
+        """kill -9 of each pod's first container, one after the other: the next one when a pod is Ready again."""
+        pids = pids_by_command({tuple(command(name)): name for name in self._load.names()})
+        waiting = sorted(pids.keys() - self._tracker.failed.keys())
+        restarted: list[str] = []
+
+        def all_restarted() -> bool:
+            if restarted and not self._tracker.has_restarted(restarted[-1]):
+                return False
+            if not waiting:
+                return True
+            restarted.append(waiting.pop())
+            self._tracker.killed(restarted[-1], clock.monotonic())
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pids[restarted[-1]], signal.SIGKILL)
+            return False
+
+        self._follow((), all_restarted, timeout_s, "restarts", lambda: len(restarted))
+        if len(restarted) < self._load.pods or waiting or not all(map(self._tracker.has_restarted, restarted)):
+            self._problems.append(f"{len(restarted)} pods of {self._load.pods} were killed, not all came back in time")
+
+    def _take_trace(self) -> None:
+        found = msgspec.json.decode(self._client.take_trace(), type=Trace)
+        spans = (*found.spans, *self._tracker.spans("load-test"))
+        self.trace = as_chrome_trace(spans, self._tracker.names, found.dropped)
 
     def _delete_all(self) -> float | None:
         """Every pod that there is of this run; the time it took, or None when some are left."""
@@ -85,6 +127,7 @@ class Run:
         return None if left else clock.monotonic() - begin
 
     def _delete(self, name: str) -> None:
+        self._tracker.deleted(name, clock.monotonic())
         try:
             self._client.delete_pod(self._load.namespace, name)
         except RequestFailed as error:

@@ -18,10 +18,12 @@ from tests.harness.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
+SLEEP = ("sleep", "1000000")
 
-def make_pods(count: int, prefix: str, image: str) -> list[Pod]:
-    """The pods that `rootlet load-test` makes: one container that sleeps."""
-    container = Container(name="c0", image=image, command=("sleep", "1000000"), image_pull_policy="IfNotPresent")
+
+def make_pods(count: int, prefix: str, image: str, command: tuple[str, ...] = SLEEP) -> list[Pod]:
+    """Pods of one container, as `rootlet load-test` makes them."""
+    container = Container(name="c0", image=image, command=command, image_pull_policy="IfNotPresent")
     return [
         default_pod(
             Pod(

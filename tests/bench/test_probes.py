@@ -33,7 +33,8 @@ from ipc.messages.pod_worker import ProbePod
 from ipc.shm.board import Board
 from tests.bench.apart import apart
 from tests.bench.bare_probes import BARE, Address, Arrivals, serve
-from tests.bench.sleepers import load, quantile
+from tests.bench.sleepers import load
+from tests.bench.table import quantile
 from tests.e2e.agent import Agent
 from tests.e2e.manifests import pod
 from tests.e2e.status_observer import INFRA

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -18,8 +19,8 @@ FEW_PODS = 6
 DEADLINE_S = 900.0
 
 
-def load_test(agent: Agent, pods: int) -> subprocess.CompletedProcess[str]:
-    command = agent.command("load-test", "--pods", str(pods), "--image", IMAGE, "--json")
+def load_test(agent: Agent, pods: int, *options: str) -> subprocess.CompletedProcess[str]:
+    command = agent.command("load-test", "--pods", str(pods), "--image", IMAGE, "--json", *options)
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
@@ -45,3 +46,37 @@ def test_all_become_ready_and_nothing_is_left_behind(agent: Agent, pods: int) ->
     assert list((agent.directory / "state" / "applied").iterdir()) == []
     assert [path.name.split("_")[1] for path in (agent.directory / "logs").iterdir() if path.is_dir()] == ["bystander"]
     agent.until(lambda: agent.house() == house, f"{agent.house()} is as before: {house}")
+
+
+def test_a_trace_tells_what_each_process_did_for_each_pod(agent: Agent, tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    done = load_test(agent, FEW_PODS, "--trace", str(file))
+    assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+    text = file.read_text()
+    assert str(agent.directory) not in text
+    assert "sleep 3600" not in text, "what a container runs is no name"
+    trace = json.loads(text)
+    assert trace["otherData"] == {"droppedSpans": 0}
+    spans = [event for event in trace["traceEvents"] if event["ph"] != "M"]
+    told = {(event["cat"].partition("-")[0], event["name"]) for event in spans}
+    assert told >= {
+        ("load", "start"),
+        ("load", "restart"),
+        ("load", "stop"),
+        ("master", "handles PodUpdate"),
+        ("master", "its worker has it"),
+        ("master", "handles SyncDone"),
+        ("pods", "sync: sync"),
+        ("pods", "Podman: create pod"),
+        ("pods", "Podman: start container"),
+        ("node", "observes"),
+        ("node", "the monitor has recorded an end"),
+        ("api", "takes PodChanged"),
+        ("api", "a watcher is told"),
+    }
+    pods = {event["args"]["pod"] for event in spans if event["name"] == "restart"}
+    assert len(pods) == FEW_PODS
+    for name in ("start", "stop", "Podman: create container"):
+        assert {event["args"]["pod"] for event in spans if event["name"] == name} == pods
+    # Nobody traces any more.
+    assert agent.get("/rootlet/v1/trace") == {"spans": [], "dropped": 0}

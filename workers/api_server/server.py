@@ -11,9 +11,10 @@ from aiohttp import web
 
 from ipc.host.clock import Clock
 from ipc.host.tasks import first_of
-from ipc.messages.api_server import ApiServerFeed, ApiServerRequest, Reply
+from ipc.messages.api_server import ApiServerFeed, ApiServerRequest, FeedMessage, PodChanged, Reply
 from ipc.messages.base import Ready, Shutdown
 from ipc.shm.board import WorkerRowWriter
+from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
 from workers.api_server.core.listener import Listener
@@ -66,6 +67,7 @@ async def run_api_server(
         dialer=dialer or dialing,
         sockets=StreamSockets(),
     )
+    context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
     runner = web.AppRunner(
         application(site),
@@ -89,6 +91,7 @@ async def run_api_server(
         await runner.cleanup()
         await podman.close()
         dialing.close()
+        context.board.trace.stop()
 
 
 def application(site: AppState) -> web.Application:
@@ -111,12 +114,17 @@ async def _take_feed(
             case Reply():
                 master.answered(message)
             case _:
-                store.take(message)
-                changed.notify()
+                with TRACER.span(f"takes {type(message).__name__}", _pod_of(message), cpu=True):
+                    store.take(message)
+                    changed.notify()
         taken += 1
         if taken % MAX_FEED_BATCH == 0:
             await asyncio.sleep(0)
     return 0
+
+
+def _pod_of(message: FeedMessage) -> str:
+    return message.pod.metadata.uid if isinstance(message, PodChanged) else ""
 
 
 async def _until_idle(door: Listener, idle_timeout_s: float) -> int:

@@ -26,9 +26,11 @@ QUIET_SHARE: Final = 0.05
 """Part of the time that relists may take while nothing happens: a list of 20,000 containers takes Podman 12 s."""
 RESYNC_SHARE: Final = 0.25
 """The same while a resync is due and none is requested."""
+LISTING_PER_POD_S: Final = 0.01
+"""How long a listing may take for each pod that it is to answer for: four times what asking for one takes. Podman walks
+the containers of everybody for it, and only the agent's own are counted."""
 LONG_LISTING_S: Final = 2.0
-"""A listing that takes longer is no shortcut, whatever it saves: Podman has many containers that are not the agent's,
-which are not counted."""
+"""A listing that takes longer is no shortcut, whatever it saves."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,4 +113,5 @@ def relist_period_s(shortest_s: float, longest_s: float, quiet_relists: int, too
 
 def is_list_cheaper(pods_requested: int, containers: int, newest_took_s: float) -> bool:
     """Whether one full list costs the service less than listing each of these pods by its uid."""
-    return pods_requested * CONTAINERS_PER_POD_OBSERVED > containers and newest_took_s < LONG_LISTING_S
+    longest_s = min(LONG_LISTING_S, pods_requested * LISTING_PER_POD_S)
+    return pods_requested * CONTAINERS_PER_POD_OBSERVED > containers and newest_took_s < longest_s

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from ipc.shm.mutation_slots import POLL_S
+from ipc.shm.trace import TRACER
 
 
 class Slots(Protocol):
@@ -109,7 +110,8 @@ class MutationLimiter:
         heapq.heappush(self._waiting, (order, next(self._arrivals), given))
         self._wait()
         try:
-            await given
+            with TRACER.span("waits for a mutation slot"):
+                await given
         except asyncio.CancelledError:
             if not given.cancelled():
                 self._give()  # it was ours already

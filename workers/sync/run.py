@@ -15,6 +15,7 @@ from ipc.kubecontainer.pod_containers import field_path
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
+from ipc.shm.trace import TRACER
 from workers.kubecontainer.runtime import ErrorKind, Runtime, RuntimeCallError
 from workers.sync.fs_executor import FsExecutor
 from workers.sync.mutation_limiter import MutationLimiter
@@ -135,7 +136,8 @@ class SyncRun:
     ) -> T:
         """Work in file systems, which may hang, in a thread; of one subject of the pod one at a time. Raises what the
         function does, and TimeoutError, an OSError."""
-        return await self._services.files.run((self.pod.uid, subject), function, *args, deadline_s=deadline_s)
+        with TRACER.span(f"files: {subject.rpartition('/')[2]}"):
+            return await self._services.files.run((self.pod.uid, subject), function, *args, deadline_s=deadline_s)
 
     def checkpoint(self) -> None:
         """Between two steps. Raises SyncEnded when the sync was cancelled."""
@@ -154,6 +156,7 @@ class SyncRun:
     def step(self, words: str) -> None:
         """Show the step under way on the board."""
         self._services.step(f"{self.pod.namespace}/{self.pod.name}: {words}")
+        TRACER.instant(words)
 
     async def event(self, reason: EventReason, message: str, container: str = "") -> None:
         """Send an event of the pod, or of one of its containers."""

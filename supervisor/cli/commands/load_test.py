@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -26,9 +27,23 @@ DEFAULT_IMAGE: Final = "localhost/rootlet-demo:latest"
 @click.option(
     "--timeout", callback=duration_s, default="10m", show_default=True, help="How long all may take to be Ready."
 )
+@click.option(
+    "--trace",
+    "trace_file",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Also restart each pod once, and write what every process did for each pod there, for https://ui.perfetto.dev.",
+)
 @agent_options
 @click.pass_context
-def load_test(ctx: click.Context, pods: int, containers: int, image: str, as_json_wanted: bool, timeout: float) -> int:
+def load_test(
+    ctx: click.Context,
+    pods: int,
+    containers: int,
+    image: str,
+    as_json_wanted: bool,
+    timeout: float,
+    trace_file: Path | None,
+) -> int:
     """Start many pods on the running agent, measure, and take them away again.
 
     The exit code is 1 unless all of them became Ready and are gone afterwards.
@@ -40,13 +55,15 @@ def load_test(ctx: click.Context, pods: int, containers: int, image: str, as_jso
     load = Load(run=name, pods=pods, containers=containers, image=image, namespace=DEFAULT_NAMESPACE)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with agent(ctx) as client, ProgressBar() as progress:
-        run = Run(client, load, progress)
+        run = Run(client, load, progress, traced=trace_file is not None)
         try:
             report = run.execute(timeout)
         except BaseException:
             if not run.cleaned:
                 click.echo(f"rootlet: pods may be left: rootlet get pods -l {RUN_LABEL}={name}", err=True)
             raise
+    if trace_file is not None:
+        trace_file.write_bytes(run.trace)
     click.echo((as_json if as_json_wanted else as_text)(report), nl=False)
     return 0 if report.passed else 1
 

@@ -11,6 +11,7 @@ import msgspec
 
 from ipc.host.clock import Clock
 from ipc.messages.api_server import EventChanged, ObjectChanged, PodChanged
+from ipc.shm.trace import TRACER
 from workers.api_server.core.status_errors import failure
 from workers.api_server.store.objects import StoredObject, bookmark_line, watch_line
 from workers.api_server.store.store import Change, ChangeType, Expired, ObjectStore, Store, Wanted, seen_as
@@ -77,6 +78,7 @@ async def stream_watch(
         if lines:
             await write(lines)
             heard_at = now
+            _trace_told(changes)
         if not changes:
             await _wait(wake, min(deadline - now, BOOKMARK_PERIOD_S))
 
@@ -93,6 +95,12 @@ def _lines(changes: list[Change[M]], wanted: Wanted[M]) -> bytes:
         for change in changes
         if (seen := seen_as(change, wanted)) is not None
     )
+
+
+def _trace_told(changes: list[Change[M]]) -> None:
+    for change in changes if TRACER.on else ():
+        if isinstance(change.current.message, PodChanged):
+            TRACER.instant("a watcher is told", change.current.message.pod.metadata.uid)
 
 
 async def _wait(wake: asyncio.Event, timeout_s: float) -> None:

@@ -102,8 +102,16 @@ def test_pods_whose_infra_container_is_missing_must_be_asked_for() -> None:
     ("asked", "containers", "cheaper"), [(0, 0, False), (0, 100, False), (1, 0, True), (1, 200, False), (34, 200, True)]
 )
 def test_one_list_is_cheaper_than_many_single_looks(asked: int, containers: int, cheaper: bool) -> None:
-    assert is_list_cheaper(asked, containers, newest_took_s=0.1) is cheaper
+    assert is_list_cheaper(asked, containers, newest_took_s=0.005) is cheaper
     assert not is_list_cheaper(asked, containers, newest_took_s=60), "it is long by others' containers"
+
+
+@pytest.mark.parametrize(
+    ("asked", "took_s", "cheaper"),
+    [(1, 0.009, True), (1, 0.3, False), (20, 0.3, False), (40, 0.3, True), (1000, 1.9, True), (1000, 2.0, False)],
+)
+def test_a_list_is_no_shortcut_when_others_make_it_long(asked: int, took_s: float, cheaper: bool) -> None:
+    assert is_list_cheaper(asked, containers=2, newest_took_s=took_s) is cheaper
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,404 @@
+"""How each figure is measured: phases of a round, raw libpod calls and Rootlet in turns on the agent's own service.
+
+A container's first act is a line of output, which its monitor stamps in the log: so the end of a start is what the new
+process did, not what anybody says of it. The begin is the user's: the request that applies the manifests, the signal
+that kills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import sleep
+from typing import Any, Final
+
+import msgspec
+import psutil
+
+from ipc.api.v1.pod import Pod
+from ipc.host.clock import monotonic, parse_rfc3339, wall
+from supervisor.client.http import AgentClient, pods_path
+from supervisor.load_test.processes import read_usage, take_snapshot
+from tests.bench.raw_pods import first_place, in_flight, make_pods, pods_of, remove_pod, start_pod
+from tests.bench.sleepers import CONTAINER, sleepers
+from tests.bench.table import PROCESSES, Plan, Side
+from tests.e2e.agent import MOMENT_POLL_S, START_DEADLINE_S, Agent, is_ready, restart_count
+from tests.harness.raw_libpod import Libpod
+from tests.podman_service import wait_until
+from workers.kubecontainer.naming import sandbox_name
+from workers.specgen.spec import container_spec
+
+IN_FLIGHT: Final = 4
+"""Raw calls at a time: as many as Rootlet's default."""
+DELETIONS_IN_FLIGHT: Final = 8
+DEADLINE_S: Final = 600.0
+LINE_DEADLINE_S: Final = 30.0
+RESTART_DEADLINE_S: Final = 120.0
+COUNT_EVERY_S: Final = 2.5
+"""Longer than a worker's heartbeat: calls that were counted by then are on the board."""
+MIB: Final = 1024 * 1024
+NAMESPACE: Final = "default"
+PROGRAM: Final = ("/bin/sh", "-c", "echo up; trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
+"""Its first instruction of its own is that line; it ends at once when told to."""
+
+
+class Windows(msgspec.Struct, frozen=True):
+    """How long is waited, in seconds, and how often is asked."""
+
+    idle_timeout_s: float = 15.0
+    """``workers.idleTimeout`` of the agent: after it processes that are there on demand have left."""
+    idle_s: float = 30.0
+    rest_s: float = 0.4
+    """Between two restarts: what Podman cleans up after one is no part of the next one."""
+    gets: int = 5
+
+
+class Recorder:
+    """The samples of one plan."""
+
+    def __init__(self) -> None:
+        self.samples: dict[Side, dict[str, list[list[float]]]] = {side: {} for side in Side}
+
+    def record(self, side: Side, figure: str, *samples: float) -> None:
+        """The samples of this round."""
+        self.samples[side].setdefault(figure, []).append(list(samples))
+
+
+class Bench:
+    """One plan on one agent, which was started and has no pods."""
+
+    def __init__(self, agent: Agent, plan: Plan, windows: Windows, run_name: str, image: str) -> None:
+        self._agent = agent
+        self._plan = plan
+        self._windows = windows
+        self._run_name = run_name
+        self._image = image
+        self._round = 0
+        self.warnings: list[str] = []
+        """Of starts that have failed: then the figures have a pause in them."""
+        self.recorder = Recorder()
+
+    @contextlib.contextmanager
+    def others(self) -> Iterator[None]:
+        """The pods that nobody looks after."""
+        with _directory() as logs:
+            instance = f"{self._run_name}-others"
+            self._start_raw(self._pods("o", self._plan.others), instance, logs)
+            yield
+            self._remove_raw(instance)
+
+    def round(self, phases: frozenset[str]) -> None:
+        """Each side once, with those phases."""
+        self._round += 1
+        with _directory() as logs:
+            self._raw_cycle(f"{self._run_name}-raw", logs)
+        wanted = sleepers(f"r{self._round}", self._plan.pods, PROGRAM, self._image)
+        client = AgentClient(self._agent.socket)
+        self._start(client, wanted)
+        for phase, measure in _HOLDS.items():
+            if phase in phases:
+                measure(self, client, wanted)
+        self.warnings = sorted({event["message"] for event in self._agent.events() if event["reason"] == "Failed"})
+        self._stop(client, list(wanted))
+
+    # --- raw ---
+
+    def _raw_cycle(self, instance: str, logs: Path) -> None:
+        pods = self._pods(f"w{self._round}", self._plan.pods)
+        before_s, begun = self._service_s(), wall()
+        self._start_raw(pods, instance, logs)
+        stamps = [_first_line(file) for file in logs.glob("*.log")]
+        self._record_starts(Side.RAW, begun, stamps)
+        self._record_cpu(Side.RAW, {"service": self._service_s() - before_s})
+        self._record(Side.RAW, "start.calls", 4.0)
+        before_s, began = self._service_s(), monotonic()
+        self._remove_raw(instance)
+        self._record(Side.RAW, "stop.rate", self._plan.pods / (monotonic() - began))
+        self._record(Side.RAW, "stop.service_s", self._service_s() - before_s)
+        self._record(Side.RAW, "stop.calls", 1.0)
+
+    def _start_raw(self, pods: Sequence[Pod], instance: str, logs: Path) -> None:
+        in_flight([start_pod(pod, instance, logs) for pod in pods], IN_FLIGHT, self._service)
+
+    def _remove_raw(self, instance: str) -> None:
+        in_flight([remove_pod(id) for id in pods_of(self._service, instance)], IN_FLIGHT, self._service)
+
+    def _pods(self, prefix: str, count: int) -> list[Pod]:
+        return make_pods(count, prefix, self._image, PROGRAM)
+
+    # --- Rootlet ---
+
+    def _start(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+        body = "".join(f"---\n{json.dumps(pod)}\n" for pod in wanted.values()).encode()
+        before, calls = self._cpu_s(), self._counted("runtime_calls")
+        begun = wall()
+        result = client.apply(body, "bench")
+        assert not result.failed, result
+        ready_s = _until_ready(client, set(wanted), begun)
+        used = self._cpu_s()
+        stamps = [_first_line(self._log(name, 0)) for name in wanted]
+        self._record_starts(Side.ROOTLET, begun, stamps)
+        self._record_cpu(Side.ROOTLET, _used_between(before, used))
+        self._record(Side.ROOTLET, "start.ready_s", *ready_s)
+        self._record_calls("start", calls)
+        pss = self._pss_mib()
+        for name, mib in pss.items():
+            self._record(Side.ROOTLET, f"looked.pss.{name}", mib)
+
+    def _stop(self, client: AgentClient, names: Sequence[str]) -> None:
+        before_s, calls = self._service_s(), self._counted("runtime_calls")
+        events = client.watch(pods_path(NAMESPACE), {})
+        left = set(names)
+        began = monotonic()
+        with ThreadPoolExecutor(DELETIONS_IN_FLIGHT) as pool:
+            deletions = [pool.submit(client.delete_pod, NAMESPACE, name) for name in names]
+            while left:
+                event = next(events)
+                if event.type == "DELETED":
+                    left.discard(event.object["metadata"]["name"])
+                assert monotonic() < began + DEADLINE_S, f"{len(left)} pods are left"
+        took_s = monotonic() - began
+        for deletion in deletions:
+            deletion.result()
+        self._record(Side.ROOTLET, "stop.rate", len(names) / took_s)
+        self._record(Side.ROOTLET, "stop.service_s", self._service_s() - before_s)
+        self._record_calls("stop", calls)
+
+    def restarts(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+        """Each pod's container is killed once; between two kills one is created and started raw in a sandbox that
+        runs. A pod's first restart knows no back-off."""
+        pids = {pod: c.pid for (pod, name), c in self._agent.eye.running().items() if name == CONTAINER}
+        calls = self._counted("runtime_calls")
+        taken: dict[Side, list[float]] = {side: [] for side in Side}
+        with _directory() as logs, contextlib.closing(Libpod(self._service)) as libpod:
+            instance = f"{self._run_name}-restarts"
+            (pod,) = self._pods(f"s{self._round}", 1)
+            self._start_raw([pod], instance, logs)
+            for number, name in enumerate(wanted, start=1):
+                begun = wall()
+                os.kill(pids[name], signal.SIGKILL)
+                taken[Side.ROOTLET].append(self._successor_appears(name, begun) - begun)
+                sleep(self._windows.rest_s)
+                taken[Side.RAW].append(_start_another(libpod, pod, instance, number, logs))
+                sleep(self._windows.rest_s)
+            self._remove_raw(instance)
+        for side, samples in taken.items():
+            self._record(side, "restart.first_s", *samples)
+        self._agent.until(lambda: self._restarted(wanted), "every restart is told", DEADLINE_S)
+        self._record(Side.RAW, "restart.calls", 2.0)
+        self._record_calls("restart", calls)
+
+    def get(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+        """`rootlet get pods`, as a user runs it."""
+        wall_s, cpu_s = [], []
+        for _ in range(self._windows.gets):
+            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), monotonic()
+            command = self._agent.command("get", "pods")
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LINE_DEADLINE_S, check=True)
+            wall_s.append(monotonic() - began)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            assert len(done.stdout.splitlines()) == 1 + len(wanted)
+        self._record(Side.ROOTLET, "get.wall_s", *wall_s)
+        self._record(Side.ROOTLET, "get.cpu_s", *cpu_s)
+
+    def idle(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+        """Begins when the processes have left that are there on demand: in the first minute after the starts. Nothing
+        is asked of the agent meanwhile."""
+        calls, syncs = self._counted("runtime_calls"), self._counted("syncs")
+        names = self._names()
+        sleep(self._windows.idle_timeout_s + COUNT_EVERY_S)
+        before, began = self._cpu_s(names), monotonic()
+        sleep(self._windows.idle_s)
+        after, took_s = self._cpu_s(names), monotonic() - began
+        percent = {name: 100 * used_s / took_s for name, used_s in _used_between(before, after).items()}
+        self._record(Side.ROOTLET, "idle.rootlet", sum(percent.values()) - percent["service"])
+        self._record(Side.ROOTLET, "idle.service", percent["service"])
+        for name, mib in self._pss_mib(names).items():
+            self._record(Side.ROOTLET, f"idle.pss.{name}", mib)
+        if synced := self._counted("syncs") - syncs:
+            self._record(Side.ROOTLET, "idle.calls", (self._counted("runtime_calls") - calls) / synced)
+
+    def respawn(self, client: AgentClient, wanted: Mapping[str, Any]) -> None:
+        """kill -9 of the agent and its service, and the next start."""
+        agent = self._agent
+        for process in agent.marked_processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        assert agent.wait_end() == -signal.SIGKILL
+        began = monotonic()
+        agent.respawn()
+        moments = {"answer_s": any, "ready_s": all}
+        for figure, is_met in moments.items():
+            self._until_shown(len(wanted), is_met, figure)
+            self._record(Side.ROOTLET, f"respawn.{figure}", monotonic() - began)
+        agent.until(lambda: agent.is_up(sources_ready=True), "the agent is up", START_DEADLINE_S)
+
+    def _until_shown(self, count: int, is_met: Callable[[Sequence[bool]], bool], what: str) -> None:
+        def shown() -> bool:
+            try:
+                pods = self._agent.pods()
+            except (OSError, http.client.HTTPException):
+                return False
+            ready = [is_ready(pod) for pod in pods.values()]
+            return len(ready) == count and (is_met is any or is_met(ready))
+
+        self._agent.until(shown, what, DEADLINE_S, MOMENT_POLL_S)
+
+    def _restarted(self, names: Mapping[str, Any]) -> bool:
+        pods = self._agent.pods()
+        return all(restart_count(pods[name], CONTAINER) >= 1 and is_ready(pods[name]) for name in names)
+
+    def _successor_appears(self, name: str, begun: float) -> float:
+        """The stamp of its first line. A start that fails is tried again as the next attempt, after a pause."""
+        logs = self._log(name, 0).parent
+        wait_until(lambda: bool(_lines_after(begun, logs)), RESTART_DEADLINE_S, MOMENT_POLL_S)
+        return _lines_after(begun, logs)[0]
+
+    # --- figures ---
+
+    def _record(self, side: Side, figure: str, *samples: float) -> None:
+        self.recorder.record(side, figure, *samples)
+
+    def _record_starts(self, side: Side, begun: float, stamps: Sequence[float]) -> None:
+        assert len(stamps) == self._plan.pods
+        self._record(side, "start.rate", len(stamps) / (max(stamps) - begun))
+        self._record(side, "start.first_s", *(stamp - begun for stamp in stamps))
+
+    def _record_cpu(self, side: Side, used_s: Mapping[str, float]) -> None:
+        self._record(side, "start.service_s", used_s["service"])
+        for process in PROCESSES:
+            if process in used_s:
+                self._record(side, f"start.cpu_ms.{process}", 1000 * used_s[process] / self._plan.pods)
+
+    def _record_calls(self, phase: str, before: int) -> None:
+        self._record(Side.ROOTLET, f"{phase}.calls", (self._counted("runtime_calls") - before) / self._plan.pods)
+
+    def _counted(self, counter: str) -> int:
+        """Of all workers, once it stays the same for a heartbeat."""
+        found = -1
+        while (now := self._count(counter)) != found:
+            found = now
+            sleep(COUNT_EVERY_S)
+        return found
+
+    def _count(self, counter: str) -> int:
+        counters = (worker.get("counters") or {} for worker in self._agent.workers().values())
+        return sum(counted.get(counter, 0) for counted in counters)
+
+    def _names(self) -> list[Any]:
+        return list(self._agent.workers().values())
+
+    def _cpu_s(self, workers: Sequence[Any] | None = None) -> dict[str, float]:
+        """CPU seconds so far, by `PROCESSES`; asks nothing of the agent when the workers are given."""
+        snapshot = take_snapshot(self._agent.process.pid, self._names() if workers is None else workers)
+        used: dict[str, float] = {}
+        for usage in snapshot.agent:
+            used[_kind(usage.name)] = used.get(_kind(usage.name), 0.0) + usage.cpu_seconds
+        return used | {"service": self._service_s()}
+
+    def _pss_mib(self, workers: Sequence[Any] | None = None) -> dict[str, float]:
+        """By process, and of all; none for what has just left."""
+        snapshot = take_snapshot(self._agent.process.pid, self._names() if workers is None else workers)
+        found: dict[str, float] = {}
+        for usage in snapshot.agent:
+            found[_kind(usage.name)] = found.get(_kind(usage.name), 0.0) + usage.pss_bytes / MIB
+        return found | {"all": sum(found.values())}
+
+    def _service_s(self) -> float:
+        family = psutil.Process(self._agent.process.pid).children(recursive=True)
+        (service,) = (p for p in family if p.name() == "podman" and p.cmdline()[1:3] == ["system", "service"])
+        usage = read_usage(service, "service")
+        assert usage is not None
+        return usage.cpu_seconds
+
+    @property
+    def _service(self) -> str:
+        return str(self._agent.socket.with_suffix(".podman.sock"))
+
+    def _log(self, name: str, attempt: int) -> Path:
+        (directory,) = Path(self._agent.settings["podLogsDir"]).glob(f"{NAMESPACE}_{name}_*")
+        return directory / CONTAINER / f"{attempt}.log"
+
+
+Hold = Callable[[Bench, AgentClient, Mapping[str, Any]], None]
+
+_HOLDS: Final[Mapping[str, Hold]] = {
+    "get": Bench.get,
+    "idle": Bench.idle,
+    "restart": Bench.restarts,
+    "respawn": Bench.respawn,
+}
+"""What is measured while Rootlet's pods run, in this order."""
+
+
+def _kind(process: str) -> str:
+    """Pod workers count together."""
+    return process.partition("-")[0]
+
+
+def _used_between(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """CPU seconds by process. A successor of one that was there on demand has begun at nothing."""
+    return {name: used - before[name] if used >= before.get(name, used + 1) else used for name, used in after.items()}
+
+
+def _until_ready(client: AgentClient, names: set[str], begun: float) -> list[float]:
+    """Seconds until each pod was told to be Ready."""
+    taken: dict[str, float] = {}
+    for event in client.watch(pods_path(NAMESPACE), {}):
+        name = event.object.get("metadata", {}).get("name")
+        if name in names and is_ready(event.object):
+            taken.setdefault(name, wall() - begun)
+        if len(taken) == len(names):
+            break
+        assert wall() < begun + DEADLINE_S, f"{len(names) - len(taken)} pods are not Ready"
+    return list(taken.values())
+
+
+def _start_another(libpod: Libpod, pod: Pod, instance: str, number: int, logs: Path) -> float:
+    """Create and start a container beside those that run in the pod; seconds until its first instruction."""
+    (container,) = pod.spec.containers
+    log_file = logs / f"another-{number}.log"
+    place = msgspec.structs.replace(
+        first_place(container, instance, sandbox_name(pod, 0), logs), attempt=number, log_file=log_file
+    )
+    begun = wall()
+    id = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
+    libpod.call("POST", f"containers/{id}/start")
+    took_s = _appears(log_file) - begun
+    libpod.call("DELETE", f"containers/{id}?force=true&timeout=0")
+    return took_s
+
+
+def _appears(file: Path) -> float:
+    """The stamp of its first line, which is waited for."""
+    wait_until(lambda: file.exists() and b"\n" in file.read_bytes(), LINE_DEADLINE_S, MOMENT_POLL_S)
+    return _first_line(file)
+
+
+def _lines_after(begun: float, logs: Path) -> list[float]:
+    """The stamps of all attempts' first lines from then on."""
+    texts = (file.read_text() for file in logs.glob("*.log"))
+    stamps = (parse_rfc3339(text.split(" ", 1)[0]) for text in texts if "\n" in text)
+    return sorted(stamp for stamp in stamps if stamp >= begun)
+
+
+def _first_line(file: Path) -> float:
+    """Epoch seconds at which the monitor took it."""
+    wait_until(lambda: b"\n" in file.read_bytes(), LINE_DEADLINE_S, MOMENT_POLL_S)
+    return parse_rfc3339(file.read_text().split(" ", 1)[0])
+
+
+@contextlib.contextmanager
+def _directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="rl-raw-", dir="/tmp") as path:
+        yield Path(path)

@@ -1,0 +1,270 @@
+"""The table of `make bench`: each row a value that says what is measured, beside what, and at what it aims. Pure.
+
+`tests.bench.phases` records figures by name, for raw libpod calls and for Rootlet, round by round; a row picks one.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+MIB_PER_KIB: Final = 1 / 1024
+
+
+class Side(enum.StrEnum):
+    """Who does the work that is measured."""
+
+    RAW = "raw"
+    ROOTLET = "rootlet"
+
+
+class Better(enum.StrEnum):
+    """Direction of a figure."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """One population, in which every round is measured."""
+
+    name: str
+    pods: int
+    """Started, stopped and looked at by each side."""
+    others: int
+    """Pods of nobody that run meanwhile on the same Podman."""
+
+    def scaled(self, divisor: int) -> Plan:
+        """A smaller one of the same kind."""
+        return Plan(self.name, max(2, self.pods // divisor), math.ceil(self.others / divisor))
+
+
+class Aim(msgspec.Struct, frozen=True):
+    """The limit of a figure, of its ratio to the raw one, or none."""
+
+    limit: float
+    of_raw: bool = False
+    per_pod: float = 0.0
+    """Added to the limit for each pod of the plan."""
+
+    def limit_of(self, plan: Plan) -> float:
+        return self.limit + self.per_pod * plan.pods
+
+    def shown(self, plan: Plan, better: Better) -> str:
+        sign = "≥" if better is Better.HIGHER else "≤"
+        return f"{sign} {self.limit_of(plan):.3g}{' of raw' if self.of_raw else ''}"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One line."""
+
+    name: str
+    plan: Plan
+    figure: str
+    """``phase.name``, the same on both sides."""
+    unit: str
+    better: Better = Better.LOWER
+    aim: Aim | None = None
+    part: float = 0.5
+    """Which quantile of a round's samples counts."""
+
+    @property
+    def phase(self) -> str:
+        return self.figure.partition(".")[0]
+
+
+EMPTY: Final = Plan("empty host", 60, 0)
+BESIDE: Final = Plan("beside 300", 60, 300)
+MANY: Final = Plan("300 pods", 300, 0)
+PLANS: Final = (EMPTY, BESIDE, MANY)
+PROCESSES: Final = ("master", "zygote", "node", "pods", "api", "service")
+CALLED: Final = {"start": "started", "restart": "restarted", "stop": "stopped", "idle": "resynced"}
+"""By the phase in which they are counted: of which sort of work the calls are."""
+
+AS_RAW: Final = Aim(0.95, of_raw=True)
+CPU_AS_RAW: Final = Aim(1.05, of_raw=True)
+
+
+def _starts(plan: Plan) -> Iterator[Row]:
+    yield Row(name="starts", plan=plan, figure="start.rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
+    yield Row(name="starts: CPU of Podman's service", plan=plan, figure="start.service_s", unit="s", aim=CPU_AS_RAW)
+    yield Row(name="starts: first instruction, p50", plan=plan, figure="start.first_s", unit="s")
+    yield Row(name="starts: first instruction, p99", plan=plan, figure="start.first_s", unit="s", part=0.99)
+    yield Row(name="starts: Ready, p50", plan=plan, figure="start.ready_s", unit="s")
+    for process in PROCESSES:
+        yield Row(name=f"CPU per pod started: {process}", plan=plan, figure=f"start.cpu_ms.{process}", unit="ms")
+    yield Row(name="removal", plan=plan, figure="stop.rate", unit="pods/s", better=Better.HIGHER, aim=AS_RAW)
+    yield Row(name="removal: CPU of Podman's service", plan=plan, figure="stop.service_s", unit="s", aim=CPU_AS_RAW)
+    for phase, done in CALLED.items():
+        yield Row(name=f"Podman calls per pod {done}", plan=plan, figure=f"{phase}.calls", unit="calls")
+
+
+def _restarts(plan: Plan) -> Iterator[Row]:
+    for part, limit in ((0.5, 1.5), (0.9, None), (0.99, 2.0)):
+        aim = Aim(limit, of_raw=True) if limit is not None else None
+        name = f"kill -9 → successor's first instruction, p{100 * part:.0f}"
+        yield Row(name=name, plan=plan, figure="restart.first_s", unit="s", aim=aim, part=part)
+
+
+def _idling(plan: Plan, rootlet_percent: float, service_percent: float) -> Iterator[Row]:
+    yield Row(name="idle CPU of Rootlet", plan=plan, figure="idle.rootlet", unit="%", aim=Aim(rootlet_percent))
+    yield Row(name="idle CPU of the service", plan=plan, figure="idle.service", unit="%", aim=Aim(service_percent))
+
+
+def _memory(plan: Plan) -> Iterator[Row]:
+    for name, figure, base_mib in (("nobody looking", "idle.pss", 60), ("being looked at", "looked.pss", 85)):
+        aim = Aim(base_mib, per_pod=60 * MIB_PER_KIB)
+        yield Row(name=f"PSS, {name}", plan=plan, figure=f"{figure}.all", unit="MiB", aim=aim)
+        for process in PROCESSES[:-1]:
+            yield Row(name=f"PSS, {name}: {process}", plan=plan, figure=f"{figure}.{process}", unit="MiB")
+
+
+def _agent_kill(plan: Plan) -> Iterator[Row]:
+    yield Row(name="agent killed: first answer", plan=plan, figure="respawn.answer_s", unit="s", aim=Aim(0.5))
+    yield Row(name="agent killed: all statuses", plan=plan, figure="respawn.ready_s", unit="s", aim=Aim(1.5))
+
+
+TABLE: Final[tuple[Row, ...]] = (
+    *_starts(EMPTY),
+    *_restarts(EMPTY),
+    *_memory(EMPTY),
+    *_idling(EMPTY, 0.15, 0.2),
+    Row(name="`rootlet get pods`", plan=EMPTY, figure="get.wall_s", unit="s", aim=Aim(0.1)),
+    Row(name="`rootlet get pods`, CPU", plan=EMPTY, figure="get.cpu_s", unit="s", aim=Aim(0.1)),
+    *_starts(BESIDE),
+    *_restarts(BESIDE),
+    *_starts(MANY),
+    *_idling(MANY, 0.4, 0.5),
+    *_agent_kill(MANY),
+)
+"""As the aims were agreed on; rows without an aim say where the time of the others goes."""
+
+Rounds = Mapping[str, Sequence[Sequence[float]]]
+"""By figure: the samples of each round."""
+Figures = Mapping[Side, Rounds]
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """One side of a row: over the rounds."""
+
+    median: float
+    low: float
+    high: float
+    rounds: tuple[float, ...]
+
+    def shown(self) -> str:
+        return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """A measured row."""
+
+    name: str
+    plan: Plan
+    unit: str
+    raw: Spread | None
+    rootlet: Spread | None
+    ratio: float | None
+    """Of Rootlet to raw: the median of the rounds' ratios, as both were measured in turns."""
+    aim: str
+    met: bool | None
+    """None without an aim, or without a figure."""
+
+    @property
+    def verdict(self) -> str:
+        return {True: "met", False: "missed", None: "-"}[self.met]
+
+
+class _Rows(msgspec.Struct, frozen=True):
+    rows: tuple[Outcome, ...]
+
+
+def outcome(row: Row, figures: Figures) -> Outcome:
+    """What the figures say about a row."""
+    raw, rootlet = (spread(figures.get(side, {}).get(row.figure, ()), row.part) for side in Side)
+    ratio = _ratio(raw, rootlet)
+    return Outcome(
+        name=row.name,
+        plan=row.plan,
+        unit=row.unit,
+        raw=raw,
+        rootlet=rootlet,
+        ratio=ratio,
+        aim=row.aim.shown(row.plan, row.better) if row.aim is not None else "-",
+        met=_is_met(row, rootlet, ratio),
+    )
+
+
+def spread(rounds: Sequence[Sequence[float]], part: float) -> Spread | None:
+    """Of each round that quantile, and of these the median; None without samples."""
+    values = tuple(quantile(samples, part) for samples in rounds if samples)
+    return Spread(statistics.median(values), min(values), max(values), values) if values else None
+
+
+def quantile(samples: Sequence[float], part: float) -> float:
+    """The smallest sample that so large a part of them does not exceed."""
+    return sorted(samples)[max(0, math.ceil(part * len(samples)) - 1)]
+
+
+def _ratio(raw: Spread | None, rootlet: Spread | None) -> float | None:
+    if raw is None or rootlet is None or not all(raw.rounds):
+        return None
+    return statistics.median(ours / theirs for ours, theirs in zip(rootlet.rounds, raw.rounds, strict=False))
+
+
+def _is_met(row: Row, rootlet: Spread | None, ratio: float | None) -> bool | None:
+    found = ratio if row.aim is not None and row.aim.of_raw else rootlet.median if rootlet is not None else None
+    if row.aim is None or found is None:
+        return None
+    limit = row.aim.limit_of(row.plan)
+    return found >= limit if row.better is Better.HIGHER else found <= limit
+
+
+HEADER: Final = ("what", "raw", "Rootlet", "of raw", "unit", "aim", "")
+
+
+def as_text(outcomes: Sequence[Outcome], before: Mapping[str, float] | None = None) -> str:
+    """A table for each plan. ``before``: medians of another run by `key`, shown beside these."""
+    plans = dict.fromkeys(outcome.plan for outcome in outcomes)
+    return "\n".join(_plan_text(plan, [o for o in outcomes if o.plan == plan], before) for plan in plans)
+
+
+def as_json(outcomes: Sequence[Outcome], about: Mapping[str, Any]) -> str:
+    """One object with the rows and what is to be known about the run."""
+    rows = [msgspec.to_builtins(outcome) | {"verdict": outcome.verdict} for outcome in outcomes]
+    return json.dumps({**about, "rows": rows}, indent=1) + "\n"
+
+
+def medians(text: str) -> dict[str, float]:
+    """Rootlet's by `key`, of what `as_json` has written."""
+    found = msgspec.json.decode(text, type=_Rows).rows
+    return {key(each): each.rootlet.median for each in found if each.rootlet is not None}
+
+
+def key(outcome: Outcome) -> str:
+    """Names a row in every run."""
+    return f"{outcome.plan.name}: {outcome.name}"
+
+
+def _plan_text(plan: Plan, outcomes: Sequence[Outcome], before: Mapping[str, float] | None) -> str:
+    header = HEADER if before is None else (*HEADER, "before")
+    rows = [header, *(_cells(outcome, before) for outcome in outcomes)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return f"\n{plan.name}: {plan.pods} pods, {plan.others} others\n" + "\n".join(lines) + "\n"
+
+
+def _cells(outcome: Outcome, before: Mapping[str, float] | None) -> tuple[str, ...]:
+    ratio = f"{outcome.ratio:.2f}" if outcome.ratio is not None else "-"
+    sides = (side.shown() if side is not None else "-" for side in (outcome.raw, outcome.rootlet))
+    cells = (outcome.name, *sides, ratio, outcome.unit, outcome.aim, outcome.verdict)
+    if before is None:
+        return cells
+    known = before.get(key(outcome))
+    return (*cells, f"{known:.4g}" if known is not None else "-")
