@@ -198,6 +198,7 @@ class NodeWorker:
                     self._published.track(uid, row)
                 case Untrack(uid=uid):
                     self._published.untrack(uid)
+                    self._observer.touched.forget(uid)
                     self._numbers.pop(uid, None)
                     self._answered.pop(uid, None)
                 case Observe():
@@ -219,7 +220,7 @@ class NodeWorker:
         for uid, references in request.touched.items():
             self._observer.touched.add(uid, references)
         for uid in request.unsure:
-            self._observer.touched.add(uid, unsure=True)
+            self._observer.touched.suspect(uid, self._now())
         for uid in request.uids:
             self._numbers[uid] = request.number
             self._request(uid)
@@ -371,10 +372,11 @@ class NodeWorker:
     async def _observe(self, uid: str) -> None:
         TRACER.end(QUEUED, uid)
         TRACER.of(uid)
-        answers = EVERY_REQUEST if self._observer.needs_list(uid) else self._numbers.get(uid, 0)
+        listing = self._observer.needs_list(uid)
+        answers = EVERY_REQUEST if listing else self._numbers.get(uid, 0)
         try:
             with TRACER.span("observes"):
-                status = await self._observer.observe(uid)
+                status = await self._observer.observe(uid, listing=listing)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
                 await self._observation_failed(uid, str(error))

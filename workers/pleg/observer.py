@@ -135,7 +135,7 @@ class Observer:
 
     def needs_list(self, uid: str) -> bool:
         """Whether an observation of that pod has to list it."""
-        return uid in self._without_infra or self.touched.needs_list(uid)
+        return uid in self._without_infra or self.touched.needs_list(uid, self._clock.now().mono)
 
     def knows(self, container_id: str) -> bool:
         """Whether that container was inspected and is not known to be gone."""
@@ -163,12 +163,15 @@ class Observer:
             self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
         return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
-    async def observe(self, uid: str) -> RuntimePodStatus:
-        """Status of one pod, cheaply: what was touched of it and what does not last is inspected. Raises
-        RuntimeCallError."""
+    async def observe(self, uid: str, *, listing: bool = False) -> RuntimePodStatus:
+        """Status of one pod, cheaply: what was touched of it and what does not last is inspected, unless ``listing`` is
+        wanted or needed. Raises RuntimeCallError."""
         started_at = self._clock.now().mono
         self._since_listing.add(uid)
-        observe, doubts = self._list_pod if self.needs_list(uid) else self._inspect_pod, self.touched.take(uid)
+        observe, doubts = (
+            self._list_pod if listing or self.needs_list(uid) else self._inspect_pod,
+            self.touched.take(uid),
+        )
         try:
             return await observe(uid, doubts, started_at)
         except BaseException:

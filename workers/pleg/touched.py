@@ -13,6 +13,8 @@ from typing import Final
 
 import msgspec
 
+LATE_S: Final = 600.0
+"""How long a pod is listed after an act that has failed, in seconds: what was given up may still be carried out."""
 MAX_TOUCHED: Final = 64
 """Containers of one pod that are inspected one by one: beyond, the pod is listed."""
 
@@ -41,6 +43,8 @@ class Touched:
 
     def __init__(self) -> None:
         self._doubts: dict[str, Doubts] = {}
+        self._suspect_until: dict[str, float] = {}
+        """Monotonic seconds, by uid."""
         self._knows_all = False
         """Everything was listed: a pod that was not seen had nothing then."""
 
@@ -52,9 +56,22 @@ class Touched:
         """Podman has told an event of that container."""
         self.restore(uid, Doubts(hinted=frozenset({(container_id, wall)})))
 
-    def needs_list(self, uid: str) -> bool:
-        """Whether only a list shows all containers of that pod."""
-        return not self._knows_all or self._doubts.get(uid, NO_DOUBTS).is_unsure
+    def suspect(self, uid: str, now: float) -> None:
+        """An act on the pod has failed, or its end is not known. ``now`` in monotonic seconds."""
+        self._suspect_until[uid] = now + LATE_S
+
+    def needs_list(self, uid: str, now: float) -> bool:
+        """Whether only a list shows all containers of that pod. ``now`` in monotonic seconds."""
+        if not self._knows_all or self._doubts.get(uid, NO_DOUBTS).is_unsure:
+            return True
+        if self._suspect_until.get(uid, now) > now:
+            return True
+        self._suspect_until.pop(uid, None)
+        return False
+
+    def forget(self, uid: str) -> None:
+        """Nobody acts on that pod any more."""
+        self._suspect_until.pop(uid, None)
 
     def take(self, uid: str) -> Doubts:
         """The doubts that an observation which begins now removes. One that fails puts them back with `restore`."""
