@@ -87,7 +87,6 @@ async def run_api_server(
         door.close()
         master.abandon()
         await runner.cleanup()
-        await podman.close()
         dialing.close()
 
 

@@ -1,4 +1,4 @@
-"""The transport against services that misbehave: real sockets, podman-py's real client."""
+"""The transport against services that misbehave: real sockets."""
 
 from __future__ import annotations
 
