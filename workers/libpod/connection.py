@@ -52,7 +52,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing has come, not even an end, since the last answer. Never wrong about a service that left."""
+        """Whether nothing has come since the last answer, not even the end that a service which has gone leaves."""
         try:
             self._sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -183,7 +183,7 @@ class _Answer:
         self.is_whole = True
 
     def take(self) -> list[bytes]:
-        """What has come of the body since the last time."""
+        """Parts of the body that have come since the last time."""
         taken, self._parts = self._parts, []
         return taken
 

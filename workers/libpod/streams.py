@@ -199,8 +199,8 @@ class PodmanStreams:
     async def _asked(
         self, request: Request, headers: Mapping[str, str], answer: Callable[[Connection], Awaitable[T]]
     ) -> T:
-        """What ``answer`` makes of the answer. Unless that succeeds the connection is closed; the wait for a turn
-        counts for the deadline."""
+        """Ask, and return what ``answer`` makes of the answer. Unless that succeeds the connection is closed; the wait
+        for a turn counts for the deadline."""
         connection: Connection | None = None
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S), self._turns:
