@@ -102,6 +102,7 @@ class LibpodClient:
         """Connects to nothing yet. The maxima are calls in flight, by kind."""
         self._socket_path = socket_path
         self._connections = ConnectionPool(socket_path)
+        self._streams: set[Connection] = set()
         self._timeouts_s = {kind: min(limit_s, request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
         self._turns = _turns(max_mutations, max_reads)
         self._watch = ServiceWatch(self._ping, self._connections.break_off, listener)
@@ -130,6 +131,7 @@ class LibpodClient:
         connection: Connection | None = None
         try:
             connection = Connection(self._socket_path)
+            self._streams.add(connection)
             await connection.send(message(request))
             status = await connection.head()
             if status >= 400:
@@ -139,6 +141,7 @@ class LibpodClient:
             raise transport_error(request, error) from None
         finally:
             if connection is not None:
+                self._streams.discard(connection)
                 connection.close()
 
     def admit_stream(self, call: str) -> None:
@@ -147,8 +150,10 @@ class LibpodClient:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, "Podman does not answer")
 
     async def close(self) -> None:
-        """Calls under way end by their own deadlines."""
+        """Streams end; calls under way end by their own deadlines."""
         await self._watch.close()
+        for stream in tuple(self._streams):
+            stream.abandon()
         self._connections.close()
 
     async def _ping(self) -> None:

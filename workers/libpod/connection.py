@@ -43,6 +43,7 @@ class Connection:
         """Raises NothingSentError. Connecting to a Unix socket succeeds or fails at once (unix(7))."""
         self._loop = asyncio.get_running_loop()
         self._answer = _Answer()
+        self._is_read = False
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             self._sock.connect(path)
@@ -131,6 +132,13 @@ class Connection:
         except OSError:
             return  # the other side was quicker
 
+    def abandon(self) -> None:
+        """Close it, or have whoever waits for it find it broken, who closes it then."""
+        if self._is_read:
+            self.break_off()
+        else:
+            self.close()
+
     def close(self) -> None:
         """Nobody may be waiting for it any more."""
         self._answer.forget()
@@ -139,7 +147,11 @@ class Connection:
     async def _read(self) -> int:
         if self._answer.broken is not None:
             raise self._answer.broken
-        data = await self._loop.sock_recv(self._sock, READ_BYTES)
+        self._is_read = True
+        try:
+            data = await self._loop.sock_recv(self._sock, READ_BYTES)
+        finally:
+            self._is_read = False
         if data:
             self._answer.feed(data)
         else:

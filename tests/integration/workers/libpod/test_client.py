@@ -232,3 +232,21 @@ async def test_no_event_is_lost_on_a_slow_reader(path: Path) -> None:
                 if len(seen) % 1000 == 1:
                     await asyncio.sleep(0.01)
     assert seen == [f"c{at:05}" for at in range(many)]
+
+
+async def test_closing_the_client_closes_a_stream_that_nobody_reads(path: Path) -> None:
+    closed = threading.Event()
+
+    def tell(connection: socket.socket, number: int) -> bool:
+        event = b'{"Action":"start","Type":"container","Actor":{"ID":"c","Attributes":{}}}\n'
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(event), event))
+        connection.settimeout(10)
+        if not connection.recv(1):
+            closed.set()
+        return False
+
+    with service(path, tell):
+        async with client(path) as runtime:
+            events = aiter(runtime.events())
+            assert (await anext(events)).container_id == "c"
+        assert await asyncio.to_thread(closed.wait, 5)
