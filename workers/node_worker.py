@@ -558,7 +558,6 @@ class NodeWorker:
         self._row_writer.count(
             runtime_calls=now.calls - before.calls,
             runtime_errors=now.errors - before.errors,
-            events_dropped=now.events_dropped - before.events_dropped,
         )
 
 

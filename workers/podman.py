@@ -1,26 +1,20 @@
-"""The Runtime protocol spoken to Podman: libpod calls through podman-py. The only import of it.
+"""The Runtime protocol spoken to Podman: libpod calls on the event loop (`workers.libpod.client`), pulls by podman-py.
 
-podman-py is the transport (``PodmanClient.api``) and nothing more: its models translate docker's vocabulary, lack
-fields of the SpecGenerator, and take a failed pull from an older server for a success. The version in the path is
-always 4.0.0, which every server from 4.3 to 5.8 answers in the shapes that `workers.libpod.decode` knows.
+podman-py is imported when the first image is pulled, in the process that pulls it: nobody else has it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
 import orjson
-import requests
-import urllib3.exceptions
-from podman import PodmanClient
-from podman.api.client import APIClient
-from podman.api.uds import UDSAdapter, UDSConnection, UDSConnectionPool
 
 from ipc.host import network_addresses
 from ipc.host.clock import wall
@@ -29,7 +23,7 @@ from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
 from workers.exec import tags
 from workers.exec.runner import Execs
-from workers.exec.sessions import MAX_EXECS, ExecSessions
+from workers.exec.sessions import ExecSessions
 from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.runtime import (
@@ -52,19 +46,17 @@ from workers.libpod import decode as libpod
 from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
-from workers.libpod.deadline_socket import DeadlineSockets
 from workers.libpod.health import Listener
 from workers.libpod.line_stream import LineStream
+from workers.libpod.lines import LineSplitter
 from workers.proc import orphaned_monitors, procfs
 from workers.proc.pidfd import wait_ended
 
-API_VERSION: Final = "4.0.0"
-BROKEN_STREAM: Final = (requests.RequestException, urllib3.exceptions.HTTPError)
-"""Errors of reading a stream whose connection breaks or cannot be made."""
+if TYPE_CHECKING:
+    from workers.libpod.podman_py import PodmanPyCall
+
 UNSETTLED_STATES: Final = frozenset({"configured", "created", "initialized", "removing"})
 """In which a monitor is a sign of something under way or interrupted."""
-MAX_STREAMS: Final = 4
-"""Connections kept for streams of events and of pulls, beside those of the calls. Beyond them one is made for each."""
 
 T = TypeVar("T")
 
@@ -92,24 +84,19 @@ class PodmanRuntime:
         ``auth_file`` holds registry logins for the pulls, instead of those that the service finds by itself. The
         listener gets changes of the service's health.
         """
-        connections = max_mutations + max_reads + MAX_STREAMS + MAX_EXECS
-        sockets = DeadlineSockets()
-        self._podman = PodmanClient(base_url=f"unix://{socket_path}", version=API_VERSION, max_pool_size=connections)
+        self._socket_path = socket_path
         self._client = LibpodClient(
-            _with_deadline_sockets(self._podman.api, sockets),
-            sockets,
+            socket_path,
             max_mutations=max_mutations,
             max_reads=max_reads,
             request_timeout_s=request_timeout_s,
-            pull_timeout_s=pull_timeout_s,
             listener=listener or Listener(),
         )
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
-        self._streams: set[LineStream] = set()
-        self._dropped = 0
+        self._pulls: set[LineStream] = set()
         self._tasks = BackgroundTasks()
         self._id_ranges: asyncio.Task[IdRanges] | None = None
         """Under way or answered; all who ask meanwhile wait for one answer, and none takes it from the others."""
@@ -118,7 +105,7 @@ class PodmanRuntime:
 
     async def version(self) -> str:
         answer = await self._client.call(PING)
-        return answer.headers.get("Libpod-API-Version", "")
+        return answer.headers.get("libpod-api-version", "")
 
     async def list_pods(self, uid: str = "") -> tuple[ListedPod, ...]:
         more = [f"{labels.POD_UID}={uid}"] if uid else []
@@ -238,25 +225,32 @@ class PodmanRuntime:
     async def pull_image(
         self, reference: str, on_progress: Callable[[str], None], login: RegistryLogin | None = None
     ) -> str:
-        params = {"reference": reference, "policy": "always"}
-        request = Request(
-            call="pull image",
-            method="POST",
-            path="images/pull",
-            kind=Kind.PULL,
-            params=params,
-            headers=await asyncio.to_thread(self._logins, reference, login),
-        )
+        call = "pull image"
+        self._client.admit_stream(call)
+        headers = await asyncio.to_thread(self._logins, reference, login)
         try:
-            async with asyncio.timeout(self._pull_timeout_s), self._stream(request) as stream:
-                report = await _last_line(stream, on_progress)
+            async with asyncio.timeout(self._pull_timeout_s), self._pull(call, reference, headers) as progress:
+                report = await _last_line(progress, on_progress)
         except TimeoutError as error:
             late = f"not done within {self._pull_timeout_s:g} s"
-            raise RuntimeCallError(ErrorKind.TIMEOUT, request.call, late) from error
-        except BROKEN_STREAM as error:
-            why = f"Podman broke the pull off: {error}"
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, why) from error
-        return _decode(request.call, report, libpod.decode_pull)
+            raise RuntimeCallError(ErrorKind.TIMEOUT, call, late) from error
+        except OSError as error:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, f"Podman broke the pull off: {error}") from error
+        return _decode(call, report, libpod.decode_pull)
+
+    @contextlib.asynccontextmanager
+    async def _pull(self, call: str, reference: str, headers: Mapping[str, str]) -> AsyncIterator[LineStream]:
+        """The lines of a pull. Leaving the block closes its connection, which cancels it."""
+        params = {"reference": reference, "policy": "always"}
+        podman_py = await asyncio.to_thread(_podman_py_call, self._socket_path)
+        read = functools.partial(podman_py.post_for_lines, call, "images/pull", params, headers)
+        stream = LineStream(read, podman_py.break_off)
+        self._pulls.add(stream)
+        try:
+            yield stream
+        finally:
+            self._pulls.discard(stream)
+            await stream.close()
 
     def _logins(self, reference: str, login: RegistryLogin | None) -> dict[str, str]:
         """The pod's login, or the user's, which are read for every pull because they may change. In a thread."""
@@ -309,37 +303,22 @@ class PodmanRuntime:
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         params = {"stream": "true", **self._ours()}
         request = Request(call="events", method="GET", path="events", kind=Kind.EVENTS, params=params)
-        try:
-            async with self._stream(request) as stream:
-                while (line := await stream.next()) is not None:
+        async with self._client.stream(request) as parts:
+            splitter = LineSplitter()
+            async for part in parts:
+                for line in splitter.feed(part):
                     yield _decode(request.call, line, libpod.decode_event)
-        except BROKEN_STREAM as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, f"the stream broke: {error}") from error
-
-    @contextlib.asynccontextmanager
-    async def _stream(self, request: Request) -> AsyncIterator[LineStream]:
-        """An answer line by line. Leaving the block closes the connection, whatever was read."""
-        stream = LineStream(lambda: self._client.open_stream(request), break_off=self._client.break_off)
-        self._streams.add(stream)
-        try:
-            yield stream
-        finally:
-            self._streams.discard(stream)
-            self._dropped += stream.dropped
-            await stream.close()
 
     # --- the client itself ---
 
     def counts(self) -> CallCounts:
-        dropped = self._dropped + sum(stream.dropped for stream in self._streams)
-        return msgspec.structs.replace(self._client.counts, events_dropped=dropped)
+        return self._client.counts
 
     async def close(self) -> None:
         await self._execs.close()
-        for stream in tuple(self._streams):
-            await stream.close()
+        for pull in tuple(self._pulls):
+            await pull.close()
         await self._client.close()
-        self._podman.api.close()
 
     def _ours(self, *more_labels: str, **filters: list[str]) -> dict[str, str]:
         return {"filters": orjson.dumps({"label": [self._our_label, *more_labels], **filters}).decode()}
@@ -367,23 +346,11 @@ class PodmanRuntime:
             raise RuntimeCallError(ErrorKind.INTERNAL, call, "; ".join(failures))
 
 
-def _with_deadline_sockets(api: APIClient, sockets: DeadlineSockets) -> APIClient:
-    """The same client; its connections are wires from now on."""
+def _podman_py_call(socket_path: str) -> PodmanPyCall:
+    """In a thread: the first import takes 0.3 s."""
+    from workers.libpod.podman_py import PodmanPyCall
 
-    class Connection(UDSConnection):
-        def connect(self) -> None:
-            super().connect()
-            assert self.sock is not None
-            self.sock = sockets.adopt(self.sock, self.timeout)
-
-    class ConnectionPool(UDSConnectionPool):
-        ConnectionCls = Connection
-
-    adapter = api.get_adapter("http://")
-    assert isinstance(adapter, UDSAdapter)
-    assert adapter.poolmanager is not None
-    adapter.poolmanager.pool_classes_by_scheme = {"http": ConnectionPool}
-    return api
+    return PodmanPyCall(socket_path)
 
 
 async def _last_line(stream: LineStream, on_progress: Callable[[str], None]) -> bytes:

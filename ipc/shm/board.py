@@ -60,8 +60,8 @@ _CHECKSUM: Final = struct.Struct("=I")
 _HEADER_BYTES: Final = _CHECKSUM.size + _FACTS.size
 _HEADER_START: Final = _SEQUENCE.size
 _CONTENT_START: Final = 32
-_WORKER: Final = struct.Struct("=qQ6QB")
-"""Pid, incarnation, the six counters, the breaker's state; the step's text follows."""
+_WORKER: Final = struct.Struct("=qQ5QB")
+"""Pid, incarnation, the five counters, the breaker's state; the step's text follows."""
 _BREAKER_STATES: Final = frozenset(BreakerState)
 _CURRENT_POD_BYTES: Final = _SEQUENCE.size
 """The last bytes of a worker row are a word of their own, beside the cell: one aligned store, with no checksum."""
@@ -81,7 +81,6 @@ class WorkerCounters(msgspec.Struct, frozen=True):
     sync_errors: int = 0
     runtime_calls: int = 0
     runtime_errors: int = 0
-    events_dropped: int = 0
     task_errors: int = 0
     """Unexpected exceptions that have ended a task (`ipc.host.tasks`)."""
 
@@ -239,7 +238,6 @@ class WorkerRowWriter:
         sync_errors: int = 0,
         runtime_calls: int = 0,
         runtime_errors: int = 0,
-        events_dropped: int = 0,
     ) -> None:
         """Add to the counters."""
         old = self._row.counters
@@ -249,7 +247,6 @@ class WorkerRowWriter:
             sync_errors=old.sync_errors + sync_errors,
             runtime_calls=old.runtime_calls + runtime_calls,
             runtime_errors=old.runtime_errors + runtime_errors,
-            events_dropped=old.events_dropped + events_dropped,
         )
         self._write(msgspec.structs.replace(self._row, counters=counters))
 

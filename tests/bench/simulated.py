@@ -78,10 +78,10 @@ class SimulatedNode:
 
     # --- life ---
 
-    def start(self, deadline_s: float = START_DEADLINE_S) -> None:
+    def start(self, deadline_s: float = START_DEADLINE_S, module: str = "supervisor") -> None:
         """Return when every process of the agent works and Podman answered."""
         with self.log.open("ab") as log:
-            command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "supervisor", "run", "--config"]
+            command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", module, "run", "--config"]
             self._agent = subprocess.Popen(
                 [*command, str(self.config)], cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
@@ -179,18 +179,18 @@ def simulated_node(
             shutil.rmtree(directory)
 
 
-def manifests(pods: int, edition: int = 0, first: int = 0) -> dict[str, str]:
+def manifests(pods: int, edition: int = 0, first: int = 0, image: str = IMAGE) -> dict[str, str]:
     """Pods of one container, PODS_PER_FILE to a file. Another edition is another container."""
     files = {}
     for start in range(first, pods, PODS_PER_FILE):
-        part = [_pod(index, edition) for index in range(start, min(start + PODS_PER_FILE, pods))]
+        part = [_pod(index, edition, image) for index in range(start, min(start + PODS_PER_FILE, pods))]
         files[f"pods-{start:05}.yaml"] = "".join(f"---\n{json.dumps(pod)}\n" for pod in part)
     return files
 
 
-def _pod(index: int, edition: int) -> Json:
+def _pod(index: int, edition: int, image: str) -> Json:
     script = f"trap 'exit 0' TERM; : {edition}; while :; do sleep 86400 & wait $!; done"
-    container = {"name": "main", "image": IMAGE, "imagePullPolicy": "IfNotPresent"}
+    container = {"name": "main", "image": image, "imagePullPolicy": "IfNotPresent"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -61,12 +61,13 @@ class PodmanHost(Host):
                 await asyncio.sleep(0.02)
 
     async def end(self) -> None:
-        await self.sync(None, WorkType.TERMINATED, uid=self.uid, remove=True)
-        assert (await self.observe(self.uid)).is_empty()
-        assert list(self.logs_dir.iterdir()) == []
-        assert not self.pods_dir.exists() or list(self.pods_dir.iterdir()) == []
-        await self._eyes.close()
-        await self.context.services.runtime.close()
+        try:
+            await self.sync(None, WorkType.TERMINATED, uid=self.uid, remove=True)
+            assert (await self.observe(self.uid)).is_empty()
+            assert list(self.logs_dir.iterdir()) == []
+            assert not self.pods_dir.exists() or list(self.pods_dir.iterdir()) == []
+        finally:
+            await self.aclose()
 
 
 def errors(done: SyncDone) -> list[str]:

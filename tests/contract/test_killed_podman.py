@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import uuid
 from collections.abc import Iterator
@@ -87,10 +88,6 @@ class ManyPods(Host):
                 else:
                     return
 
-    async def close(self) -> None:
-        await self._eyes.close()
-        await self.context.services.runtime.close()
-
 
 @pytest.fixture
 def mortal(tmp_path: Path, podman_service: PodmanService) -> Iterator[MortalPodman]:
@@ -107,28 +104,31 @@ async def test_pods_that_podman_died_over(
     tmp_path: Path, mortal: MortalPodman, podman_service: PodmanService, seed: int
 ) -> None:
     rng, instance, logs_dir = random.Random(seed), podman_service.new_instance(), tmp_path / "logs"
-    host = ManyPods(logs_dir, mortal.socket, instance)
-    for _ in range(KILLS):
-        wanted = [new_pod() for _ in range(PODS)]
-        first = [asyncio.create_task(host.sync(pod)) for pod in wanted]
-        await asyncio.sleep(rng.uniform(0.0, LATEST_KILL_S))
-        await asyncio.to_thread(mortal.kill)
-        await asyncio.gather(*first, return_exceptions=True)  # a look at a Podman that is dead fails
-        await asyncio.to_thread(mortal.start)
-        await host.context.services.runtime.close()
-        host.next_worker()
-        await host.until_podman_answers()
-        await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in wanted))
-        for pod in wanted:
-            await assert_runs_for_the_first_time(host, pod)
-        await until_no_leftovers(host)
-        assert {monitor.container_id for monitor in find_monitors(str(logs_dir))} == known_ids(instance)
-        for work, request in ((WorkType.TERMINATING, {"grace_period_s": 0}), (WorkType.TERMINATED, {"remove": True})):
-            await asyncio.gather(*(settle(host, pod, work, **request) for pod in wanted))
-        assert known_ids(instance) == set()
-        assert [name for name in external_names() if any(pod.metadata.name in name for pod in wanted)] == []
-        await until_no_monitors(str(logs_dir))
-    await host.close()
+    async with contextlib.aclosing(ManyPods(logs_dir, mortal.socket, instance)) as host:
+        for _ in range(KILLS):
+            await kill_and_settle(host, mortal, instance, rng)
+
+
+async def kill_and_settle(host: ManyPods, mortal: MortalPodman, instance: str, rng: random.Random) -> None:
+    wanted = [new_pod() for _ in range(PODS)]
+    first = [asyncio.create_task(host.sync(pod)) for pod in wanted]
+    await asyncio.sleep(rng.uniform(0.0, LATEST_KILL_S))
+    await asyncio.to_thread(mortal.kill)
+    await asyncio.gather(*first, return_exceptions=True)  # a look at a Podman that is dead fails
+    await asyncio.to_thread(mortal.start)
+    await host.context.services.runtime.close()
+    host.next_worker()
+    await host.until_podman_answers()
+    await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in wanted))
+    for pod in wanted:
+        await assert_runs_for_the_first_time(host, pod)
+    await until_no_leftovers(host)
+    assert {monitor.container_id for monitor in find_monitors(str(host.logs_dir))} == known_ids(instance)
+    for work, request in ((WorkType.TERMINATING, {"grace_period_s": 0}), (WorkType.TERMINATED, {"remove": True})):
+        await asyncio.gather(*(settle(host, pod, work, **request) for pod in wanted))
+    assert known_ids(instance) == set()
+    assert [name for name in external_names() if any(pod.metadata.name in name for pod in wanted)] == []
+    await until_no_monitors(str(host.logs_dir))
 
 
 def new_pod() -> Pod:

@@ -1,6 +1,6 @@
 """A Podman service that is none: the libpod HTTP API on a Unix socket, over `tests.fakes.large_podman`.
 
-For agents with more pods than a test machine holds. Everything above the socket is real: podman-py, connections,
+For agents with more pods than a test machine holds. Everything above the socket is real: clients, connections,
 deadlines, JSON in the shapes and sizes of Podman 4.3.1, the stream of events. Every call takes as long as the real one
 took (`tests.fakes.libpod_costs`), asleep. What is left out are the containers' processes and logs.
 

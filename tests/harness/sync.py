@@ -74,17 +74,18 @@ class Host:
         self.memory_dir = logs_dir.with_name(f"{logs_dir.name}.memory")
         self.events: list[EventReport] = []
         self._new_runtime = new_runtime
+        self._runtimes: list[Runtime] = []
         self._instance = instance
         self._dialer = dialer or FakeDialer()
         self._host_ips = host_ips
-        self._eyes = new_runtime()
+        self._eyes = self._made_runtime()
         self._board = Board.create(worker_slots=1, pod_rows=1)
         self._generations = itertools.count(1)
         self.next_worker()
 
     def next_worker(self) -> None:
         """The worker's next life: nothing is remembered, and no fault is due any more."""
-        runtime = self._new_runtime()
+        runtime = self._made_runtime()
         owner = ownership(self._instance)
 
         def host_ips() -> tuple[str, ...]:
@@ -114,6 +115,15 @@ class Host:
                 limits=crash_loop_limits(300.0),
             ),
         )
+
+    def _made_runtime(self) -> Runtime:
+        self._runtimes.append(self._new_runtime())
+        return self._runtimes[-1]
+
+    async def aclose(self) -> None:
+        """Close the clients of all of its workers' lives."""
+        for runtime in self._runtimes:
+            await runtime.close()
 
     def configure(self, part: str, **changes: Any) -> None:
         """Change fields of that part of the worker's context: ``services``, ``volumes`` or ``node``."""

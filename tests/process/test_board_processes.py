@@ -80,7 +80,7 @@ def write_pods(board: Board, start: int) -> None:
 
 
 def worker_content(pid: int, incarnation: int, number: int) -> WorkerRow:
-    counters = WorkerCounters(syncs=number, events_dropped=number)
+    counters = WorkerCounters(syncs=number, runtime_calls=number)
     return WorkerRow(pid, incarnation, float(number), "x" * (number % 97), counters)
 
 
@@ -91,7 +91,7 @@ def write_worker(board: Board, incarnation: int) -> None:
     number = 0
     while True:
         number += 1
-        writer.count(syncs=1, events_dropped=1)
+        writer.count(syncs=1, runtime_calls=1)
         writer.step("x" * (number % 97))
         writer.beat(float(number))
 

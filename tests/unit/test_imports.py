@@ -19,7 +19,7 @@ from tests import house
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("ipc", "supervisor", "workers")
 
-PODMAN_FILE: Final = "workers/podman.py"
+PODMAN_FILE: Final = "workers/libpod/podman_py.py"
 FORK_FILE: Final = "supervisor/processes/zygote.py"
 CLOCK_FILE: Final = "ipc/host/clock.py"
 LOOP_CLOCK_FILE: Final = "ipc/host/loop_clock.py"

@@ -89,7 +89,6 @@ async def run_api_server(
         door.close()
         master.abandon()
         await runner.cleanup()
-        await podman.close()
         dialing.close()
         context.board.trace.stop()
 

@@ -2,7 +2,7 @@
 
 The session's start answers once, without a length, and its connection closes when Podman has written down the exit
 code (libpod/container_exec.go, ExecHTTPStartAndAttach), also of a command that closed its output long before: so the
-end of the answer is the end of the command. Each answer is read in a thread of its own: hooks may take hours.
+end of the answer is the end of the command.
 
 Costs two conmon processes per session until the service's ``exit_command_delay`` has passed.
 """
@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 import orjson
-import requests
-import urllib3.exceptions
 
 from workers.kubecontainer.runtime import EXEC, MAX_EXEC_OUTPUT_BYTES, ErrorKind, ExecResult, RuntimeCallError
 from workers.libpod import decode
-from workers.libpod.client import Kind, LibpodClient, Request, transport_error
-from workers.libpod.line_stream import LineStream
+from workers.libpod.client import Kind, LibpodClient, Request
 from workers.proc.process_sessions import kill_session
 
 MAX_EXECS: Final = 256
-"""Commands under way in one process; each holds a thread and a connection."""
+"""Commands under way in one process; each holds a connection."""
 MAX_FRAMED_BYTES: Final = 64 * 1024
 """Most that is kept of an answer, in bytes: the output that is wanted and the headers of its frames, which are as many
 as the command made writes."""
@@ -65,18 +62,11 @@ class ExecSessions:
         """The frames of its output, as far as they are kept."""
         body = orjson.dumps({"Detach": False, "Tty": False})
         request = Request(call=EXEC, method="POST", path=f"exec/{session}/start", kind=Kind.EXEC_OUTPUT, body=body)
-        stream = LineStream(lambda: self._client.open_stream(request), read=_head, break_off=self._client.break_off)
-        kept = []
-        try:
-            while (part := await stream.next()) is not None:
-                kept.append(part)
-        except requests.RequestException as error:
-            raise transport_error(request, error, None) from error
-        except urllib3.exceptions.HTTPError as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, EXEC, f"the output broke off: {error}") from error
-        finally:
-            await stream.close()
-        return b"".join(kept)
+        kept = bytearray()
+        async with self._client.stream(request) as parts:
+            async for part in parts:  # to the end, which is the command's
+                kept += part[: MAX_FRAMED_BYTES - len(kept)]
+        return bytes(kept)
 
     async def _inspect(self, session: str) -> bytes:
         request = Request(call=EXEC, method="GET", path=f"exec/{session}/json", kind=Kind.EXEC)
@@ -95,12 +85,3 @@ class ExecSessions:
 def too_late(timeout_s: float) -> RuntimeCallError:
     """How a command ends that takes longer than it may."""
     return RuntimeCallError(ErrorKind.TIMEOUT, EXEC, f"the command did not end within {timeout_s:g} s")
-
-
-def _head(answer: Any, chunk_bytes: int) -> Iterator[bytes]:
-    """The beginning of an answer; the rest is read too, for its end, and dropped."""
-    left = MAX_FRAMED_BYTES
-    for chunk in answer.iter_content(chunk_bytes):
-        if left:
-            yield chunk[:left]
-            left -= min(left, len(chunk))

@@ -207,8 +207,6 @@ class CallCounts(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 0
     errors: int = 0
     """Calls that failed otherwise than with NOT_FOUND, which is an answer."""
-    events_dropped: int = 0
-    """Events that were dropped because they were not read in time."""
 
 
 class Runtime(Protocol):
@@ -324,7 +322,7 @@ class Runtime(Protocol):
         """GET events?stream=true, ours only, from now on. Ends or raises when the stream breaks."""
 
     async def close(self) -> None:
-        """Give up connections and threads. Calls in flight end by their own deadlines."""
+        """Give up connections. Calls in flight end by their own deadlines."""
 
     def counts(self) -> CallCounts:
         """For the board."""

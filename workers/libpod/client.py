@@ -1,6 +1,7 @@
-"""HTTP exchanges with the Podman service: blocking calls in sized thread pools, each with a deadline.
+"""Calls of the libpod API: how many at a time, until when, and what their failures mean.
 
-podman-py is given in as a transport (its ``PodmanClient.api``, a requests session on the Unix socket) and not imported.
+Everything runs on the event loop. A caller that is cancelled closes its call's connection, as does a deadline: Podman
+may or may not carry out what it has begun, so the effect is unknown then.
 """
 
 from __future__ import annotations
@@ -9,34 +10,31 @@ import asyncio
 import contextlib
 import enum
 import math
-import threading
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+from urllib.parse import quote, urlencode
 
 import msgspec
-import requests
-import urllib3.exceptions
 
 from ipc.shm.breaker_state import BreakerState
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, RuntimeCallError
 from workers.libpod import decode
-from workers.libpod.deadline_socket import DeadlineSockets
+from workers.libpod.connection import Connection, NothingSentError, TooLargeError
+from workers.libpod.connection_pool import ConnectionPool
 from workers.libpod.health import Listener, ServiceWatch
 
-CONNECT_TIMEOUT_S: Final = 5.0
-"""For the service to accept a connection and take the request, in seconds."""
+API_VERSION: Final = "4.0.0"
+"""Every server from 4.3 to 5.8 answers it in the shapes that `workers.libpod.decode` knows."""
 MAX_EXEC_CALLS: Final = 4
 """Calls in flight that make exec sessions."""
-MAX_CAUSES: Final = 16
-"""Most wrapped causes of a transport error that are examined."""
-
-_JSON: Final = {"Content-Type": "application/json"}
-"""Always: with a form's content type the server would take the body for parameters."""
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
+"""Largest answer about one thing that is read. An inspect repeats much of a manifest, of at most 1.5 MiB."""
+MAX_LIST_BYTES: Final = 256 * 1024 * 1024
+"""Largest list that is read; a container in it has about 1 KiB."""
 
 
 class Kind(enum.StrEnum):
-    """Kinds of call. The last three are streams, which have a thread of their own each."""
+    """Kinds of call. The last two are streams, which have the deadlines of their callers."""
 
     PING = "ping"
     LIST = "list"
@@ -48,7 +46,6 @@ class Kind(enum.StrEnum):
     EXEC = "exec"
     """Making an exec session and asking about it, not the command."""
     EXEC_OUTPUT = "exec-output"
-    PULL = "pull"
     EVENTS = "events"
 
 
@@ -63,14 +60,7 @@ DEADLINE_S: Final[Mapping[Kind, float]] = {
     Kind.EXEC: 30.0,
 }
 """How long the whole of an answer may take, in seconds; runtimeRequestTimeout when that is less. An answer that comes
-byte by byte gets no more. Streams have the deadlines of their callers: a pull imagePullTimeout, a command its own."""
-
-
-class Pool(msgspec.Struct, frozen=True):
-    """So many calls at a time, each in one of as many threads."""
-
-    turns: asyncio.Semaphore
-    threads: ThreadPoolExecutor
+byte by byte gets no more."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,8 +75,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     params: dict[str, str] = {}
     body: bytes = b""
     """JSON."""
-    headers: dict[str, str] = {}
-    """Besides the content type. May hold secrets: never to be shown."""
     accept: frozenset[int] = frozenset()
     """Statuses of 400 and more that are a success."""
 
@@ -97,41 +85,35 @@ class Answer(msgspec.Struct, frozen=True):
     status: int
     body: bytes
     headers: Mapping[str, str]
+    """Names in small letters."""
 
+
+_PATH_CHARACTERS: Final = "/:@%"
 
 PING: Final = Request(call="ping", method="GET", path="_ping", kind=Kind.PING)
 
 
 class LibpodClient:
-    """Calls of one process. Threads share the session: plain calls without cookies or redirects are safe there."""
+    """Calls of one process. For one event loop."""
 
     def __init__(
-        self,
-        api: Any,
-        sockets: DeadlineSockets,
-        *,
-        max_mutations: int,
-        max_reads: int,
-        request_timeout_s: float,
-        pull_timeout_s: float,
-        listener: Listener,
+        self, socket_path: str, *, max_mutations: int, max_reads: int, request_timeout_s: float, listener: Listener
     ) -> None:
-        """``api`` is podman-py's APIClient, made in this process. The maxima are calls in flight, by kind."""
-        self._send_by_method = {"GET": api.get, "POST": api.post, "DELETE": api.delete}
-        self._sockets = sockets
-        self._timeouts = _timeouts(request_timeout_s, pull_timeout_s)
-        self._pools = _pools(max_mutations, max_reads)
-        self._calling: set[int] = set()
-        """Threads of the calls in flight."""
-        self._watch = ServiceWatch(self._ping, self._break_off_calls, listener)
+        """Connects to nothing yet. The maxima are calls in flight, by kind."""
+        self._socket_path = socket_path
+        self._connections = ConnectionPool(socket_path)
+        self._streams: set[Connection] = set()
+        self._timeouts_s = {kind: min(limit_s, request_timeout_s) for kind, limit_s in DEADLINE_S.items()}
+        self._turns = _turns(max_mutations, max_reads)
+        self._watch = ServiceWatch(self._ping, self._connections.break_off, listener)
         self.counts = CallCounts()
 
     async def call(self, request: Request) -> Answer:
-        """Raises RuntimeCallError. Cancelling it lets the exchange run to its end: its effect is then unknown."""
+        """Raises RuntimeCallError."""
         self._count(calls=1)
         try:
-            async with self._pools[request.kind].turns, self._watch.call(request.call):
-                answer = await self._in_thread(request)
+            async with self._turns[request.kind], self._watch.call(request.call):
+                answer = await self._answer(request)
                 if answer.status >= 400 and answer.status not in request.accept:
                     raise decode.call_error(request.call, answer.status, answer.body)
         except RuntimeCallError as error:
@@ -139,141 +121,108 @@ class LibpodClient:
             raise
         return answer
 
-    def open_stream(self, request: Request) -> Any:
-        """The answer as a requests Response, its body not yet read. Blocks: for a thread of the stream's own."""
-        if self._watch.state is BreakerState.OPEN:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, "Podman does not answer")
-        response = self._send(request, stream=True)
-        if response.status_code >= 400:
-            with contextlib.closing(response):
-                raise decode.call_error(request.call, response.status_code, response.content)
-        return response
+    @contextlib.asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The parts of an answer without an end of its own, on a connection that closes with the block.
 
-    def break_off(self, threads: Collection[int]) -> None:
-        """End the exchanges of these threads, from any thread."""
-        self._sockets.break_off(threads)
+        Raises RuntimeCallError; inside of the block OSError becomes one.
+        """
+        self.admit_stream(request.call)
+        connection: Connection | None = None
+        try:
+            connection = Connection(self._socket_path)
+            self._streams.add(connection)
+            await connection.send(message(request))
+            status = await connection.head()
+            if status >= 400:
+                raise decode.call_error(request.call, status, await connection.body(MAX_ANSWER_BYTES))
+            yield connection.parts()
+        except (OSError, TooLargeError) as error:
+            raise transport_error(request, error) from None
+        finally:
+            if connection is not None:
+                self._streams.discard(connection)
+                connection.close()
+
+    def admit_stream(self, call: str) -> None:
+        """Raises UNAVAILABLE while the breaker is open."""
+        if self._watch.state is BreakerState.OPEN:
+            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, "Podman does not answer")
 
     async def close(self) -> None:
-        """Calls that wait for a thread are cancelled, those under way end by their own deadline."""
+        """Streams end; calls under way end by their own deadlines."""
         await self._watch.close()
-        for pool in self._pools.values():
-            pool.threads.shutdown(wait=False, cancel_futures=True)
+        for stream in tuple(self._streams):
+            stream.abandon()
+        self._connections.close()
 
     async def _ping(self) -> None:
         """Whether the service answers at all, past those who wait and past the breaker."""
-        await self._in_thread(PING)
-
-    async def _in_thread(self, request: Request) -> Answer:
-        threads = self._pools[request.kind].threads
-        return await asyncio.get_running_loop().run_in_executor(threads, self._exchange, request)
-
-    def _break_off_calls(self) -> None:
-        self._sockets.break_off(frozenset(self._calling))
+        await self._answer(PING)
 
     def _count(self, *, calls: int = 0, errors: int = 0) -> None:
         old = self.counts
         self.counts = msgspec.structs.replace(old, calls=old.calls + calls, errors=old.errors + errors)
 
-    # --- in a thread ---
-
-    def _exchange(self, request: Request) -> Answer:
-        thread = threading.get_ident()
-        self._calling.add(thread)
+    async def _answer(self, request: Request) -> Answer:
+        timeout_s = self._timeouts_s[request.kind]
         try:
-            response = self._send(request)
-            return Answer(response.status_code, response.content, response.headers)
-        except requests.RequestException as error:
-            failure = transport_error(request, error, self._timeouts[request.kind][1])
-        finally:
-            self._calling.discard(thread)
-        # Outside of the handler: chained, the error would keep the frames alive, and in one of them podman-py's socket
-        # that could not connect.
-        raise failure
+            async with asyncio.timeout(timeout_s):
+                return await self._exchange(request)
+        except TimeoutError:
+            raise RuntimeCallError(ErrorKind.TIMEOUT, request.call, f"no answer within {timeout_s} s") from None
+        except (OSError, TooLargeError) as error:
+            raise transport_error(request, error) from None
 
-    def _send(self, request: Request, *, stream: bool = False) -> Any:
-        """A GET whose pooled connection turns out to be dead is sent once more: it changes nothing."""
+    async def _exchange(self, request: Request) -> Answer:
+        """A GET whose connection breaks is sent once more: it changes nothing."""
         try:
-            return self._send_once(request, stream)
-        except requests.RequestException as error:
-            is_broken_off = stream or self._watch.state is BreakerState.OPEN
-            if request.method != "GET" or is_broken_off or _failure_of(error) is not _Failure.LOST:
+            return await self._exchange_once(request)
+        except NothingSentError:
+            raise
+        except OSError:
+            if request.method != "GET" or self._watch.state is BreakerState.OPEN:
                 raise
-        return self._send_once(request, stream)
+        return await self._exchange_once(request)
 
-    def _send_once(self, request: Request, stream: bool) -> Any:
-        options: dict[str, Any] = {"data": request.body} if request.body else {}
-        return self._send_by_method[request.method](
-            request.path,
-            params=request.params,
-            headers={**_JSON, **request.headers},
-            timeout=self._timeouts[request.kind],
-            stream=stream,
-            **options,
-        )
+    async def _exchange_once(self, request: Request) -> Answer:
+        max_bytes = MAX_LIST_BYTES if request.kind is Kind.LIST else MAX_ANSWER_BYTES
+        async with self._connections.exchange(message(request)) as connection:
+            status = await connection.head()
+            return Answer(status, await connection.body(max_bytes), connection.headers)
 
 
-class _Failure(enum.Enum):
-    """How an exchange fails below HTTP."""
+def message(request: Request, headers: Mapping[str, str] | None = None) -> bytes:
+    """The request as it is sent. Names in its path are quoted here at the latest, whoever has thought of them."""
+    query = f"?{urlencode(request.params)}" if request.params else ""
+    lines = (
+        f"{request.method} /v{API_VERSION}/libpod/{quote(request.path, safe=_PATH_CHARACTERS)}{query} HTTP/1.1",
+        "Host: d",
+        # Always: with a form's content type the server would take the body for parameters.
+        "Content-Type: application/json",
+        f"Content-Length: {len(request.body)}",
+        *(f"{name}: {value}" for name, value in (headers or {}).items()),
+    )
+    return "\r\n".join((*lines, "", "")).encode() + request.body
 
-    REFUSED = "nothing was sent"
-    LATE = "no answer in time"
-    LOST = "the connection broke after the request was sent"
 
-
-def transport_error(
-    request: Request, error: requests.RequestException, read_timeout_s: float | None
-) -> RuntimeCallError:
+def transport_error(request: Request, error: OSError | TooLargeError) -> RuntimeCallError:
     """A connection that breaks leaves the effect of a mutation as unknown as a timeout does, and gets its kind."""
-    failure = _failure_of(error)
-    if failure is _Failure.LATE:
-        return RuntimeCallError(ErrorKind.TIMEOUT, request.call, f"no answer within {read_timeout_s} s")
-    unknown = failure is _Failure.LOST and request.method != "GET"
-    kind = ErrorKind.TIMEOUT if unknown else ErrorKind.UNAVAILABLE
-    return RuntimeCallError(kind, request.call, f"{failure.value}: {list(_causes(error))[-1]}")
+    if isinstance(error, TooLargeError):
+        return RuntimeCallError(ErrorKind.INTERNAL, request.call, str(error))
+    if isinstance(error, NothingSentError):
+        return RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, f"nothing was sent: {error}")
+    kind = ErrorKind.UNAVAILABLE if request.method == "GET" else ErrorKind.TIMEOUT
+    return RuntimeCallError(kind, request.call, f"the connection broke after the request was sent: {error}")
 
 
-def _failure_of(error: requests.RequestException) -> _Failure:
-    """podman-py wraps requests, which wraps urllib3, which wraps podman-py's own connect error around the socket's."""
-    causes = list(_causes(error))
-    if any(isinstance(cause, requests.HTTPError | urllib3.exceptions.NewConnectionError) for cause in causes[1:]):
-        return _Failure.REFUSED
-    if any(isinstance(cause, TimeoutError | requests.Timeout | urllib3.exceptions.TimeoutError) for cause in causes):
-        return _Failure.LATE
-    return _Failure.LOST
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it wraps, as its cause or as an argument, outermost first."""
-    waiting = [error]
-    for _ in range(MAX_CAUSES):
-        if not waiting:
-            return
-        found = waiting.pop(0)
-        yield found
-        waiting += [inner for inner in (found.__cause__, *found.args) if isinstance(inner, BaseException)]
-
-
-def _timeouts(request_timeout_s: float, pull_timeout_s: float) -> Mapping[Kind, tuple[float, float | None]]:
-    """(connect, answer) in seconds; None is for ever."""
-    return {
-        **{kind: (CONNECT_TIMEOUT_S, min(limit_s, request_timeout_s)) for kind, limit_s in DEADLINE_S.items()},
-        Kind.EXEC_OUTPUT: (CONNECT_TIMEOUT_S, None),
-        Kind.PULL: (CONNECT_TIMEOUT_S, pull_timeout_s),
-        Kind.EVENTS: (CONNECT_TIMEOUT_S, None),
-    }
-
-
-def _pools(max_mutations: int, max_reads: int) -> Mapping[Kind, Pool]:
-    """A ping has a thread of its own: it is to be answered when nothing else is."""
-    pings, reads = _pool(1, "ping"), _pool(max_reads, "read")
-    changes, execs = _pool(max_mutations, "change"), _pool(MAX_EXEC_CALLS, "exec")
+def _turns(max_mutations: int, max_reads: int) -> Mapping[Kind, asyncio.Semaphore]:
+    """Pings wait for nothing else."""
+    pings, execs = asyncio.Semaphore(1), asyncio.Semaphore(MAX_EXEC_CALLS)
+    reads, changes = asyncio.Semaphore(max_reads), asyncio.Semaphore(max_mutations)
     return {
         Kind.PING: pings,
         Kind.EXEC: execs,
         **dict.fromkeys((Kind.LIST, Kind.INSPECT), reads),
         **dict.fromkeys((Kind.CREATE, Kind.START, Kind.KILL, Kind.REMOVE), changes),
     }
-
-
-def _pool(at_a_time: int, name: str) -> Pool:
-    return Pool(asyncio.Semaphore(at_a_time), ThreadPoolExecutor(at_a_time, f"podman-{name}"))

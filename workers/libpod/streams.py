@@ -11,13 +11,10 @@ is read ahead of a slow other one. A client that goes does not end the process, 
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
-from urllib.parse import urlencode
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
-import aiohttp
 import msgspec
 import orjson
 
@@ -25,11 +22,9 @@ from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
 from workers.libpod import decode
-from workers.libpod.upgrade import Refused, upgrade
+from workers.libpod.client import Kind, Request, message, transport_error
+from workers.libpod.connection import SWITCHING_PROTOCOLS, Connection, TooLargeError
 
-API_ROOT: Final = "/v4.0.0/libpod/"
-BASE_URL: Final = f"http://d{API_ROOT}"
-CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 30.0
 """For one answer, and for a process to be started, in seconds."""
 MAX_CALLS: Final = 8
@@ -37,8 +32,15 @@ MAX_CALLS: Final = 8
 MAX_ANSWER_BYTES: Final = 1024 * 1024
 """Largest answer to one of these calls."""
 
+_SWITCHED: Final = frozenset((SWITCHING_PROTOCOLS, 200))
+_UPGRADE: Final = {"Connection": "Upgrade", "Upgrade": "tcp"}
+"""With it Podman answers 101, without it 200."""
+_NO_REUSE: Final = {"Connection": "close"}
+"""A connection for each call: one that is kept may belong to a service that has gone since."""
 _FRAME: Final = struct.Struct(">BxxxI")
 _STDERR: Final = 2
+
+T = TypeVar("T")
 
 
 class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
@@ -133,7 +135,6 @@ class PodmanStreams:
 
     def __init__(self, socket_path: str) -> None:
         self._socket_path = socket_path
-        self._session: aiohttp.ClientSession | None = None
         self._turns = asyncio.Semaphore(MAX_CALLS)
 
     async def create_exec(self, id: str, command: Sequence[str], *, stdin: bool, tty: bool) -> str:
@@ -148,94 +149,102 @@ class PodmanStreams:
             "Env": ["TERM=xterm"] if tty else [],
             "DetachKeys": "",
         }
-        return decode.decode_created_id(await self._call("create exec", "POST", f"containers/{id}/exec", body))
+        return decode.decode_created_id(await self._call(_post("create exec", f"containers/{id}/exec", body)))
 
     async def start_exec(self, session: str, *, tty: bool, size: TerminalSize | None) -> ProcessStreams:
         """Start it, in a terminal of that size."""
         body: dict[str, bool | int] = {"Detach": False, "Tty": tty}
         if tty and size is not None:
             body |= {"w": size.width, "h": size.height}
-        return await self._take_over("start exec", f"exec/{session}/start", body, tty=tty)
+        return await self._take_over(_post("start exec", f"exec/{session}/start", body), tty=tty)
 
     async def exec_state(self, session: str) -> ExecState:
-        return msgspec.json.decode(await self._call("inspect exec", "GET", f"exec/{session}/json"), type=ExecState)
+        return msgspec.json.decode(await self._call(_get("inspect exec", f"exec/{session}/json")), type=ExecState)
 
     async def resize_exec(self, session: str, size: TerminalSize) -> None:
-        await self._call("resize exec", "POST", f"exec/{session}/resize?{_size_query(size)}")
+        await self._call(_post("resize exec", f"exec/{session}/resize", params=_query(size)))
 
     async def attach(self, id: str, *, stdin: bool, tty: bool) -> ProcessStreams:
         """Podman prepares a container that has ended to start again: the caller has seen it running just now."""
         query = {"stream": "true", "stdin": str(stdin).lower(), "stdout": "true", "stderr": "true", "detachKeys": ""}
-        return await self._take_over("attach", f"containers/{id}/attach?{urlencode(query)}", None, tty=tty)
+        return await self._take_over(_post("attach", f"containers/{id}/attach", params=query), tty=tty)
 
     async def resize_container(self, id: str, size: TerminalSize) -> None:
-        await self._call("resize container", "POST", f"containers/{id}/resize?{_size_query(size)}")
+        await self._call(_post("resize container", f"containers/{id}/resize", params=_query(size)))
 
     async def inspect(self, id: str) -> InspectedContainer:
-        return decode.decode_container(await self._call("inspect container", "GET", f"containers/{id}/json"))
+        return decode.decode_container(await self._call(_get("inspect container", f"containers/{id}/json")))
 
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-
-    async def _call(self, call: str, method: str, path: str, body: Any = None) -> bytes:
-        try:
-            # The wait for a turn counts: aiohttp's own deadline begins after it.
-            async with (
-                asyncio.timeout(CALL_TIMEOUT_S),
-                self._turns,
-                self._http.request(method, BASE_URL + path, json=body) as response,
-            ):
-                answer, status = await _content(call, response), response.status
-        except TimeoutError:
-            raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, str(error)) from None
-        if status >= 400:
-            raise decode.call_error(call, status, answer)
-        return answer
-
-    @property
-    def _http(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            # A connection for each call: one that is kept may belong to a service that has gone since.
-            connector = aiohttp.UnixConnector(self._socket_path, force_close=True, limit=0)
-            timeout = aiohttp.ClientTimeout(total=CALL_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
-        return self._session
-
-    async def _take_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
-        try:
-            async with self._turns, asyncio.timeout(CALL_TIMEOUT_S):
-                return await self._taken_over(call, path, body, tty=tty)
-        except TimeoutError:
-            raise RuntimeCallError(ErrorKind.TIMEOUT, call, f"no answer within {CALL_TIMEOUT_S:g} s") from None
-        except OSError as error:
-            raise RuntimeCallError(ErrorKind.UNAVAILABLE, call, str(error)) from None
-
-    async def _taken_over(self, call: str, path: str, body: Any, *, tty: bool) -> ProcessStreams:
-        content = b"" if body is None else orjson.dumps(body)
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection = Duplex(sock)
-        try:
-            await asyncio.get_running_loop().sock_connect(sock, self._socket_path)
-            return ProcessStreams(connection, await upgrade(connection, API_ROOT + path, content), tty=tty)
-        except Refused as refusal:
+    async def _call(self, request: Request) -> bytes:
+        async def whole(connection: Connection) -> bytes:
+            status = await connection.head()
+            body = await connection.body(MAX_ANSWER_BYTES)
             connection.close()
-            raise decode.call_error(call, refusal.status, refusal.body) from None
-        except BaseException:
-            connection.close()
-            raise
+            if status >= 400:
+                raise decode.call_error(request.call, status, body)
+            return body
+
+        return await self._asked(request, _NO_REUSE, whole)
+
+    async def _take_over(self, request: Request, *, tty: bool) -> ProcessStreams:
+        async def taken_over(connection: Connection) -> ProcessStreams:
+            status = await connection.head()
+            if status not in _SWITCHED:
+                raise decode.call_error(request.call, status, await _refusal(connection))
+            streams, ahead = connection.take_over()
+            return ProcessStreams(streams, ahead, tty=tty)
+
+        return await self._asked(request, _UPGRADE, taken_over)
+
+    async def _asked(
+        self, request: Request, headers: Mapping[str, str], answer: Callable[[Connection], Awaitable[T]]
+    ) -> T:
+        """Ask, and return what ``answer`` makes of the answer. Unless that succeeds the connection is closed; the wait
+        for a turn counts for the deadline."""
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S), self._turns:
+                connection = Connection(self._socket_path)
+                await connection.send(message(request, headers))
+                return await answer(connection)
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            raise _failure(request, error) from None
 
 
-async def _content(call: str, response: aiohttp.ClientResponse) -> bytes:
-    content = bytearray()
-    async for part in response.content.iter_any():
-        content += part
-        if len(content) > MAX_ANSWER_BYTES:
-            raise RuntimeCallError(ErrorKind.INTERNAL, call, f"an answer of more than {MAX_ANSWER_BYTES} bytes")
-    return bytes(content)
+def _failure(request: Request, error: BaseException) -> BaseException:
+    match error:
+        case TimeoutError():
+            return RuntimeCallError(ErrorKind.TIMEOUT, request.call, f"no answer within {CALL_TIMEOUT_S:g} s")
+        case OSError():
+            return RuntimeCallError(ErrorKind.UNAVAILABLE, request.call, str(error))
+        case TooLargeError():
+            return transport_error(request, error)
+    return error
 
 
-def _size_query(size: TerminalSize) -> str:
-    return urlencode({"w": size.width, "h": size.height})
+async def _refusal(connection: Connection) -> bytes:
+    """The beginning of the answer's body; of one that breaks off, as much as has come."""
+    kept = bytearray()
+    try:
+        async for part in connection.parts():
+            kept += part
+            if len(kept) >= MAX_ANSWER_BYTES:
+                break
+    except OSError:
+        return bytes(kept)
+    return bytes(kept[:MAX_ANSWER_BYTES])
+
+
+def _get(call: str, path: str) -> Request:
+    return Request(call=call, method="GET", path=path, kind=Kind.EXEC)
+
+
+def _post(call: str, path: str, body: object = None, params: Mapping[str, str] | None = None) -> Request:
+    content = b"" if body is None else orjson.dumps(body)
+    return Request(call=call, method="POST", path=path, kind=Kind.EXEC, params=dict(params or {}), body=content)
+
+
+def _query(size: TerminalSize) -> dict[str, str]:
+    return {"w": str(size.width), "h": str(size.height)}

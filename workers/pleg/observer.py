@@ -168,10 +168,8 @@ class Observer:
         wanted or needed. Raises RuntimeCallError."""
         started_at = self._clock.now().mono
         self._since_listing.add(uid)
-        observe, doubts = (
-            self._list_pod if listing or self.needs_list(uid) else self._inspect_pod,
-            self.touched.take(uid),
-        )
+        observe = self._list_pod if listing or self.needs_list(uid) else self._inspect_pod
+        doubts = self.touched.take(uid)
         try:
             return await observe(uid, doubts, started_at)
         except BaseException:

@@ -1,4 +1,4 @@
-"""The transport against services that misbehave: real sockets, podman-py's real client."""
+"""The transport against services that misbehave: real sockets."""
 
 from __future__ import annotations
 
@@ -181,3 +181,72 @@ async def test_who_asks_for_the_ids_at_the_same_time_asks_once_and_again_after_a
             found = await asyncio.gather(*others, runtime.id_ranges())
             assert [found[0]] * 3 == found
     assert requests == ["GET /v4.0.0/libpod/info"] * 2
+
+
+async def test_a_cancelled_call_closes_its_connection_and_gives_its_turn_to_the_next(path: Path) -> None:
+    closed = threading.Event()
+
+    def first_hangs(connection: socket.socket, number: int) -> bool:
+        if number > 1:
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+            return True
+        connection.settimeout(10)
+        if not connection.recv(1):
+            closed.set()
+        return False
+
+    with service(path, first_hangs) as requests:
+        runtime = PodmanRuntime(str(path), "one", max_mutations=1)
+        hung = asyncio.create_task(runtime.start_container("hung"))
+        async with asyncio.timeout(5):
+            while not requests:  # noqa: ASYNC110 - another thread's state
+                await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(runtime.start_container("next"))
+        hung.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hung
+        await asyncio.wait_for(waiting, 5)
+        assert await asyncio.to_thread(closed.wait, 5)
+        assert [request.split("/")[-2] for request in requests] == ["hung", "next"]
+        await runtime.close()
+
+
+async def test_no_event_is_lost_on_a_slow_reader(path: Path) -> None:
+    """What is not read waits in the service."""
+    many = 20_000
+    line = b'{"Action":"start","Type":"container","Actor":{"ID":"c%05d","Attributes":{}}}\n'
+
+    def tell(connection: socket.socket, number: int) -> bool:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for at in range(many):
+            event = line % at
+            connection.sendall(b"%x\r\n%s\r\n" % (len(event), event))
+        connection.sendall(b"0\r\n\r\n")
+        return False
+
+    with service(path, tell):
+        async with client(path) as runtime:
+            seen = []
+            async for event in runtime.events():
+                seen.append(event.container_id)
+                if len(seen) % 1000 == 1:
+                    await asyncio.sleep(0.01)
+    assert seen == [f"c{at:05}" for at in range(many)]
+
+
+async def test_closing_the_client_closes_a_stream_that_nobody_reads(path: Path) -> None:
+    closed = threading.Event()
+
+    def tell(connection: socket.socket, number: int) -> bool:
+        event = b'{"Action":"start","Type":"container","Actor":{"ID":"c","Attributes":{}}}\n'
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(event), event))
+        connection.settimeout(10)
+        if not connection.recv(1):
+            closed.set()
+        return False
+
+    with service(path, tell):
+        async with client(path) as runtime:
+            events = aiter(runtime.events())
+            assert (await anext(events)).container_id == "c"
+        assert await asyncio.to_thread(closed.wait, 5)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from ipc.wire.duplex import Duplex
+from ipc.wire.stream_channels import Channel
 from tests.servers.local_servers import answering, handling
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
-from workers.libpod.streams import PodmanStreams
-from workers.libpod.upgrade import MAX_REFUSAL_BYTES, Refused, upgrade
+from workers.libpod.streams import MAX_ANSWER_BYTES, Piece, PodmanStreams
 
 GONE = b"HTTP/1.1 404 Not Found\r\n"
 SAYS = b'\r\n\r\n{"message":"gone"}'
@@ -45,44 +42,44 @@ SAYS = b'\r\n\r\n{"message":"gone"}'
     ],
 )
 async def test_what_is_no_stream(tmp_path: Path, answer: bytes, kind: ErrorKind, words: str) -> None:
-    streams = PodmanStreams(str(tmp_path / "podman.sock"))
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(tmp_path / "podman.sock"))
-    async with handling(answering(answer), sock=listening):
+    async with handling(answering(answer), sock=listening(tmp_path)):
         with pytest.raises(RuntimeCallError) as failed:
-            await streams.start_exec("id", tty=False, size=None)
+            await PodmanStreams(str(tmp_path / "podman.sock")).start_exec("id", tty=False, size=None)
     assert failed.value.kind is kind
     assert words in failed.value.message
 
 
 async def test_a_refusal_without_end_is_cut_off(tmp_path: Path) -> None:
-    """And nothing is read beyond the bound."""
-    answer = GONE + b"\r\n" + b"x" * (3 * MAX_REFUSAL_BYTES)
-    async with podman_that_answers(answer, tmp_path) as connection:
-        with pytest.raises(Refused) as refused:
-            await upgrade(connection, "/x", b"{}")
-    assert len(refused.value.body) == MAX_REFUSAL_BYTES
+    answer = GONE + b"\r\n" + b"x" * (3 * MAX_ANSWER_BYTES)
+    async with handling(answering(answer), sock=listening(tmp_path)):
+        with pytest.raises(RuntimeCallError) as failed:
+            await PodmanStreams(str(tmp_path / "podman.sock")).start_exec("id", tty=False, size=None)
+    assert failed.value.kind is ErrorKind.NOT_FOUND
 
 
-@pytest.mark.parametrize("head", [b"HTTP/1.1 101 UPGRADED\r\nUpgrade: tcp\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+UPGRADED = b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
+HIJACKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n"
+
+
+@pytest.mark.parametrize("head", [UPGRADED, HIJACKED, b"HTTP/1.1 100 Continue\r\n\r\n" + UPGRADED])
 @pytest.mark.parametrize("rest", [b"", b"\r\n\r\nHTTP/1.1 404\r\n\r\n", b"\x01\0\0\0\0\0\0\x02ok"])
 async def test_what_follows_the_head_is_left_as_it_is(tmp_path: Path, head: bytes, rest: bytes) -> None:
-    async with podman_that_answers(head + rest, tmp_path) as connection:
-        got = await upgrade(connection, "/x", b"{}")
-        while data := await connection.read():
-            got += data
-    assert got == rest
+    async with handling(answering(head + rest), sock=listening(tmp_path)):
+        streams = await PodmanStreams(str(tmp_path / "podman.sock")).start_exec("id", tty=True, size=None)
+        got = [piece async for piece in streams.output()]
+        streams.close()
+    assert b"".join(piece.data for piece in got) == rest
+    assert all(piece == Piece(Channel.STDOUT, piece.data) for piece in got)
 
 
-@contextlib.asynccontextmanager
-async def podman_that_answers(answer: bytes, directory: Path) -> AsyncIterator[Duplex]:
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(directory / "podman.sock"))
-    async with handling(answering(answer), sock=listening):
-        connected = socket.socket(socket.AF_UNIX)
-        connected.connect(str(directory / "podman.sock"))
-        connection = Duplex(connected)
-        try:
-            yield connection
-        finally:
-            connection.close()
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK", b"HTTP/1.1 204 N\r\n\r\n"])
+async def test_an_answer_with_an_end_of_its_own_is_no_stream(tmp_path: Path, answer: bytes) -> None:
+    async with handling(answering(answer), sock=listening(tmp_path)):
+        with pytest.raises(RuntimeCallError):
+            await PodmanStreams(str(tmp_path / "podman.sock")).attach("id", stdin=True, tty=False)
+
+
+def listening(directory: Path) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(str(directory / "podman.sock"))
+    return sock

@@ -1,4 +1,4 @@
-"""A service that hangs, dribbles or goes away: threads and connections end, the breaker opens and closes."""
+"""A service that hangs, dribbles or goes away: connections end, the breaker opens and closes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.harness.libpod_service import OK, failure, service
 from workers.kubecontainer.runtime import ErrorKind
 from workers.libpod import circuit_breaker, health
 from workers.libpod import client as libpod_client
+from workers.libpod.connection_pool import MAX_KEPT
 from workers.libpod.health import Listener
 from workers.podman import PodmanRuntime
 
@@ -84,10 +85,6 @@ async def until(condition: Callable[[], bool], what: str) -> None:
         while not condition():  # noqa: ASYNC110 - other threads' state
             await asyncio.sleep(0.01)
     assert condition(), what
-
-
-def threads() -> int:
-    return sum(thread.name.startswith(("podman-", "line-stream")) for thread in threading.enumerate())
 
 
 def sockets() -> int:
@@ -197,56 +194,54 @@ async def test_an_answer_byte_by_byte_gets_no_more_time(path: Path, sent: bytes)
             assert monotonic() - began < 15, "the answer takes half a minute"
 
 
-async def test_hung_calls_leave_neither_threads_nor_connections(path: Path) -> None:
+async def test_hung_calls_leave_no_connections(path: Path) -> None:
     """Waves of calls against a service that hangs: what they take is bounded, and given back."""
     podman = Podman()
-    before = threads()
     with service(path, podman):
         async with client(path, Heard(), request_timeout_s=0.3) as runtime:
             await runtime.start_container("x")
-            idle = sockets()
+            idle, before = sockets(), threading.active_count()
             podman.going.clear()
-            most = 0
             for wave in range(5):
                 calls = [runtime.start_container(f"{wave}-{n}") for n in range(20)]
                 calls += [runtime.kill_container(f"{wave}-{n}", "KILL") for n in range(20)]
                 await asyncio.gather(*calls, *(runtime.inspect_pod("x") for _ in range(20)), return_exceptions=True)
-                most = max(most, threads() - before)
             podman.going.set()
-            assert most <= 4 + 4 + 1 + 4, "one thread for each call that may be in flight"
-            await until(lambda: sockets() <= idle + 2 * (4 + 4 + 1), "connections are closed or kept in the pool")
-        await until(lambda: threads() <= before, "the client's threads are gone")
+            await until(lambda: sockets() <= idle + 2 * MAX_KEPT, "connections are closed or kept in the pool")
+            await until(lambda: threading.active_count() <= before + MAX_KEPT, "only the service has had threads")
 
 
 async def test_a_stream_whose_head_never_comes_ends_when_it_is_closed(path: Path) -> None:
-    podman, before = Podman(), threads()
-    podman.going.clear()
-    with service(path, podman) as requests:
+    closed = threading.Event()
+    with service(path, lambda connection, number: closed_by_client(connection, closed)) as requests:
         async with client(path, Heard()) as runtime:
             events = asyncio.ensure_future(anext(aiter(runtime.events())))
             await until(lambda: len(requests) == 1, "asked for events")
-            assert threads() > before
             events.cancel()
             await asyncio.gather(events, return_exceptions=True)
-            await until(lambda: threads() <= before, "its thread has ended")
-        podman.going.set()
+            await until(closed.is_set, "its connection is closed")
 
 
-async def test_an_exec_whose_start_hangs_ends_its_thread_with_its_time(path: Path) -> None:
-    hang = threading.Event()
+async def test_an_exec_whose_start_hangs_ends_its_connection_with_its_time(path: Path) -> None:
+    closed = threading.Event()
 
     def answer(connection: socket.socket, number: int) -> bool:
         bodies = {1: b'{"Id":"c","State":{"Status":"running"}}', 2: b'{"Id":"e1"}'}
         if body := bodies.get(number):
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             return True
-        return hang.wait(DEADLINE_S) and False
+        return closed_by_client(connection, closed)
 
     with service(path, answer):
         async with client(path, Heard(), request_timeout_s=0.5) as runtime:
-            before = threads()
             error = await failure(lambda: runtime.exec_container("c", ["true"], 0.3))
             assert error.kind is ErrorKind.TIMEOUT
-            await until(lambda: threads() <= before + 3, "the stream's thread has ended")
-            assert not [t for t in threading.enumerate() if t.name == "line-stream"]
-        hang.set()
+            await until(closed.is_set, "its connection is closed")
+
+
+def closed_by_client(connection: socket.socket, closed: threading.Event) -> bool:
+    """Say nothing until the client goes."""
+    connection.settimeout(DEADLINE_S)
+    if not connection.recv(1):
+        closed.set()
+    return False

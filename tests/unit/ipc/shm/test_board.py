@@ -84,8 +84,8 @@ def test_worker_row_from_birth(board: Board) -> None:
     writer.beat(12.5)
     writer.step("SyncPod default/web: pulling image")
     writer.count(syncs=1, runtime_calls=3)
-    writer.count(runtime_calls=1, runtime_errors=1, sync_errors=2, events_dropped=5)
-    counters = WorkerCounters(syncs=1, sync_errors=2, runtime_calls=4, runtime_errors=1, events_dropped=5)
+    writer.count(runtime_calls=1, runtime_errors=1, sync_errors=2)
+    counters = WorkerCounters(syncs=1, sync_errors=2, runtime_calls=4, runtime_errors=1)
     assert board.read_worker(1) == WorkerRow(4711, 2, 12.5, "SyncPod default/web: pulling image", counters)
     assert board.read_worker(0) is None
     assert board.read_worker(2) is None
@@ -168,7 +168,7 @@ def test_step_that_utf8_cannot_carry(board: Board) -> None:
     pid=st.integers(1, 2**31),
     incarnation=st.integers(0, 2**64 - 1),
     beat=times,
-    counts=st.tuples(*[st.integers(0, 2**64 - 1)] * 6),
+    counts=st.tuples(*[st.integers(0, 2**64 - 1)] * 5),
 )
 def test_worker_content_round_trip(pid: int, incarnation: int, beat: float, counts: tuple[int, ...]) -> None:
     board = Board.create(worker_slots=2, pod_rows=1)

@@ -1,0 +1,232 @@
+"""HTTP/1.1 with Podman on one connection of its Unix socket, on the event loop. httptools parses.
+
+Bytes are read when somebody waits for them and not before: the kernel's buffer is the only one between Podman and a
+reader, so a stream that is not read waits in Podman. A caller that is cancelled or late closes the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import httptools
+
+from ipc.wire.duplex import Duplex
+
+MAX_HEAD_BYTES: Final = 16 * 1024
+"""Largest head of an answer that is taken."""
+READ_BYTES: Final = 64 * 1024
+"""Most that is read at a time."""
+SWITCHING_PROTOCOLS: Final = 101
+
+_NO_HTTP: Final = "no HTTP in the answer"
+_BODILESS: Final = frozenset((204, 304))
+
+
+class NothingSentError(ConnectionError):
+    """The service has not got a byte of the request: it may be sent again, whatever it is."""
+
+
+class TooLargeError(Exception):
+    """The answer's body is larger than the caller takes."""
+
+
+class Connection:
+    """One connection: one exchange at a time, each begun by `send`. Raises OSError when it breaks off.
+
+    `head`, then `parts`, `body` or `take_over`. After anything but a whole body it can only be closed.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Raises NothingSentError. Connecting to a Unix socket succeeds or fails at once (unix(7))."""
+        self._loop = asyncio.get_running_loop()
+        self._answer = _Answer()
+        self._is_read = False
+        self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            self._sock.connect(path)
+        except OSError as error:
+            self._sock.close()
+            raise NothingSentError(str(error)) from None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing has come since the last answer, not even the end that a service which has gone leaves."""
+        try:
+            self._sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the answer has come whole, and the service takes another request."""
+        answer = self._answer
+        return answer.is_whole and answer.keep_alive and not answer.has_surplus and answer.broken is None
+
+    async def send(self, request: bytes) -> None:
+        """A whole request. Raises NothingSentError when no byte of it could be sent (a closed peer: EPIPE)."""
+        self._answer.begin()
+        try:
+            sent = self._sock.send(request)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise NothingSentError(str(error)) from None
+        if sent < len(request):
+            await self._loop.sock_sendall(self._sock, request[sent:])
+
+    async def head(self) -> int:
+        """Status of the final answer: what announces it (100, 103) is passed over."""
+        received = 0
+        while not self._answer.status:
+            received += await self._read()
+            if received > MAX_HEAD_BYTES and not self._answer.status:
+                raise ConnectionResetError(f"{_NO_HTTP}: its head has more than {MAX_HEAD_BYTES} bytes")
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of the answer, names in small letters."""
+        return self._answer.headers
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body, as it comes."""
+        while True:
+            for part in self._answer.take():
+                yield part
+            if self._answer.is_whole:
+                return
+            await self._read()
+
+    async def body(self, max_bytes: int) -> bytes:
+        """The whole body. Raises TooLargeError, before much more than that was read."""
+        kept: list[bytes] = []
+        size = 0
+        async for part in self.parts():
+            size += len(part)
+            if size > max_bytes:
+                raise TooLargeError(f"an answer of more than {max_bytes} bytes")
+            kept.append(part)
+        return kept[0] if len(kept) == 1 else b"".join(kept)
+
+    def take_over(self) -> tuple[Duplex, bytes]:
+        """The connection itself, which is no HTTP any more after this answer's head, and what was read beyond that.
+
+        Raises OSError when the answer has an end of its own. Whoever takes it closes it.
+        """
+        if self._answer.status != SWITCHING_PROTOCOLS and (self._answer.is_whole or not self._answer.ends_with_close):
+            raise ConnectionResetError("an answer where the streams should begin")
+        rest = b"".join(self._answer.take())
+        self._answer.forget()
+        return Duplex(self._sock), rest
+
+    def break_off(self) -> None:
+        """End the exchange under way: whoever waits for it finds the connection broken."""
+        try:
+            self._sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # the other side was quicker
+
+    def abandon(self) -> None:
+        """Close it, or have whoever waits for it find it broken, who closes it then."""
+        if self._is_read:
+            self.break_off()
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Nobody may be waiting for it any more."""
+        self._answer.forget()
+        self._sock.close()
+
+    async def _read(self) -> int:
+        if self._answer.broken is not None:
+            raise self._answer.broken
+        self._is_read = True
+        try:
+            data = await self._loop.sock_recv(self._sock, READ_BYTES)
+        finally:
+            self._is_read = False
+        if data:
+            self._answer.feed(data)
+        else:
+            self._answer.end()
+        return len(data)
+
+
+class _Answer:
+    """One answer after the other, as httptools reads them: it calls the ``on_`` methods."""
+
+    def __init__(self) -> None:
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self.begin()
+
+    def begin(self) -> None:
+        """Another one is to come."""
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.is_whole = False
+        self.keep_alive = False
+        self.has_surplus = False
+        """More has come than the answer."""
+        self.broken: ConnectionResetError | None = None
+        """No HTTP has come, after what was read."""
+        self.ends_with_close = False
+        self._parts: list[bytes] = []
+
+    def feed(self, data: bytes) -> None:
+        assert self._parser is not None
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as switched:
+            self._parts.append(data[switched.args[0] :])
+        except httptools.HttpParserError as error:
+            self.broken = ConnectionResetError(f"{_NO_HTTP}: {error}")
+
+    def end(self) -> None:
+        """The service has closed the connection. Raises ConnectionResetError when that is no end of the answer."""
+        if not self.status or not self.ends_with_close:
+            raise ConnectionResetError("the answer broke off" if self.status else f"{_NO_HTTP}: it ended")
+        self.is_whole = True
+
+    def take(self) -> list[bytes]:
+        """Parts of the body that have come since the last time."""
+        taken, self._parts = self._parts, []
+        return taken
+
+    def forget(self) -> None:
+        """Parser and callbacks refer to each other, and would wait for the garbage collector."""
+        self._parser = None
+
+    def on_message_begin(self) -> None:
+        self.has_surplus = self.is_whole
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.has_surplus:
+            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        assert self._parser is not None
+        status = self._parser.get_status_code()
+        if self.has_surplus or (status < 200 and status != SWITCHING_PROTOCOLS):
+            return
+        self.status = status
+        has_length = "content-length" in self.headers or self.headers.get("transfer-encoding", "").endswith("chunked")
+        self.ends_with_close = status not in _BODILESS and not has_length
+
+    def on_body(self, data: bytes) -> None:
+        if not self.has_surplus:
+            self._parts.append(data)
+
+    def on_message_complete(self) -> None:
+        assert self._parser is not None
+        if not self.status:
+            self.headers = {}
+        elif self.status != SWITCHING_PROTOCOLS:
+            self.is_whole = True
+            self.keep_alive = self._parser.should_keep_alive()

@@ -1,0 +1,79 @@
+"""Exchanges with Podman on connections of which a few are kept for the next ones."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final
+
+from workers.libpod.connection import Connection, NothingSentError
+
+MAX_KEPT: Final = 4
+"""Connections that are kept while nothing is asked; each costs Podman's service a goroutine."""
+
+
+class ConnectionPool:
+    """For one event loop."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._kept: list[Connection] = []
+        self._in_use: set[Connection] = set()
+        self._is_closed = False
+
+    @contextlib.asynccontextmanager
+    async def exchange(self, request: bytes) -> AsyncIterator[Connection]:
+        """A connection that has taken the request. It is kept if its answer was read to the end, and else closed.
+
+        Raises NothingSentError, and OSError when it broke off later.
+        """
+        connection = self._take()
+        try:
+            try:
+                await connection.send(request)
+            except NothingSentError:  # the service closed it a moment ago
+                connection = self._replace(connection)
+                await connection.send(request)
+            yield connection
+        finally:
+            self._in_use.discard(connection)
+            self._keep_or_close(connection)
+
+    def break_off(self) -> None:
+        """End the exchanges under way: they find their connections broken."""
+        for connection in self._in_use:
+            connection.break_off()
+
+    def close(self) -> None:
+        """Keep none any more; exchanges under way go on."""
+        self._is_closed = True
+        while self._kept:
+            self._kept.pop().close()
+
+    def _take(self) -> Connection:
+        """The one that was used last, of those that still stand, or a new one."""
+        while self._kept:
+            kept = self._kept.pop()
+            if kept.is_open:
+                self._in_use.add(kept)
+                return kept
+            kept.close()
+        return self._new()
+
+    def _new(self) -> Connection:
+        connection = Connection(self._path)
+        self._in_use.add(connection)
+        return connection
+
+    def _replace(self, dead: Connection) -> Connection:
+        """A new one: all that are kept were closed at the same moment."""
+        fresh = self._new()
+        self._in_use.discard(dead)
+        dead.close()
+        return fresh
+
+    def _keep_or_close(self, connection: Connection) -> None:
+        if connection.is_reusable and len(self._kept) < MAX_KEPT and not self._is_closed:
+            self._kept.append(connection)
+        else:
+            connection.close()
