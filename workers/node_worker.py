@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Se
 from typing import Final, assert_never
 
 from ipc.host.clock import Clock
-from ipc.host.tasks import note_failure, restarted
+from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
 from ipc.messages import event_reasons
 from ipc.messages.base import Ready, Shutdown, node_event
@@ -161,6 +161,8 @@ class NodeWorker:
         )
         self._queue = ObserveQueue()
         self._schedule = RelistSchedule(settings.relist_period_s, settings.quiet_relist_period_s, rng)
+        self._listings = BackgroundTasks()
+        """One at the most, which the relist awaits."""
         self._listing_s = 0.0
         """How long the newest listing of everything took."""
         self._runtime_state = RuntimeState(settings.runtime_request_timeout_s, clock.now().mono)
@@ -389,7 +391,9 @@ class NodeWorker:
 
     async def _list(self) -> Listing:
         """Everything that Podman has. Pods that are requested meanwhile do not wait: it may take a minute."""
-        listing = asyncio.create_task(self._observer.list_all(), name="listing of all containers")
+        listing = self._listings.spawn(
+            self._observer.list_all(), name="listing of all containers", expected=(Exception,)
+        )
         listing.add_done_callback(lambda _: self._wake.set())
         try:
             while not listing.done():

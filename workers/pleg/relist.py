@@ -50,7 +50,7 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def without_pods(listing: Listing, uids: Set[str]) -> Listing:
-    """What is left of a listing without the pods of these UIDs."""
+    """The listing without the pods of these UIDs."""
     return msgspec.structs.replace(
         listing,
         containers=tuple(c for c in listing.containers if read_uid(c.labels) not in uids),
