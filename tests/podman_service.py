@@ -106,12 +106,12 @@ def spawn_service(directory: Path) -> subprocess.Popen[bytes]:
             stderr=output,
             start_new_session=True,
         )
-    wait_until(lambda: _listens(socket) or service.poll() is not None, START_DEADLINE_S)
+    wait_until(lambda: listens(socket) or service.poll() is not None, START_DEADLINE_S)
     assert service.poll() is None, f"podman system service ended: {log.read_text()}"
     return service
 
 
-def _listens(path: Path) -> bool:
+def listens(path: Path) -> bool:
     """A socket that is there does not yet listen."""
     with Socket(AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
@@ -121,9 +121,15 @@ def ensure_image(directory: Path) -> None:
     """Import the test image unless it is there."""
     if subprocess.run(["podman", "image", "exists", IMAGE], timeout=COMMAND_DEADLINE_S, check=False).returncode == 0:
         return
-    busybox = shutil.which("busybox")
-    if busybox is None:
+    if shutil.which("busybox") is None:
         pytest.skip("needs a static busybox for the test image")
+    podman("import", "--quiet", "--change", "ENV=PATH=/bin", str(image_archive(directory)), IMAGE)
+
+
+def image_archive(directory: Path) -> Path:
+    """Files of the test image, as a tar archive in this directory."""
+    busybox = shutil.which("busybox")
+    assert busybox is not None, "needs a static busybox for the test image"
     archive = directory / "image.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add(os.path.realpath(busybox), "bin/busybox")
@@ -135,7 +141,7 @@ def ensure_image(directory: Path) -> None:
         entry = tarfile.TarInfo("etc/passwd")
         entry.size = len(passwd)
         tar.addfile(entry, io.BytesIO(passwd))
-    podman("import", "--quiet", "--change", "ENV=PATH=/bin", str(archive), IMAGE)
+    return archive
 
 
 def remove_of_dead_runs() -> None:
