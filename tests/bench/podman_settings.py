@@ -37,6 +37,10 @@ INSTANCE: Final = "podman-settings"
 PR_SET_CHILD_SUBREAPER: Final = 36
 DEADLINE_S: Final = 60.0
 _PRIVATE_SHM: Final = 'mount -t tmpfs tmpfs /dev/shm && mount --make-rshared / && exec "$@"'
+_IN_PRIVATE_SHM: Final = (
+    *("podman", "unshare", "unshare", "--mount", "--propagation", "slave"),
+    *("sh", "-c", _PRIVATE_SHM, "sh"),
+)
 """Another mount namespace, slave of Podman's own: Podman's locks are one file per user in /dev/shm, and a database that
 is new frees all of them."""
 
@@ -50,8 +54,8 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     gives_up: str
     conf: Conf = {}
     """Tables of containers.conf."""
-    storage: Conf = {}
-    """Tables of storage.conf."""
+    storage_options: tuple[str, ...] = ()
+    """Of the storage driver."""
     env: Mapping[str, str] = {}
     prefix: tuple[str, ...] = ()
     """Command before ``podman system service``."""
@@ -75,11 +79,37 @@ def _conmon_without_exit_command(directory: Path) -> Conf:
     return {"engine": {"conmon_path": [str(wrapper)]}}
 
 
-def _on_tmpfs(key: str) -> Callable[[Path], Conf]:
+_LATE_EXIT_COMMAND: Final = 'd=$1; shift; sleep "$d"; [ -e "$0" ] || exit 0; exec "$@"'
+
+
+def _conmon_with_late_exit_command(delay_s: str) -> Callable[[Path], Conf]:
+    """A conmon whose clean-up begins later, and not at all for a container that has been removed by then."""
+
     def prepare(directory: Path) -> Conf:
-        return {"engine": {key: str(_runtime_dir(directory) / key)}}
+        wrapper = directory / "conmon"
+        wrapper.write_text(
+            '#!/bin/bash\nargs=() bundle=\nfor ((i = 1; i <= $#; i++)); do case "${!i}" in\n'
+            '-b) j=$((i + 1)); bundle=${!j}; args+=(-b) ;;\n'
+            '--exit-command) args+=(--exit-command /bin/sh)\n'
+            "  for word in -c '" + _LATE_EXIT_COMMAND + "' \"$bundle\" " + delay_s + '; do args+=(--exit-command-arg "$word"); done\n'
+            "  args+=(--exit-command-arg) ;;\n"
+            '*) args+=("${!i}") ;; esac; done\n'
+            f'exec {shutil.which("conmon")} "${{args[@]}}"\n'
+        )
+        wrapper.chmod(0o755)
+        return {"engine": {"conmon_path": [str(wrapper)]}}
 
     return prepare
+
+
+def _database_on_tmpfs(directory: Path) -> Conf:
+    place = directory / "storage" / "libpod"
+    if not place.is_symlink():
+        place.parent.mkdir(exist_ok=True)
+        target = _runtime_dir(directory) / "libpod"
+        target.mkdir(exist_ok=True)
+        place.symlink_to(target)
+    return {}
 
 
 VARIANTS: Final[Mapping[str, Variant]] = {
@@ -90,19 +120,20 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "log-none": Variant(container={"log_configuration": {"driver": "none"}}, gives_up="logs"),
     "log-passthrough": Variant(container={"log_configuration": {"driver": "passthrough"}}, gives_up="logs"),
     "volatile": Variant(
-        storage={"storage": {"options": {"overlay": {"mountopt": "volatile"}}}},
+        storage_options=("overlay.mountopt=volatile",),
         gives_up="what a container has written, when the host dies",
     ),
     "volatile-spec": Variant(container={"volatile": True}, gives_up="containers over a reboot of the host"),
-    "transient-store": Variant(storage={"storage": {"transient_store": True}}, gives_up="containers over a reboot"),
-    "db-tmpfs": Variant(prepare=_on_tmpfs("static_dir"), gives_up="restart counts and containers over a reboot"),
+    "transient-store": Variant(flags=("--transient-store",), gives_up="containers over a reboot"),
+    "db-tmpfs": Variant(prepare=_database_on_tmpfs, gives_up="restart counts and containers over a reboot"),
     "sqlite": Variant(conf={"engine": {"database_backend": "sqlite"}}, gives_up="nothing (4.8 and later)"),
     "no-cleanup": Variant(prepare=_conmon_without_exit_command, gives_up="networks and mounts are kept after an end"),
+    "cleanup-0.5": Variant(prepare=_conmon_with_late_exit_command("0.5"), gives_up="0.5 s until an end is cleaned up"),
+    "cleanup-2": Variant(prepare=_conmon_with_late_exit_command("2"), gives_up="2 s until an end is cleaned up"),
     "net-none": Variant(pod={"netns": {"nsmode": "none"}}, gives_up="the network"),
     "net-host": Variant(pod={"netns": {"nsmode": "host"}}, gives_up="the network of its own"),
     "net-pasta": Variant(pod={"netns": {"nsmode": "pasta"}}, gives_up="nothing; needs pasta"),
     "net-slirp": Variant(pod={"netns": {"nsmode": "slirp4netns"}}, gives_up="nothing; gone in Podman 6"),
-    "net-bridge": Variant(pod={"netns": {"nsmode": "bridge"}}, gives_up="one network namespace for all pods' ways out"),
     "no-hosts": Variant(
         conf={"containers": {"no_hosts": True}}, pod={"no_manage_hosts": True}, gives_up="Podman's /etc/hosts"
     ),
@@ -121,7 +152,6 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "log-level-error": Variant(flags=("--log-level", "error"), gives_up="Podman's warnings"),
     "nice": Variant(prefix=("nice", "-n", "5"), gives_up="CPU time when others want it"),
     "file-locks": Variant(conf={"engine": {"lock_type": "file"}}, gives_up="nothing"),
-    "imagestore": Variant(gives_up="nothing", prepare=None, storage={"storage": {}}),
 }
 
 
@@ -144,50 +174,49 @@ class Service:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        files = self._files()
+        command = [*_IN_PRIVATE_SHM, "setpriv", "--pdeathsig", "TERM", "env", *self._environment()]
+        command += [*self._variant.prefix, "podman", *self._flags(), "system", "service", "-t", "0"]
         self.socket.unlink(missing_ok=True)
-        prefix = ("podman", "unshare", "unshare", "--mount", "--propagation", "slave", "sh", "-c", _PRIVATE_SHM, "sh")
-        env = [f"{name}={value}" for name, value in ({"DISABLE_HC_SYSTEMD": "true"} | dict(files) | dict(self._variant.env)).items()]
-        serve = ("podman", *self._variant.flags, "system", "service", "-t", "0", f"unix://{self.socket}")
-        command = [*prefix, "setpriv", "--pdeathsig", "TERM", "env", *env, *self._variant.prefix, *serve]
         with (self._directory / "service.log").open("ab") as log:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            child = subprocess.Popen(
+                [*command, f"unix://{self.socket}"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
             try:
                 wait_until(lambda: listens(self.socket) or child.poll() is not None, DEADLINE_S)
                 assert child.poll() is None, (self._directory / "service.log").read_text()[-2000:]
                 self._pid = [pid for pid in _tree(child.pid) if _cmdline(pid).startswith(b"podman\0")][-1]
                 yield
             finally:
-                os.killpg(child.pid, signal.SIGTERM)
+                for pid in _tree(child.pid):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGTERM)
                 child.wait(DEADLINE_S)
 
-    def _files(self) -> dict[str, str]:
-        """Writes the configuration; what the environment says of it."""
+    def _flags(self) -> list[str]:
+        """All that is this service's own. Flags, because nothing replaces them: not the user's files, no database."""
         runtime = _runtime_dir(self._directory)
-        runtime.mkdir(parents=True, exist_ok=True)
-        own: Conf = {"engine": {"tmp_dir": str(runtime / "tmp")}}
+        options = [f"--storage-opt={option}" for option in self._variant.storage_options]
+        places = {"root": self._directory / "storage", "runroot": runtime / "run", "tmpdir": runtime / "tmp"}
+        return [*(f"--{name}={path}" for name, path in places.items()), "--storage-driver=overlay", *options, *self._variant.flags]
+
+    def _environment(self) -> list[str]:
+        _runtime_dir(self._directory).mkdir(parents=True, exist_ok=True)
         prepared = self._variant.prepare(self._directory) if self._variant.prepare else {}
         service_conf = merged_conf(read_files(conf_files(os.environ)), keyring=False)
-        conf = functools.reduce(_merged, (own, prepared, self._variant.conf), service_conf)
-        storage = _merged(
-            {
-                "storage": {
-                    "driver": "overlay",
-                    "graphroot": str(self._directory / "storage"),
-                    "runroot": str(runtime / "containers"),
-                }
-            },
-            self._variant.storage,
-        )
-        written = {}
-        for variable, name, content in (
-            ("CONTAINERS_CONF", "containers.conf", conf),
-            ("CONTAINERS_STORAGE_CONF", "storage.conf", storage),
-        ):
-            file = self._directory / name
-            file.write_text(tomli_w.dumps(content))
-            written[variable] = str(file)
-        return written
+        file = self._directory / "containers.conf"
+        file.write_text(tomli_w.dumps(functools.reduce(_merged, (prepared, self._variant.conf), service_conf)))
+        variables = {"CONTAINERS_CONF": file, "DISABLE_HC_SYSTEMD": "true", **self._variant.env}
+        return [f"{name}={value}" for name, value in variables.items()]
+
+    def check_private(self) -> None:
+        """Before anything is made: a service with the user's database but not the user's locks would do harm."""
+        with contextlib.closing(Libpod(str(self.socket))) as libpod:
+            store = libpod.call("GET", "info")["store"]
+        assert Path(store["graphRoot"]).is_relative_to(self._directory), store
 
     def import_image(self, archive: Path) -> None:
         connection = UnixConnection(str(self.socket))
@@ -203,8 +232,7 @@ class Service:
         return self._timed([start_pod(pod, INSTANCE, self._directory, patch) for pod in made], at_a_time)
 
     def remove(self, at_a_time: int) -> Cost:
-        cost = self._timed([remove_pod(id) for id in pods_of(str(self.socket), INSTANCE)], at_a_time)
-        return cost
+        return self._timed([remove_pod(id) for id in pods_of(str(self.socket), INSTANCE)], at_a_time)
 
     def _timed(self, jobs: Sequence[Callable[[Libpod], None]], at_a_time: int) -> Cost:
         service, everything = _cpu_s(self._pid), _tree_cpu_s(os.getpid())
@@ -295,8 +323,12 @@ def _reap() -> None:
 
 def run_round(service: Service, pods: int, at_a_time: int, removals: int) -> tuple[Cost, Cost, int]:
     with service.running():
-        started = service.start(pods, at_a_time)
-        memory = service.memory_kib()
+        try:
+            started = service.start(pods, at_a_time)
+            memory = service.memory_kib()
+        except BaseException:
+            service.remove(removals)
+            raise
         return started, service.remove(removals), memory
 
 
@@ -313,7 +345,7 @@ def main() -> None:
         raise SystemExit(reason)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     names = ["baseline", *(name for name in wanted.variants.split(",") if name not in ("", "baseline"))]
-    directory = Path(tempfile.mkdtemp(prefix="podman-settings-", dir=wanted.directory))
+    directory = Path(tempfile.mkdtemp(prefix="ps-", dir=wanted.directory))
     try:
         measure(names, directory, wanted)
     finally:
@@ -323,22 +355,32 @@ def main() -> None:
 def measure(names: Sequence[str], directory: Path, wanted: argparse.Namespace) -> None:
     archive = image_archive(directory)
     services = {}
+    costs: dict[str, list[tuple[Cost, Cost, int]]] = {}
     for name in names:
         (directory / name).mkdir()
-        service = Service(directory / name, VARIANTS[name])
-        try:
-            with service.running():
-                service.import_image(archive)
-            run_round(service, 2, 1, 1)
-        except (AssertionError, OSError) as error:
-            print(f"{name}: not possible here: {str(error).strip()[-300:]}", flush=True)
-            continue
-        services[name] = service
-    costs: dict[str, list[tuple[Cost, Cost, int]]] = {name: [] for name in services}
-    for _ in range(wanted.rounds):
-        for name, service in services.items():
-            costs[name].append(run_round(service, wanted.pods, wanted.at_a_time, wanted.removals))
+        services[name] = Service(directory / name, VARIANTS[name])
+        with _impossible(name, services, costs):
+            with services[name].running():
+                services[name].check_private()
+                services[name].import_image(archive)
+            run_round(services[name], 2, 1, 1)
+            costs[name] = []
+    for number in range(wanted.rounds):
+        for name, service in tuple(services.items())[:: 1 if number % 2 else -1]:
+            with _impossible(name, services, costs):
+                costs[name].append(run_round(service, wanted.pods, wanted.at_a_time, wanted.removals))
     _print(costs, wanted.pods)
+
+
+@contextlib.contextmanager
+def _impossible(name: str, *tables: dict[str, Any]) -> Iterator[None]:
+    """A variant that this Podman or host refuses is out, and the others go on."""
+    try:
+        yield
+    except (AssertionError, OSError) as error:
+        print(f"{name}: not possible here: {str(error).strip()[-300:]}", flush=True)
+        for table in tables:
+            table.pop(name, None)
 
 
 def _print(costs: Mapping[str, Sequence[tuple[Cost, Cost, int]]], pods: int) -> None:
