@@ -23,10 +23,10 @@ from time import sleep
 from typing import Final
 
 import pytest
-import tomli_w
 
 from ipc.host.clock import monotonic, wall
-from supervisor.processes.podman_service import conf_files, merged_conf, read_files
+from supervisor.config.settings import PodmanSettings
+from supervisor.processes.podman_service import write_conf
 from workers.kubecontainer.labels import INSTANCE
 
 IMAGE: Final = "localhost/rootlet-test:latest"
@@ -91,10 +91,9 @@ def running_service(directory: Path) -> Iterator[Path]:
 
 def spawn_service(directory: Path) -> subprocess.Popen[bytes]:
     """The same without an end, for those who mean to kill it. A socket that is there already is of a dead one."""
-    conf, socket, log = directory / "containers.conf", directory / SOCKET, directory / "service.log"
+    socket, log = directory / SOCKET, directory / "service.log"
     socket.unlink(missing_ok=True)
-    users = read_files(conf_files(os.environ))
-    conf.write_text(tomli_w.dumps(merged_conf(users, keyring=False)))
+    conf = write_conf(PodmanSettings(), directory, os.environ)
     command = ["setpriv", "--pdeathsig", "TERM", "podman", "system", "service", "-t", "0", f"unix://{socket}"]
     with log.open("ab") as output:
         # In a session of its own: Ctrl-C must not take it away before the clean-up.

@@ -19,6 +19,7 @@ import signal
 import statistics
 import subprocess
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import sleep
@@ -27,8 +28,8 @@ from typing import Any, Final
 import msgspec
 import tomli_w
 
-from ipc.host.clock import monotonic
-from supervisor.processes.podman_service import conf_files, merged_conf, read_files
+from supervisor.config.settings import PodmanSettings, seconds
+from supervisor.processes.podman_service import conf_files, merged_conf, read_files, write_conf
 from tests.bench.raw_pods import in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.harness.raw_libpod import Libpod, UnixConnection
 from tests.podman_service import IMAGE, image_archive, listens, wait_until, why_not
@@ -79,25 +80,10 @@ def _conmon_without_exit_command(directory: Path) -> Conf:
     return {"engine": {"conmon_path": [str(wrapper)]}}
 
 
-_LATE_EXIT_COMMAND: Final = 'd=$1; shift; sleep "$d"; [ -e "$0" ] || exit 0; exec "$@"'
-
-
-def _conmon_with_late_exit_command(delay_s: str) -> Callable[[Path], Conf]:
-    """A conmon whose clean-up begins later, and not at all for a container that has been removed by then."""
-
+def _conmon_with_late_cleanup(delay_s: float) -> Callable[[Path], Conf]:
     def prepare(directory: Path) -> Conf:
-        wrapper = directory / "conmon"
-        wrapper.write_text(
-            '#!/bin/bash\nargs=() bundle=\nfor ((i = 1; i <= $#; i++)); do case "${!i}" in\n'
-            '-b) j=$((i + 1)); bundle=${!j}; args+=(-b) ;;\n'
-            '--exit-command) args+=(--exit-command /bin/sh)\n'
-            "  for word in -c '" + _LATE_EXIT_COMMAND + "' \"$bundle\" " + delay_s + '; do args+=(--exit-command-arg "$word"); done\n'
-            "  args+=(--exit-command-arg) ;;\n"
-            '*) args+=("${!i}") ;; esac; done\n'
-            f'exec {shutil.which("conmon")} "${{args[@]}}"\n'
-        )
-        wrapper.chmod(0o755)
-        return {"engine": {"conmon_path": [str(wrapper)]}}
+        conf = write_conf(PodmanSettings(cleanup_delay_s=seconds(f"{delay_s:g}s")), directory, os.environ)
+        return {"engine": {"conmon_path": tomllib.loads(conf.read_text())["engine"]["conmon_path"]}}
 
     return prepare
 
@@ -128,8 +114,8 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "db-tmpfs": Variant(prepare=_database_on_tmpfs, gives_up="restart counts and containers over a reboot"),
     "sqlite": Variant(conf={"engine": {"database_backend": "sqlite"}}, gives_up="nothing (4.8 and later)"),
     "no-cleanup": Variant(prepare=_conmon_without_exit_command, gives_up="networks and mounts are kept after an end"),
-    "cleanup-0.5": Variant(prepare=_conmon_with_late_exit_command("0.5"), gives_up="0.5 s until an end is cleaned up"),
-    "cleanup-2": Variant(prepare=_conmon_with_late_exit_command("2"), gives_up="2 s until an end is cleaned up"),
+    "cleanup-0.5": Variant(prepare=_conmon_with_late_cleanup(0.5), gives_up="0.5 s until an end is cleaned up"),
+    "cleanup-2": Variant(prepare=_conmon_with_late_cleanup(2), gives_up="2 s until an end is cleaned up"),
     "net-none": Variant(pod={"netns": {"nsmode": "none"}}, gives_up="the network"),
     "net-host": Variant(pod={"netns": {"nsmode": "host"}}, gives_up="the network of its own"),
     "net-pasta": Variant(pod={"netns": {"nsmode": "pasta"}}, gives_up="nothing; needs pasta"),
@@ -201,7 +187,12 @@ class Service:
         runtime = _runtime_dir(self._directory)
         options = [f"--storage-opt={option}" for option in self._variant.storage_options]
         places = {"root": self._directory / "storage", "runroot": runtime / "run", "tmpdir": runtime / "tmp"}
-        return [*(f"--{name}={path}" for name, path in places.items()), "--storage-driver=overlay", *options, *self._variant.flags]
+        return [
+            *(f"--{name}={path}" for name, path in places.items()),
+            "--storage-driver=overlay",
+            *options,
+            *self._variant.flags,
+        ]
 
     def _environment(self) -> list[str]:
         _runtime_dir(self._directory).mkdir(parents=True, exist_ok=True)
@@ -385,7 +376,7 @@ def _impossible(name: str, *tables: dict[str, Any]) -> Iterator[None]:
 
 def _print(costs: Mapping[str, Sequence[tuple[Cost, Cost, int]]], pods: int) -> None:
     rounds = len(costs["baseline"])
-    print(f"{pods} pods, {rounds} rounds in turns, {os.cpu_count()} CPUs: medians (spread); / is the ratio to the baseline")
+    print(f"{pods} pods, {rounds} rounds in turns, {os.cpu_count()} CPUs: medians (spread); /: to the baseline")
     for phase, title in ((0, "start"), (1, "remove")):
         print(f"{title:18} {'pods/s':22} {'/':6} {'CPU ms a pod, all':24} {'/':6} {'service':8} {'/':6} PSS MiB")
         for name, taken in costs.items():
