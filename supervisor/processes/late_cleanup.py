@@ -29,8 +29,7 @@ CONMON_PATHS: Final = (
 )
 """containers-common's own list (containers.conf(5), conmon_path)."""
 
-_SCRIPT: Final = """\
-#!/bin/sh
+_SCRIPT: Final = r"""#!/bin/sh
 # conmon, with a clean-up that begins later. Written by Rootlet when it starts; podman.cleanupDelay: 0s does without.
 if [ "$1" = --late-cleanup ]; then
     bundle=$2
@@ -39,18 +38,17 @@ if [ "$1" = --late-cleanup ]; then
     [ -d "$bundle" ] || exit 0 # The container was removed: nothing is left to clean up.
     exec "$@"
 fi
-left=$# before='' bundle=''
-while [ "$left" -gt 0 ]; do
-    word=$1
-    shift
-    left=$((left - 1))
-    if [ "$before" = -b ]; then bundle=$word; fi
+before='' bundle=''
+for word; do
+    case $before in
+    -b) bundle=$word ;;
+    --exit-command)
+        # The arguments are collected in their order, and the last command is the one.
+        exec {conmon} --exit-command-arg --late-cleanup --exit-command-arg "$bundle" --exit-command-arg "$word" \
+            "$@" --exit-command "$0"
+        ;;
+    esac
     before=$word
-    if [ "$word" = --exit-command ]; then
-        set -- "$@" "$word" "$0" --exit-command-arg --late-cleanup --exit-command-arg "$bundle" --exit-command-arg
-    else
-        set -- "$@" "$word"
-    fi
 done
 exec {conmon} "$@"
 """

@@ -33,14 +33,13 @@ def run(*command: str | Path) -> list[str]:
 def test_arguments_pass_unchanged_but_for_the_exit_command(program: Path) -> None:
     shared = ["--api-version", "1", "-c", "id", "-b", "/bundles/a b", "-n", "it's", "", "*"]
     command = [word for argument in (*PODMAN[1:], "id") for word in ("--exit-command-arg", argument)]
-    given = run(program, *shared, "--exit-command", PODMAN[0], *command)
-    ours = [
-        *("--exit-command", str(program)),
+    given = [*shared, "--exit-command", PODMAN[0], *command]
+    first = [
         *("--exit-command-arg", "--late-cleanup"),
         *("--exit-command-arg", "/bundles/a b"),
         *("--exit-command-arg", PODMAN[0]),
     ]
-    assert given == [*shared, *ours, *command]
+    assert run(program, *given) == [*first, *given, "--exit-command", str(program)]
 
 
 def test_podman_can_ask_for_the_version(program: Path) -> None:
