@@ -33,6 +33,7 @@ from supervisor.processes.podman_service import conf_files, merged_conf, read_fi
 from tests.bench.raw_pods import in_flight, make_pods, pods_of, remove_pod, start_pod
 from tests.harness.raw_libpod import Libpod, UnixConnection
 from tests.podman_service import IMAGE, image_archive, listens, wait_until, why_not
+from workers.kubecontainer.runtime import SpecDict
 
 INSTANCE: Final = "podman-settings"
 PR_SET_CHILD_SUBREAPER: Final = 36
@@ -50,7 +51,7 @@ Patch = Mapping[str, Any]
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs from the baseline, which has what our own service has."""
+    """What differs from the baseline, which has what our own service has, but for the late clean-up."""
 
     gives_up: str
     conf: Conf = {}
@@ -149,6 +150,13 @@ class Cost(msgspec.Struct, frozen=True):
     all_cpu_s: float
 
 
+class Round(msgspec.Struct, frozen=True):
+    start: Cost
+    remove: Cost
+    pss_kib: int
+    """Of the service, before the removal."""
+
+
 class Service:
     """A running service of one variant. The image is in its storage."""
 
@@ -239,7 +247,7 @@ def _merged(base: Conf, more: Conf) -> dict[str, Any]:
     return {**base, **{table: {**base.get(table, {}), **values} for table, values in more.items()}}
 
 
-def _patched(variant: Variant) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+def _patched(variant: Variant) -> Callable[[str, SpecDict], SpecDict]:
     patches = {"pods/create": variant.pod, "containers/create": variant.container}
     return lambda path, body: {**body, **patches.get(path, {})}
 
@@ -312,7 +320,7 @@ def _reap() -> None:
 # --- rounds ---
 
 
-def run_round(service: Service, pods: int, at_a_time: int, removals: int) -> tuple[Cost, Cost, int]:
+def run_round(service: Service, pods: int, at_a_time: int, removals: int) -> Round:
     with service.running():
         try:
             started = service.start(pods, at_a_time)
@@ -320,7 +328,7 @@ def run_round(service: Service, pods: int, at_a_time: int, removals: int) -> tup
         except BaseException:
             service.remove(removals)
             raise
-        return started, service.remove(removals), memory
+        return Round(started, service.remove(removals), memory)
 
 
 def main() -> None:
@@ -346,7 +354,7 @@ def main() -> None:
 def measure(names: Sequence[str], directory: Path, wanted: argparse.Namespace) -> None:
     archive = image_archive(directory)
     services = {}
-    costs: dict[str, list[tuple[Cost, Cost, int]]] = {}
+    costs: dict[str, list[Round]] = {}
     for name in names:
         (directory / name).mkdir()
         services[name] = Service(directory / name, VARIANTS[name])
@@ -374,14 +382,14 @@ def _impossible(name: str, *tables: dict[str, Any]) -> Iterator[None]:
             table.pop(name, None)
 
 
-def _print(costs: Mapping[str, Sequence[tuple[Cost, Cost, int]]], pods: int) -> None:
+def _print(costs: Mapping[str, Sequence[Round]], pods: int) -> None:
     rounds = len(costs["baseline"])
     print(f"{pods} pods, {rounds} rounds in turns, {os.cpu_count()} CPUs: medians (spread); /: to the baseline")
-    for phase, title in ((0, "start"), (1, "remove")):
-        print(f"{title:18} {'pods/s':22} {'/':6} {'CPU ms a pod, all':24} {'/':6} {'service':8} {'/':6} PSS MiB")
+    for phase in ("start", "remove"):
+        print(f"{phase:18} {'pods/s':22} {'/':6} {'CPU ms a pod, all':24} {'/':6} {'service':8} {'/':6} PSS MiB")
         for name, taken in costs.items():
-            base = [one[phase] for one in costs["baseline"]]
-            ours = [one[phase] for one in taken]
+            base: list[Cost] = [getattr(one, phase) for one in costs["baseline"]]
+            ours: list[Cost] = [getattr(one, phase) for one in taken]
             print(
                 f"{name:18}"
                 f" {_spread([pods / cost.seconds for cost in ours]):22}"
@@ -390,7 +398,7 @@ def _print(costs: Mapping[str, Sequence[tuple[Cost, Cost, int]]], pods: int) -> 
                 f" {_ratio([o.all_cpu_s / b.all_cpu_s for b, o in zip(base, ours, strict=True)]):6}"
                 f" {statistics.median(cost.service_cpu_s * 1000 / pods for cost in ours):<8.1f}"
                 f" {_ratio([o.service_cpu_s / b.service_cpu_s for b, o in zip(base, ours, strict=True)]):6}"
-                f" {statistics.median(one[2] for one in taken) / 1024:.0f}"
+                f" {statistics.median(one.pss_kib for one in taken) / 1024:.0f}"
             )
 
 
