@@ -383,6 +383,8 @@ def _impossible(name: str, *tables: dict[str, Any]) -> Iterator[None]:
 
 
 def _print(costs: Mapping[str, Sequence[Round]], pods: int) -> None:
+    if "baseline" not in costs:
+        raise SystemExit("without a baseline there is nothing to compare with")
     rounds = len(costs["baseline"])
     print(f"{pods} pods, {rounds} rounds in turns, {os.cpu_count()} CPUs: medians (spread); /: to the baseline")
     for phase in ("start", "remove"):
