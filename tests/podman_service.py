@@ -23,10 +23,10 @@ from time import sleep
 from typing import Final
 
 import pytest
-import tomli_w
 
 from ipc.host.clock import monotonic, wall
-from supervisor.processes.podman_service import conf_files, merged_conf, read_files
+from supervisor.config.settings import PodmanSettings
+from supervisor.processes.podman_service import write_conf
 from workers.kubecontainer.labels import INSTANCE
 
 IMAGE: Final = "localhost/rootlet-test:latest"
@@ -79,9 +79,9 @@ def why_not() -> str:
 
 
 @contextlib.contextmanager
-def running_service(directory: Path) -> Iterator[Path]:
+def running_service(directory: Path, settings: PodmanSettings = PodmanSettings()) -> Iterator[Path]:
     """A service on a socket in ``directory``. It dies with this process, whatever ends that."""
-    service = spawn_service(directory)
+    service = spawn_service(directory, settings)
     try:
         yield directory / SOCKET
     finally:
@@ -89,12 +89,11 @@ def running_service(directory: Path) -> Iterator[Path]:
         service.wait(COMMAND_DEADLINE_S)
 
 
-def spawn_service(directory: Path) -> subprocess.Popen[bytes]:
+def spawn_service(directory: Path, settings: PodmanSettings = PodmanSettings()) -> subprocess.Popen[bytes]:
     """The same without an end, for those who mean to kill it. A socket that is there already is of a dead one."""
-    conf, socket, log = directory / "containers.conf", directory / SOCKET, directory / "service.log"
+    socket, log = directory / SOCKET, directory / "service.log"
     socket.unlink(missing_ok=True)
-    users = read_files(conf_files(os.environ))
-    conf.write_text(tomli_w.dumps(merged_conf(users, keyring=False)))
+    conf = write_conf(settings, directory, os.environ)
     command = ["setpriv", "--pdeathsig", "TERM", "podman", "system", "service", "-t", "0", f"unix://{socket}"]
     with log.open("ab") as output:
         # In a session of its own: Ctrl-C must not take it away before the clean-up.
@@ -106,12 +105,12 @@ def spawn_service(directory: Path) -> subprocess.Popen[bytes]:
             stderr=output,
             start_new_session=True,
         )
-    wait_until(lambda: _listens(socket) or service.poll() is not None, START_DEADLINE_S)
+    wait_until(lambda: listens(socket) or service.poll() is not None, START_DEADLINE_S)
     assert service.poll() is None, f"podman system service ended: {log.read_text()}"
     return service
 
 
-def _listens(path: Path) -> bool:
+def listens(path: Path) -> bool:
     """A socket that is there does not yet listen."""
     with Socket(AF_UNIX) as client:
         return client.connect_ex(str(path)) == 0
@@ -121,9 +120,15 @@ def ensure_image(directory: Path) -> None:
     """Import the test image unless it is there."""
     if subprocess.run(["podman", "image", "exists", IMAGE], timeout=COMMAND_DEADLINE_S, check=False).returncode == 0:
         return
-    busybox = shutil.which("busybox")
-    if busybox is None:
+    if shutil.which("busybox") is None:
         pytest.skip("needs a static busybox for the test image")
+    podman("import", "--quiet", "--change", "ENV=PATH=/bin", str(image_archive(directory)), IMAGE)
+
+
+def image_archive(directory: Path) -> Path:
+    """Files of the test image, as a tar archive in this directory."""
+    busybox = shutil.which("busybox")
+    assert busybox is not None, "needs a static busybox for the test image"
     archive = directory / "image.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add(os.path.realpath(busybox), "bin/busybox")
@@ -135,7 +140,7 @@ def ensure_image(directory: Path) -> None:
         entry = tarfile.TarInfo("etc/passwd")
         entry.size = len(passwd)
         tar.addfile(entry, io.BytesIO(passwd))
-    podman("import", "--quiet", "--change", "ENV=PATH=/bin", str(archive), IMAGE)
+    return archive
 
 
 def remove_of_dead_runs() -> None:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Final
 
 PRIVATE_FILE_MODE: Final = 0o600
+PRIVATE_PROGRAM_MODE: Final = 0o700
 
 
 class UntrustedFile(Exception):
     """Why a file's content is not believed."""
 
 
-def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
+def write_atomically(path: Path, data: bytes, *, durable: bool = True, mode: int = PRIVATE_FILE_MODE) -> None:
     """Replace ``path`` by a private file with ``data``: temporary file, fsync, rename, fsync of the directory.
 
     Without ``durable`` there is no fsync, for callers that must not wait for the disk: after a power cut the file may
@@ -29,7 +30,7 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     """
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        _write(temporary, data, durable)
+        _write(temporary, data, durable, mode)
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -80,10 +81,10 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _write(path: Path, data: bytes, durable: bool) -> None:
+def _write(path: Path, data: bytes, durable: bool, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, PRIVATE_FILE_MODE), "wb") as file:
-        os.fchmod(file.fileno(), PRIVATE_FILE_MODE)
+    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+        os.fchmod(file.fileno(), mode)
         file.write(data)
         if durable:
             file.flush()

@@ -124,9 +124,11 @@ class RuntimePodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
     def is_running(self) -> bool:
         """Some container or sandbox may still run (an unknown one counts)."""
-        return any(s.state is SandboxState.READY for s in self.sandboxes) or any(
-            c.state in (ContainerState.RUNNING, ContainerState.UNKNOWN) for c in self.containers
-        )
+        return any(s.state is SandboxState.READY for s in self.sandboxes) or self.has_running_containers()
+
+    def has_running_containers(self) -> bool:
+        """Some container may still run (an unknown one counts), whatever its sandbox does."""
+        return any(c.state in (ContainerState.RUNNING, ContainerState.UNKNOWN) for c in self.containers)
 
     def newest(self, name: str) -> RuntimeContainerStatus | None:
         """The newest container of that name (upstream: FindContainerStatusByName)."""

@@ -75,7 +75,8 @@ class SyncPod(Message, frozen=True, kw_only=True):
     grace_period_s: int | None = None
     """TERMINATING: effective grace period."""
     remove: bool = False
-    """TERMINATED: the pod is no longer wanted, take its sandbox and containers away. Otherwise they stay for logs."""
+    """The pod is no longer wanted. TERMINATING: its sandbox is left to its removal; TERMINATED: take sandbox and
+    containers away. Otherwise they stay for logs."""
     restarting_all: bool = False
     """Condition AllContainersRestarting is True: a RestartAllContainers rule has begun and not come to its end."""
     pull_failures: tuple[PullFailure, ...] = ()

@@ -133,10 +133,11 @@ class PodLifecycle:
 
     def settle(self, view: RuntimePodStatus) -> None:
         """Decide the phase of a pod that goes down by a fresh view: it still runs (or again), it is down, it is
-        finished."""
+        finished. The sandbox of a pod that is not wanted any more ends with its removal."""
         if self.phase is WorkType.SYNC:
             return
-        self.phase = WorkType.TERMINATING if view.is_running() else WorkType.TERMINATED
+        runs = view.has_running_containers() if self.removed else view.is_running()
+        self.phase = WorkType.TERMINATING if runs else WorkType.TERMINATED
         self._cleaned = self._cleaned and self.phase is WorkType.TERMINATED
         self.finished = self._cleaned and (view.is_empty() or not self.removed)
 

@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from ipc.host.atomic_file import write_atomically
+from ipc.host.atomic_file import PRIVATE_FILE_MODE, PRIVATE_PROGRAM_MODE, write_atomically
 from ipc.host.private_directories import make_private
-from supervisor.config.settings import Settings
+from supervisor.config.settings import PodmanSettings, Settings
+from supervisor.processes import late_cleanup
 
 EXIT_COMMAND_DELAY_S = 10
 """How long an ended exec session keeps its conmon; Podman's own default is 300."""
@@ -59,17 +60,30 @@ def choose_service(settings: Settings, runtime_dir: Path, environ: Mapping[str, 
     if settings.podman.service == "user" or (settings.podman.service == "auto" and users.is_socket()):
         return PodmanService(users)
     own = settings.admin_socket.with_suffix(".podman.sock")
-    conf = settings.state_dir / "containers.conf"
-    _write_if_other(conf, tomli_w.dumps(merged_conf(read_files(conf_files(environ)), settings.podman.keyring)).encode())
+    conf = write_conf(settings.podman, settings.state_dir, environ)
     argv = (settings.podman.path, "system", "service", "--time", "0", f"unix://{own}")
     return PodmanService(own, argv, {"CONTAINERS_CONF": str(conf), "DISABLE_HC_SYSTEMD": "true"})
 
 
-def _write_if_other(file: Path, data: bytes) -> None:
+def write_conf(podman: PodmanSettings, directory: Path, environ: Mapping[str, str]) -> Path:
+    """containers.conf of our own service, in ``directory``, and what it names there. Raises as `choose_service`."""
+    conf = merged_conf(read_files(conf_files(environ)), podman.keyring)
+    paths = conf["engine"].get("conmon_path", [])
+    conmon = late_cleanup.find_conmon(paths)
+    if podman.cleanup_delay_s and conmon:
+        program = directory / "conmon"
+        _write_if_other(program, late_cleanup.script(conmon, podman.cleanup_delay_s), PRIVATE_PROGRAM_MODE)
+        conf["engine"]["conmon_path"] = late_cleanup.paths_with(program, paths)
+    file = directory / "containers.conf"
+    _write_if_other(file, tomli_w.dumps(conf).encode())
+    return file
+
+
+def _write_if_other(file: Path, data: bytes, mode: int = PRIVATE_FILE_MODE) -> None:
     """Nothing is written when the file is right: an agent may be started again on a full disk. Raises OSError."""
     if not file.is_file() or file.read_bytes() != data:
         make_private(file.parent)
-        write_atomically(file, data)
+        write_atomically(file, data, mode=mode)
 
 
 def conf_files(environ: Mapping[str, str]) -> list[Path]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import psutil
-import tomli_w
 
-from supervisor.processes.podman_service import conf_files, merged_conf, read_files
+from supervisor.config.settings import PodmanSettings
+from supervisor.processes.podman_service import write_conf
 from tests.attack.hostile_registry import HostileRegistry
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
@@ -43,8 +43,7 @@ class Ground:
         self._log.mkdir()
         self._inherited = directory / INHERITED
         self._inherited.touch()
-        self._conf = directory / "containers.conf"
-        self._conf.write_text(tomli_w.dumps(merged_conf(read_files(conf_files(os.environ)), keyring=False)))
+        self._conf = write_conf(PodmanSettings(), directory, os.environ)
         self.registry = HostileRegistry()
         self.agent = Agent(instance, {"syncFrequency": "1s", "imagePullTimeout": "8s", "serializeImagePulls": False})
         self.agent.program = ("sh", "-c", f'exec 7<{self._inherited}; exec rootlet "$@"', "rootlet")

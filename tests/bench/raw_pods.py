@@ -16,6 +16,7 @@ from ipc.host.clock import monotonic
 from tests.fakes.ownership import ownership
 from tests.harness.raw_libpod import Libpod
 from workers.kubecontainer.naming import infra_name
+from workers.kubecontainer.runtime import SpecDict
 from workers.specgen.spec import ContainerConfig, container_spec, pod_spec
 
 SLEEP = ("sleep", "1000000")
@@ -68,16 +69,21 @@ def in_flight(jobs: Sequence[Callable[[Libpod], None]], threads: int, path: str)
     return monotonic() - started
 
 
-def start_pod(pod: Pod, instance: str, logs: Path) -> Callable[[Libpod], None]:
-    """pods/create, start the infra container by its name, containers/create, start: the four calls of one pod."""
+def start_pod(
+    pod: Pod, instance: str, logs: Path, patch: Callable[[str, SpecDict], SpecDict] = lambda path, body: body
+) -> Callable[[Libpod], None]:
+    """pods/create, start the infra container by its name, containers/create, start: the four calls of one pod.
+
+    ``patch`` may change the body of a call, by its path."""
 
     def job(libpod: Libpod) -> None:
         spec = pod_spec(pod, ownership(instance), 0, logs / f"{pod.metadata.name}.pid")
-        made = libpod.call("POST", "pods/create", spec)["Id"]
+        made = libpod.call("POST", "pods/create", patch("pods/create", spec))["Id"]
         libpod.call("POST", f"containers/{infra_name(pod, 0)}/start")
         for container in pod.spec.containers:
             place = first_place(container, instance, made, logs)
-            created = libpod.call("POST", "containers/create", container_spec(pod, container, place))["Id"]
+            body = patch("containers/create", container_spec(pod, container, place))
+            created = libpod.call("POST", "containers/create", body)["Id"]
             libpod.call("POST", f"containers/{created}/start")
 
     return job

@@ -21,6 +21,10 @@ _POD: Final = "io.kubernetes.pod.name"
 _CONTAINER: Final = "io.kubernetes.container.name"
 
 
+ENDED: Final = {"stopped": "exited"}
+"""Ended, and not yet cleaned up; which of the two Podman says is a matter of time."""
+
+
 class Seen(NamedTuple):
     """One container as `podman ps` shows it."""
 
@@ -115,7 +119,7 @@ def _seen(shown: Mapping[str, Any]) -> Seen:
         id=shown["Id"],
         pod=labels.get(_POD, ""),
         name=INFRA if shown["IsInfra"] else labels.get(_CONTAINER, ""),
-        state=shown["State"],
+        state=ENDED.get(shown["State"], shown["State"]),
         pid=shown["Pid"],
         started_at=shown["StartedAt"],
         exit_code=shown["ExitCode"],

@@ -28,12 +28,14 @@ from workers.volumemanager.tear_down import tear_down_volumes
 
 
 async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod, status: RuntimePodStatus) -> None:
-    """Stop every container within its grace period, the sandbox last. Raises SyncEnded. A shorter grace period cancels
-    it and arrives as the next request."""
+    """Stop every container within its grace period, the sandbox last, unless the pod's removal follows, which ends the
+    sandbox in one call with all that is left. Raises SyncEnded. A shorter grace period cancels it and arrives as the
+    next request."""
     targets = kill_all(request.pod, status, request.grace_period_s)
     run.record.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
-    await kill_pod(run, context.handlers, request.pod, targets, status.sandboxes)
+    sandboxes = () if request.remove else status.sandboxes
+    await kill_pod(run, context.handlers, request.pod, targets, sandboxes)
     await end_leftover_processes(run, context.settled_ends, status.containers)
 
 

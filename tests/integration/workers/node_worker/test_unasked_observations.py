@@ -11,10 +11,12 @@ import pytest
 from ipc.kubecontainer.pod_status import ContainerState, RuntimePodStatus, SandboxState
 from ipc.messages.node_worker import Relist, Relisted, Track
 from tests.fakes.clock import simulate, simulated
+from tests.fakes.ownership import ownership
 from tests.harness.node_worker import NEVER_S, Host, asked, node_worker
 from workers.kubecontainer.runtime import RuntimeEvent
 from workers.node_worker import HINTS, KNOWN_END_S
 from workers.pleg.exit_watch import SETTLE_S
+from workers.pleg.observer import Observer
 from workers.pleg.relist_schedule import RETRY_MAX_S
 
 
@@ -204,5 +206,30 @@ def test_a_stream_of_events_that_breaks_before_podman_has_ever_answered_is_no_ne
             await asyncio.sleep(60.0)
             assert told() == 1, "once, however often it is tried"
         await host.runtime.close()
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("jump_s", [0.0, -10_800.0, 10_800.0])
+def test_a_wall_clock_that_jumps_makes_no_event_old(jump_s: float) -> None:
+    async def main() -> None:
+        host = Host()
+        container = host.running("u1")
+        observer = Observer(
+            host.runtime,
+            host.clock,
+            ownership=ownership("one"),
+            pod_logs_dir="/nonexistent",
+            pods_dir="/nonexistent",
+            on_exit=lambda uid: None,
+        )
+        await observer.relist(await observer.list_all())
+        await asyncio.sleep(2)
+        host.clock.wall_offset_s += jump_s
+        now = host.clock.now().wall
+        assert not observer.has_inspected_since(container, now - 0.1)
+        assert observer.has_inspected_since(container, now - 2.1)
+        assert not observer.has_inspected_since("another", now - 2.1)
+        observer.close()
 
     simulate(main)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,13 @@ from hypothesis import strategies as st
 from ipc.api.v1.container import Container
 from ipc.api.v1.meta import ObjectMeta
 from ipc.api.v1.pod import Pod, PodSpec
-from ipc.kubecontainer.pod_status import ContainerState, RuntimeContainerStatus, RuntimePodStatus
+from ipc.kubecontainer.pod_status import (
+    ContainerState,
+    RuntimeContainerStatus,
+    RuntimePodStatus,
+    SandboxState,
+    SandboxStatus,
+)
 from ipc.messages.pod_worker import SyncDone, WorkType
 from ipc.messages.sync_error import SyncError
 from supervisor.podworkers.pod_lifecycle import MINIMUM_GRACE_PERIOD_S, PodLifecycle, effective_grace_period
@@ -47,6 +54,21 @@ def answer(
         error=error,
         cancelled=cancelled,
     )
+
+
+@pytest.mark.parametrize(("unwanted", "phase"), [(False, WorkType.TERMINATING), (True, WorkType.TERMINATED)])
+def test_a_sandbox_alone_holds_up_only_a_pod_that_stays(unwanted: bool, phase: WorkType) -> None:
+    """That of an unwanted one ends with its removal."""
+    one = lifecycle()
+    if unwanted:
+        one.remove(None, 1.0)
+    else:
+        one.terminate()
+    sandbox = SandboxStatus(id="s", name="s", infra_id="i", attempt=0, state=SandboxState.READY, created_at=0.0)
+    one.settle(msgspec.structs.replace(DOWN, sandboxes=(sandbox,)))
+    assert one.phase is phase
+    one.settle(msgspec.structs.replace(UP, sandboxes=(sandbox,)))
+    assert one.phase is WorkType.TERMINATING
 
 
 def test_one_sync_at_a_time() -> None:

@@ -72,6 +72,23 @@ def test_the_sandbox_goes_last(tmp_path: Path) -> None:
     on_host(tmp_path, scenario)
 
 
+def test_the_sandbox_of_an_unwanted_pod_is_left_to_its_removal(tmp_path: Path) -> None:
+    """One call takes the pod away, with its sandbox that still runs; nothing is asked of single containers."""
+
+    async def scenario(host: FakeHost) -> None:
+        of = pod("a", "b")
+        await host.sync(of)
+        done = await host.sync(of, WorkType.TERMINATING, grace_period_s=0, remove=True)
+        assert targets(done) == [("KillContainer", ""), ("KillContainer", "")]
+        status = await host.observe(UID)
+        assert (status.has_running_containers(), status.is_running()) == (False, True)
+        done = await host.sync(of, WorkType.TERMINATED, remove=True)
+        assert targets(done) == [("RemovePodSandbox", "")]
+        assert (await host.observe(UID)).is_empty()
+
+    on_host(tmp_path, scenario)
+
+
 def test_a_shorter_grace_period_cuts_the_wait(tmp_path: Path) -> None:
     async def scenario(host: FakeHost) -> None:
         of = pod("a", termination_grace_period_seconds=600)

@@ -1,0 +1,70 @@
+"""A conmon that begins the clean-up of an ended container later, and leaves out that of a removed one.
+
+At each end of a container conmon starts `podman container cleanup`: a whole Podman, some 35 ms of CPU, which wants the
+locks of the service in the very moment in which a successor is made or the container is removed. A removal does all of
+that work itself. Podman has no setting for the command, but one for conmon (``conmon_path``): a script, by which conmon
+gets another exit command, the script itself, which waits and then runs Podman's, unless the container is gone by then.
+
+Nothing depends on that command: Podman reads the end of a container from conmon's file, whenever somebody asks.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+CONMON_PATHS: Final = (
+    "/usr/libexec/podman/conmon",
+    "/usr/local/libexec/podman/conmon",
+    "/usr/local/lib/podman/conmon",
+    "/usr/bin/conmon",
+    "/usr/sbin/conmon",
+    "/usr/local/bin/conmon",
+    "/usr/local/sbin/conmon",
+    "/run/current-system/sw/bin/conmon",
+)
+"""containers-common's own list (containers.conf(5), conmon_path)."""
+
+_SCRIPT: Final = r"""#!/bin/sh
+# conmon, with a clean-up that begins later. Written by Rootlet when it starts; podman.cleanupDelay: 0s does without.
+if [ "$1" = --late-cleanup ]; then
+    bundle=$2
+    shift 2
+    sleep {delay_s:g}
+    [ -d "$bundle" ] || exit 0 # The container was removed: nothing is left to clean up.
+    exec "$@"
+fi
+before='' bundle=''
+for word; do
+    case $before in
+    -b) bundle=$word ;;
+    --exit-command)
+        # The arguments are collected in their order, and the last command is the one.
+        exec {conmon} --exit-command-arg --late-cleanup --exit-command-arg "$bundle" --exit-command-arg "$word" \
+            "$@" --exit-command "$0"
+        ;;
+    esac
+    before=$word
+done
+exec {conmon} "$@"
+"""
+
+
+def find_conmon(paths: Sequence[Any]) -> str:
+    """The one that Podman would take, of ``paths`` or of its own list; empty when there is none."""
+    files = (path for path in paths or CONMON_PATHS if isinstance(path, str))
+    found = (path for path in files if os.path.isfile(path) and os.access(path, os.X_OK))
+    return next(found, "") or shutil.which("conmon") or ""
+
+
+def script(conmon: str, delay_s: float) -> bytes:
+    return _SCRIPT.format(conmon=shlex.quote(conmon), delay_s=delay_s).encode()
+
+
+def paths_with(script_file: Path, paths: Sequence[Any]) -> list[Any]:
+    """Value of ``conmon_path``: Podman takes the first that answers, so a script that cannot be run costs nothing."""
+    return [str(script_file), *(paths or CONMON_PATHS)]
