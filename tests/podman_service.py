@@ -29,6 +29,7 @@ from supervisor.config.settings import PodmanSettings
 from supervisor.processes.podman_service import write_conf
 from workers.kubecontainer.labels import INSTANCE
 
+BY_DEFAULT: Final = PodmanSettings()
 IMAGE: Final = "localhost/rootlet-test:latest"
 """A static busybox with its applets, and nothing else."""
 SOCKET: Final = "podman.sock"
@@ -79,7 +80,7 @@ def why_not() -> str:
 
 
 @contextlib.contextmanager
-def running_service(directory: Path, settings: PodmanSettings = PodmanSettings()) -> Iterator[Path]:
+def running_service(directory: Path, settings: PodmanSettings = BY_DEFAULT) -> Iterator[Path]:
     """A service on a socket in ``directory``. It dies with this process, whatever ends that."""
     service = spawn_service(directory, settings)
     try:
@@ -89,7 +90,7 @@ def running_service(directory: Path, settings: PodmanSettings = PodmanSettings()
         service.wait(COMMAND_DEADLINE_S)
 
 
-def spawn_service(directory: Path, settings: PodmanSettings = PodmanSettings()) -> subprocess.Popen[bytes]:
+def spawn_service(directory: Path, settings: PodmanSettings = BY_DEFAULT) -> subprocess.Popen[bytes]:
     """The same without an end, for those who mean to kill it. A socket that is there already is of a dead one."""
     socket, log = directory / SOCKET, directory / "service.log"
     socket.unlink(missing_ok=True)

@@ -137,23 +137,26 @@ async def test_pods_that_podman_died_over_while_they_went(
 ) -> None:
     """The last call takes a running sandbox away with all that is in it."""
     rng, instance, logs_dir = random.Random(seed), podman_service.new_instance(), tmp_path / "logs"
-    host = ManyPods(logs_dir, mortal.socket, instance)
-    for _ in range(KILLS):
-        unwanted = [new_pod() for _ in range(PODS)]
-        await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in unwanted))
-        first = [asyncio.create_task(go(host, pod)) for pod in unwanted]
-        await asyncio.sleep(rng.uniform(0.0, LATEST_KILL_S))
-        await asyncio.to_thread(mortal.kill)
-        await asyncio.gather(*first, return_exceptions=True)
-        await asyncio.to_thread(mortal.start)
-        await host.context.services.runtime.close()
-        host.next_worker()
-        await host.until_podman_answers()
-        await asyncio.gather(*(settle(host, pod, WorkType.TERMINATED, remove=True) for pod in unwanted))
-        assert known_ids(instance) == set()
-        await until_no_leftovers(host)
-        await until_no_monitors(str(logs_dir))
-    await host.close()
+    async with contextlib.aclosing(ManyPods(logs_dir, mortal.socket, instance)) as host:
+        for _ in range(KILLS):
+            await remove_and_kill(host, mortal, instance, rng)
+
+
+async def remove_and_kill(host: ManyPods, mortal: MortalPodman, instance: str, rng: random.Random) -> None:
+    unwanted = [new_pod() for _ in range(PODS)]
+    await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in unwanted))
+    first = [asyncio.create_task(go(host, pod)) for pod in unwanted]
+    await asyncio.sleep(rng.uniform(0.0, LATEST_KILL_S))
+    await asyncio.to_thread(mortal.kill)
+    await asyncio.gather(*first, return_exceptions=True)
+    await asyncio.to_thread(mortal.start)
+    await host.context.services.runtime.close()
+    host.next_worker()
+    await host.until_podman_answers()
+    await asyncio.gather(*(settle(host, pod, WorkType.TERMINATED, remove=True) for pod in unwanted))
+    assert known_ids(instance) == set()
+    await until_no_leftovers(host)
+    await until_no_monitors(str(host.logs_dir))
 
 
 async def go(host: Host, pod: Pod) -> None:
