@@ -92,10 +92,12 @@ def sizes(agent: Agent) -> dict[str, Size]:
 
 
 def leaks(before: Mapping[str, Size], now: Mapping[str, Size]) -> list[str]:
-    """Gross ones only: a longer life and more pods cost something."""
+    """Gross ones only: a longer life and more pods cost something. A role that is new (quarantine) has nothing to be
+    compared with."""
     return [
         f"{role}: {before[role]} before, {size} now"
         for role, size in now.items()
+        if role in before
         if size.descriptors > before[role].descriptors + SPARE_DESCRIPTORS
         or size.bytes > before[role].bytes * MEMORY_FACTOR + SPARE_BYTES
     ]
