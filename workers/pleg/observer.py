@@ -177,7 +177,7 @@ class Observer:
             raise
 
     async def _inspect_pod(self, uid: str, doubts: Doubts, started_at: float) -> RuntimePodStatus:
-        """It has the containers that are known and those that were touched since."""
+        """Status of the containers that are known of the pod and of those that were touched since."""
         await self._inspect_ours(uid, self._doubtful(uid, doubts.touched))
         await self._inspect_ours(uid, {id for id, wall in doubts.hinted if not self.has_inspected_since(id, wall)})
         ids = self._ours.get(uid, frozenset())
@@ -200,8 +200,11 @@ class Observer:
             raise _of_container(known[id], id, failure)
 
     def _lasts(self, known: InspectedContainer) -> bool:
-        """Whether a container is as it was inspected, unless it was touched."""
-        return known.id not in self._exits.unconfirmed and self._is_settled(known.id, known.state)
+        """Whether a container is as it was inspected, unless it was touched. A process that has ended by now counts as
+        ended, also when nobody was told yet: the status is of this moment."""
+        if known.id in self._exits.unconfirmed or not self._is_settled(known.id, known.state):
+            return False
+        return not self._exits.is_running(known.id, known.pid) or self._exits.is_alive(known.id)
 
     async def _list_pod(self, uid: str, _: Doubts, started_at: float) -> RuntimePodStatus:
         """Covers every sandbox that carries the uid, with their members; containers that have just ended are inspected

@@ -1,9 +1,9 @@
-"""What has been touched of each pod since it was observed, and of which pods that is not known. No I/O.
+"""Containers that were touched since their pod was observed, and pods of which they are not known. No I/O.
 
-An observation of a pod inspects what was touched and what does not last; the rest is as it was. So it costs Podman the
-same whatever else there is, where a filtered list goes through every pod: 3.6 ms of CPU beside 6 pods, 7.2 beside 600
-(4.3.1). Who acts says what was touched: a sync in its answer, everybody else by Podman's events. A relist finds what an
-event that was lost would have told.
+An observation of a pod inspects containers that were touched or whose state does not last; the others are as they were.
+So it costs Podman the same whatever else there is, where a filtered list goes through every pod: 3.6 ms of CPU beside 6 pods, 7.2 beside 600
+(4.3.1). A sync tells in its answer which containers it has touched; acts of others show in Podman's events. A relist
+finds the act whose event was lost.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ MAX_TOUCHED: Final = 64
 
 
 class Doubts(msgspec.Struct, frozen=True):
-    """What is not known of a pod."""
+    """Containers of a pod that may have changed."""
 
     touched: frozenset[str] = frozenset()
     """Containers, by id or name, and sandboxes, by id, that may not be as they were observed."""
     hinted: frozenset[tuple[str, float]] = frozenset()
     """Containers, by id, that Podman has told an event of, and when, in epoch seconds. Most were touched as well."""
     is_unsure: bool = False
-    """It may have containers of which nothing is known: only a list shows them."""
+    """The pod may have containers of which nothing is known: only a list shows them."""
 
     def __or__(self, other: Doubts) -> Doubts:
         touched, hinted = self.touched | other.touched, self.hinted | other.hinted
@@ -49,7 +49,7 @@ class Touched:
         """Everything was listed: a pod that was not seen had nothing then."""
 
     def add(self, uid: str, references: Iterable[str] = (), *, unsure: bool = False) -> None:
-        """These containers of the pod were made, changed or removed, or may have been."""
+        """Containers of the pod were made, changed or removed, or may have been."""
         self.restore(uid, Doubts(frozenset(references), is_unsure=unsure))
 
     def hint(self, uid: str, container_id: str, wall: float) -> None:

@@ -54,8 +54,8 @@ class PodRef(msgspec.Struct, frozen=True):
 
 
 def touched_by(answer: object, subject: object = "", *_: object) -> str:
-    """What a call on ``subject`` has touched: a container's id or name, or a sandbox' id. A sandbox that it has made is
-    touched in its infra container."""
+    """The container, by id or name, or the sandbox, by id, that a call on ``subject`` has touched. A sandbox that it has
+    made is touched in its infra container."""
     if isinstance(subject, Mapping):
         return str(subject.get("infra_name") or answer)
     return str(subject)

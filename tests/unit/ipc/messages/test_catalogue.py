@@ -29,7 +29,7 @@ from workers.pod_worker import PodWorker
 
 MATCHES: tuple[tuple[Callable[..., Any], Any], ...] = (
     (Master.on_message, ChildEvent),
-    (Master._feed, LoopCommand),
+    (Master._carry_out, LoopCommand),
     (AdminRequests.take, AdminRequest),
     (ChildManager.on_zygote_report, catalogue.ZYGOTE.reports),
     (ChildManager._carry_out, PoolCommand),
