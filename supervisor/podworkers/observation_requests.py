@@ -138,6 +138,8 @@ class ObservationRequests:
             status = msgspec.structs.replace(status, observed_at=before_act)
         else:
             self._awaited.discard(uid)
+            if tracked and status.observed_at > self._acts[uid].with_effect_at:
+                self._needed.pop(uid, None)
         if not tracked and status.is_empty() and not status.lost_attempts:
             self.cache.delete(uid)
             return None

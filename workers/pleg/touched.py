@@ -1,9 +1,9 @@
 """Containers that were touched since their pod was observed, and pods of which they are not known. No I/O.
 
 An observation of a pod inspects containers that were touched or whose state does not last; the others are as they were.
-So it costs Podman the same whatever else there is, where a filtered list goes through every pod: 3.6 ms of CPU beside 6 pods, 7.2 beside 600
-(4.3.1). A sync tells in its answer which containers it has touched; acts of others show in Podman's events. A relist
-finds the act whose event was lost.
+So it costs Podman the same whatever else there is, where a filtered list goes through every pod: 3.6 ms of CPU beside 6
+pods, 7.2 beside 600 (4.3.1). A sync tells in its answer which containers it has touched; Podman's events tell of the
+acts of others. A relist finds the act whose event was lost.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class PodRef(msgspec.Struct, frozen=True):
 
 
 def touched_by(answer: object, subject: object = "", *_: object) -> str:
-    """The container, by id or name, or the sandbox, by id, that a call on ``subject`` has touched. A sandbox that it has
+    """The container, by id or name, or the sandbox, by id, that a call on ``subject`` has touched. A sandbox that was
     made is touched in its infra container."""
     if isinstance(subject, Mapping):
         return str(subject.get("infra_name") or answer)

@@ -89,6 +89,23 @@ def test_a_view_that_knows_nothing_of_the_last_act_does_not_count_however_new_it
     assert requests.newer("a") is not None
 
 
+def test_after_a_look_at_everything_since_the_act_what_knows_no_number_counts_again(
+    requests: ObservationRequests,
+) -> None:
+    """The request is still on its way; the relist has shown what the act has made."""
+    requests.acted("a", 2.0, with_effect=True)
+    requests.touched("a", ["c1"], unsure=False)
+    requests.take_request()
+    requests.take(seen(1.5))
+    requests.take(seen(2.5, answers=0))
+    assert requests.newer("a") is None, "that relist was before the act"
+    requests.take(seen(3.0))
+    requests.take(seen(4.0, answers=0))
+    entry = requests.newer("a")
+    assert entry is not None
+    assert entry.observed_at == 4.0
+
+
 def test_a_new_node_worker_need_not_be_told_of_acts_before_its_time(requests: ObservationRequests) -> None:
     requests.acted("a", 2.0, with_effect=True)
     requests.touched("a", ["c1"], unsure=False)
