@@ -29,7 +29,7 @@ class Observe(Message, frozen=True, kw_only=True):
 
     uids: tuple[str, ...]
     number: int = 0
-    """Of this request, rising; an observation says up to which it answers."""
+    """Number of this request, rising; an observation says up to which it answers."""
     touched: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """By uid: what a sync has made, changed or removed since the pod was observed (`SyncDone.touched`)."""
     unsure: tuple[str, ...] = ()

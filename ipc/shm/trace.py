@@ -178,7 +178,7 @@ class Tracer:
             self.tell(name, pod, now, now)
 
     def begin(self, name: str, pod: str) -> None:
-        """Of a span that ends elsewhere. Begun twice, the first counts."""
+        """Begin a span that ends elsewhere. Begun twice, the first counts."""
         generation = self._switch[0]
         if not generation:
             return
@@ -189,7 +189,7 @@ class Tracer:
             self._begun.setdefault((name, pod), monotonic())
 
     def end(self, name: str, pod: str) -> None:
-        """Of a span that was begun; else nothing."""
+        """End a span that was begun; one that was not is ignored."""
         if self._switch[0] == self._begun_in and (begun := self._begun.pop((name, pod), None)) is not None:
             self.tell(name, pod, begun, monotonic())
 

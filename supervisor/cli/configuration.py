@@ -19,7 +19,7 @@ config_file: Final = click.Path(dir_okay=False, path_type=Path)
 
 
 def load_configuration(path: Path | None) -> Settings:
-    """Of the file, or the defaults. Raises Failure with EXIT_CONFIG."""
+    """Settings of the file, or the defaults. Raises Failure with EXIT_CONFIG."""
     from supervisor.config.config_file import default_settings, load_settings
     from supervisor.config.settings import SettingsError
 

@@ -57,7 +57,7 @@ def batches(load: Load, batch_pods: int = BATCH_PODS) -> Iterator[Batch]:
 
 
 def command(pod: str) -> list[str]:
-    """Of a container; names its pod, so that the process can be told from others by its command line."""
+    """Command of a container; it names its pod, so that the process can be told from others by its command line."""
     return ["/bin/sh", "-c", _PROGRAM, pod]
 
 

@@ -43,7 +43,7 @@ class ObservationRequests:
         self._unsure: set[str] = set()
         """Pods of which acts may have touched more."""
         self._number = 0
-        """Of the newest request."""
+        """Number of the newest request."""
         self._needed: dict[str, int] = {}
         """By uid: number of the request that told of its last act. An observation that does not know of it lacks what
         the act has made, however late it was."""
