@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +109,23 @@ async def test_pods_that_podman_died_over(
             await kill_and_settle(host, mortal, instance, rng)
 
 
-async def kill_and_settle(host: ManyPods, mortal: MortalPodman, instance: str, rng: random.Random) -> None:
-    wanted = [new_pod() for _ in range(PODS)]
-    first = [asyncio.create_task(host.sync(pod)) for pod in wanted]
+async def kill_over(
+    host: ManyPods, mortal: MortalPodman, rng: random.Random, *acts: Coroutine[Any, Any, object]
+) -> None:
+    """Podman is killed at some moment of these, and the next one answers to a new worker."""
+    tasks = [asyncio.create_task(act) for act in acts]
     await asyncio.sleep(rng.uniform(0.0, LATEST_KILL_S))
     await asyncio.to_thread(mortal.kill)
-    await asyncio.gather(*first, return_exceptions=True)  # a look at a Podman that is dead fails
+    await asyncio.gather(*tasks, return_exceptions=True)  # a look at a Podman that is dead fails
     await asyncio.to_thread(mortal.start)
     await host.context.services.runtime.close()
     host.next_worker()
     await host.until_podman_answers()
+
+
+async def kill_and_settle(host: ManyPods, mortal: MortalPodman, instance: str, rng: random.Random) -> None:
+    wanted = [new_pod() for _ in range(PODS)]
+    await kill_over(host, mortal, rng, *(host.sync(pod) for pod in wanted))
     await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in wanted))
     for pod in wanted:
         await assert_runs_for_the_first_time(host, pod)
@@ -145,14 +152,7 @@ async def test_pods_that_podman_died_over_while_they_went(
 async def remove_and_kill(host: ManyPods, mortal: MortalPodman, instance: str, rng: random.Random) -> None:
     unwanted = [new_pod() for _ in range(PODS)]
     await asyncio.gather(*(settle(host, pod, WorkType.SYNC) for pod in unwanted))
-    first = [asyncio.create_task(go(host, pod)) for pod in unwanted]
-    await asyncio.sleep(rng.uniform(0.0, LATEST_KILL_S))
-    await asyncio.to_thread(mortal.kill)
-    await asyncio.gather(*first, return_exceptions=True)
-    await asyncio.to_thread(mortal.start)
-    await host.context.services.runtime.close()
-    host.next_worker()
-    await host.until_podman_answers()
+    await kill_over(host, mortal, rng, *(go(host, pod) for pod in unwanted))
     await asyncio.gather(*(settle(host, pod, WorkType.TERMINATED, remove=True) for pod in unwanted))
     assert known_ids(instance) == set()
     await until_no_leftovers(host)
