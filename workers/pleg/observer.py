@@ -102,7 +102,6 @@ class Observer:
         self._messages: dict[str, str] = {}
         """Termination messages of containers that have ended, by id: read once, after each inspect."""
         self.touched = Touched()
-        self._doubts_before_listing: dict[str, Doubts] = {}
         self._inspected_at: dict[str, float] = {}
         """When the newest inspect of each container began, in monotonic seconds."""
         self._without_infra: set[str] = set()
@@ -227,12 +226,11 @@ class Observer:
     async def list_all(self) -> Listing:
         """Everything that Podman has, for `relist`. Raises RuntimeCallError when a list fails."""
         self._since_listing.clear()
-        self._doubts_before_listing = self.touched.all()
-        started_at = self._clock.now().mono
+        doubts, started_at = self.touched.all(), self._clock.now().mono
         listed, empty = await asyncio.gather(self._runtime.list_containers(), self._runtime.list_empty_pods())
         containers, pods = self.unknown_containers.without_unknown(listed, empty)
         took_s = self._clock.now().mono - started_at
-        return Listing(started_at=started_at, took_s=took_s, containers=containers, pods=pods)
+        return Listing(started_at=started_at, took_s=took_s, containers=containers, pods=pods, doubts=doubts)
 
     async def relist(self, listing: Listing) -> Relisting:
         """Status of every pod that was not observed since the listing began. Raises RuntimeCallError when it is
@@ -256,7 +254,7 @@ class Observer:
         self._forget(self._inspected.keys() - ids)
         self._exits.retain(ids)
         relisting = await self._relisting(listing, failures, self._lost.uids - newer)
-        self.touched.listed_all(self._doubts_before_listing, relisting.failures.keys())
+        self.touched.listed_all(listing.doubts, relisting.failures.keys())
         return msgspec.structs.replace(relisting, passed_over=newer)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from workers.kubecontainer.convert import sandbox_of
 from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.runtime import InspectedContainer, ListedContainer, ListedPod
+from workers.pleg.touched import Doubts
 
 SETTLED_STATES: Final = frozenset({"running", "stopped", "exited"})
 """States that last. In the others anything may change without a sign in the list, so those are always inspected: a
@@ -42,6 +43,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     containers: tuple[ListedContainer, ...]
     pods: tuple[ListedPod, ...]
     """Pods without an infra container in the list."""
+    doubts: Mapping[str, Doubts] = msgspec.field(default_factory=dict)
+    """By uid, from before the first call: the listing removes them."""
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
