@@ -70,14 +70,17 @@ ROUND_S: Final = 5.0
 """Deadline of one round, in seconds. Pods that take longer are observed again, later."""
 HINTS: Final[Mapping[str, float]] = {
     "died": 0.0,
-    "remove": 0.0,
+    "remove": 0.5,
     "start": 0.5,
     "restart": 0.5,
     "pause": 0.5,
     "unpause": 0.5,
 }
 """Podman's events after which a pod is observed, and the delay before that, in seconds. A container that starts was
-most likely started by a sync, whose end requests an observation of its own and makes this one unnecessary."""
+most likely started by a sync, whose end requests an observation of its own and makes this one unnecessary; so is one
+that is removed."""
+_LAST_EVENTS: Final = frozenset({"died", "remove"})
+"""Of a container that nobody knows they say nothing: it is gone, or an earlier event is of it."""
 KNOWN_END_S: Final = 0.5
 """The same delay after a container's end that its pidfd has shown 100 ms before, or that its monitor has recorded: its
 successor is being started, and the end of that sync requests an observation."""
@@ -218,7 +221,7 @@ class NodeWorker:
 
     def _take_request(self, request: Observe) -> None:
         for uid, references in request.touched.items():
-            self._observer.touched.add(uid, references)
+            self._observer.touched.add(uid, references, removed=request.removed.get(uid, ()))
         for uid in request.unsure:
             self._observer.touched.suspect(uid, self._now())
         for uid in request.uids:
@@ -282,7 +285,7 @@ class NodeWorker:
             delay_s = KNOWN_END_S
         if not uid or delay_s is None or self._observer.has_inspected_since(event.container_id, event.time):
             return
-        if event.action == "remove" and not self._observer.knows(event.container_id):
+        if event.action in _LAST_EVENTS and not self._observer.knows(event.container_id):
             return
         self._observer.touched.hint(uid, event.container_id, event.time)
         self._request(uid, now.mono + delay_s if delay_s else 0.0)
@@ -387,6 +390,8 @@ class NodeWorker:
             return
         if is_in_motion(status):
             self._request(uid, self._now() + self._relist_period_s)
+        if self._observer.relies_on_records(uid):
+            self._request(uid, self._now() + KNOWN_END_S)
         await self._send(Observed(observations=(self._record(status, answers),)))
 
     async def _ping(self) -> None:

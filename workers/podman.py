@@ -28,6 +28,7 @@ from workers.kubecontainer import labels
 from workers.kubecontainer.image_reference import parse_image_reference
 from workers.kubecontainer.runtime import (
     CallCounts,
+    ContainerProcess,
     ErrorKind,
     ExecResult,
     ImageInfo,
@@ -49,7 +50,7 @@ from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.health import Listener
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
-from workers.proc import orphaned_monitors, procfs
+from workers.proc import orphaned_monitors, procfs, signals
 from workers.proc.pidfd import wait_ended
 
 if TYPE_CHECKING:
@@ -266,19 +267,31 @@ class PodmanRuntime:
 
     # --- waiting ---
 
-    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        if pid and not procfs.exists(pid):
-            return True
-        found = await self._find(id)
-        if found is None or not found.pid or (pid and found.pid != pid):
-            return True
-        pidfd = procfs.open_process(found)
+    async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
+        pidfd = await self._open(process)
         if pidfd is None:
             return True
         try:
             return await wait_ended(pidfd, timeout_s)
         finally:
             os.close(pidfd)
+
+    async def _open(self, process: ContainerProcess) -> int | None:
+        """A pidfd; None when the process has ended."""
+        if process.pid and not procfs.exists(process.pid):
+            return None
+        if process.start_ticks:
+            return procfs.open_known_process(process)
+        found = await self._find(process.container_id)
+        if found is None or not found.pid or (process.pid and found.pid != process.pid):
+            return None
+        return procfs.open_process(found)
+
+    def signal_process(self, process: ContainerProcess, signal: str) -> bool:
+        return signals.send(process, signal)
+
+    def has_recorded_end(self, process: ContainerProcess) -> bool:
+        return procfs.recorded_end(process) is not None
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)
@@ -290,7 +303,7 @@ class PodmanRuntime:
         return procfs.is_exiting(container)
 
     def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
-        return procfs.recorded_end(container)
+        return procfs.recorded_end(container.process)
 
     async def _find(self, id: str) -> InspectedContainer | None:
         try:

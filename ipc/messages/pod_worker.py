@@ -115,6 +115,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """Something in the runtime was changed, or may have been: an observation is due."""
     touched: tuple[str, ...] = ()
     """Containers, by id or name, and sandboxes, by id, that were made, started, killed or removed."""
+    removed: tuple[str, ...] = ()
+    """Containers, and sandboxes with everything in them, by id, of which Podman has answered that they were removed."""
     unsure: bool = False
     """An act has failed or was interrupted: more may have been touched."""
     cancelled: bool = False

@@ -40,6 +40,8 @@ class ObservationRequests:
         """To be requested with the next `take_requests`."""
         self._touched: dict[str, dict[str, None]] = {}
         """By uid: what acts have touched, to be told with the next request."""
+        self._removed: dict[str, dict[str, None]] = {}
+        """By uid: what acts have removed, to be told with the next request."""
         self._unsure: set[str] = set()
         """Pods of which acts may have touched more."""
         self._number = 0
@@ -64,9 +66,12 @@ class ObservationRequests:
         self._acts[uid] = _Act(now_mono, now_mono)
         self.touched(uid, (), unsure=True)
 
-    def touched(self, uid: str, ids: Iterable[str], *, unsure: bool) -> None:
-        """An act on the pod has touched these, and perhaps more: an observation of them is due."""
+    def touched(self, uid: str, ids: Iterable[str], *, removed: Collection[str] = (), unsure: bool) -> None:
+        """An act on the pod has touched these, and perhaps more: an observation of them is due. ``removed``: those that
+        are gone for certain."""
         self._touched.setdefault(uid, {}).update(dict.fromkeys(ids))
+        if removed:
+            self._removed.setdefault(uid, {}).update(dict.fromkeys(removed))
         if unsure:
             self._unsure.add(uid)
         self._asked.add(uid)
@@ -89,6 +94,7 @@ class ObservationRequests:
         self._acts.pop(uid, None)
         self._needed.pop(uid, None)
         self._touched.pop(uid, None)
+        self._removed.pop(uid, None)
         self._unsure.discard(uid)
 
     # --- requests ------------------------------------------------------------------------------------------------
@@ -111,6 +117,7 @@ class ObservationRequests:
             return None
         asked, self._asked = self._asked, set()
         touched, self._touched = self._touched, {}
+        removed, self._removed = self._removed, {}
         unsure, self._unsure = self._unsure, set()
         self._awaited |= asked
         self._number += 1
@@ -119,6 +126,7 @@ class ObservationRequests:
             uids=tuple(sorted(asked)),
             number=self._number,
             touched={uid: tuple(ids) for uid, ids in touched.items()},
+            removed={uid: tuple(ids) for uid, ids in removed.items()},
             unsure=tuple(sorted(unsure)),
         )
 

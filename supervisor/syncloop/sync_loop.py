@@ -213,7 +213,7 @@ class SyncLoop:
         for report in removal_failures(self._parts.settings.node_name, state.name, done):
             self._announcer.event(report, now)
         if done.changed:
-            self._observation_requests.touched(state.uid, done.touched, unsure=done.unsure)
+            self._observation_requests.touched(state.uid, done.touched, removed=done.removed, unsure=done.unsure)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, done.evicted)
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)

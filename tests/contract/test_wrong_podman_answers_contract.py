@@ -79,7 +79,7 @@ async def test_an_end_without_a_monitor_is_never_noticed_by_podman_and_at_once_b
     fresh = Eyes(target)
     assert only(await fresh.until(lambda status: only(status) == LOST)) == LOST
     assert only((await fresh.observer.relist(await fresh.observer.list_all())).statuses["u1"]) == LOST
-    assert await target.runtime.wait_exit(id, container.pid, DEADLINE_S)
+    assert await target.runtime.wait_exit(container.process, DEADLINE_S)
     await target.runtime.kill_container(id, "KILL")
     for each in (eyes, fresh):
         each.observer.close()

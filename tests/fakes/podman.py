@@ -392,6 +392,10 @@ class FakePodman:
         container = self.containers.get(shown.id)
         return container is None or container.pid != shown.pid or container.is_dead or container.is_exiting
 
+    def has_recorded_end(self, id: str) -> bool:
+        container = self.containers.get(id)
+        return container is not None and container.state == "exited"
+
     def recorded_end(self, shown: InspectedContainer) -> RecordedEnd | None:
         container = self.containers.get(shown.id)
         if container is None or container.state != "exited" or container.started_at != shown.started_at:

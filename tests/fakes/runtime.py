@@ -21,6 +21,7 @@ from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refus
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
     CallCounts,
+    ContainerProcess,
     ErrorKind,
     ExecResult,
     ImageInfo,
@@ -35,6 +36,7 @@ from workers.kubecontainer.runtime import (
     SpecDict,
     VolumeInfo,
 )
+from workers.kubecontainer.signal_names import signal_number
 
 VERSION = "4.3.1"
 ID_RANGES = IdRanges(users=(IdRange(0, 65537),), groups=(IdRange(0, 65537),))
@@ -174,8 +176,12 @@ class FakeRuntime:
             raise
         return await self._call("pull_image", lambda: self.podman.pull_image(reference, login))
 
-    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        container = await self._call("wait_exit", lambda: self.podman.containers.get(id))
+    async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
+        id, pid = process.container_id, process.pid
+        if process.start_ticks:
+            container = self.podman.containers.get(id)
+        else:
+            container = await self._call("wait_exit", lambda: self.podman.containers.get(id))
         if container is None or container.pid == 0 or (pid and container.pid != pid):
             return True
         try:
@@ -184,6 +190,20 @@ class FakeRuntime:
         except TimeoutError:
             return False
         return True
+
+    def signal_process(self, process: ContainerProcess, signal: str) -> bool:
+        container = self.podman.containers.get(process.container_id)
+        if container is None or not process.start_ticks or container.is_dead or container.pid != process.pid:
+            return False
+        try:
+            signal_number(signal)
+        except ValueError:
+            return False
+        self.podman.kill_container(container.id, signal)
+        return True
+
+    def has_recorded_end(self, process: ContainerProcess) -> bool:
+        return self.podman.has_recorded_end(process.container_id)
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return self.podman.open_process(container)

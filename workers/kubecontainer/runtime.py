@@ -96,6 +96,17 @@ class ListedContainer(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
+class ContainerProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """The first process of a container, as an observation has shown it."""
+
+    container_id: str
+    pid: int = 0
+    """0 when it is not known, here and below."""
+    start_ticks: int = 0
+    """When it was started, in clock ticks since boot."""
+    monitor_pid: int = 0
+
+
 class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """The expensive, exact view of one container. Wall times in epoch seconds, 0.0 is never."""
 
@@ -132,6 +143,13 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
     """As whom its first process was begun, when that can be read."""
     layer: str = ""
     """The directory of what it has written into its root, when the storage driver has one."""
+
+    @property
+    def process(self) -> ContainerProcess:
+        """Its first process, while it runs."""
+        return ContainerProcess(
+            container_id=self.id, pid=self.pid, start_ticks=self.start_ticks, monitor_pid=self.conmon_pid
+        )
 
 
 class RecordedEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,6 +270,10 @@ class Runtime(Protocol):
     async def kill_container(self, id: str, signal: str) -> None:
         """POST containers/{id}/kill?signal=. Not running or gone is success."""
 
+    def signal_process(self, process: ContainerProcess, signal: str) -> bool:
+        """Send a signal to that process by pidfd, without Podman. False when that cannot be done, and Podman has to be
+        asked: the process is not known, has ended, or may not be signalled."""
+
     async def exec_container(self, id: str, command: Sequence[str], timeout_s: float) -> ExecResult:
         """Run a command beside the container's own: as its user, in its directory, with its environment and limits.
 
@@ -263,8 +285,9 @@ class Runtime(Protocol):
         NOT_FOUND, WRONG_STATE (it does not run), COMMAND, TIMEOUT, UNAVAILABLE, INTERNAL.
         """
 
-    async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
-        """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""
+    async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
+        """Wait until that process has ended (by pidfd); False when the time is over. Podman is asked for one of which
+        the start is not known."""
 
     def open_process(self, container: InspectedContainer) -> int | None:
         """A file descriptor, the caller's, that becomes readable when that container's process ends.
@@ -281,6 +304,9 @@ class Runtime(Protocol):
     def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
         """How the process of that run has ended, without asking Podman; None while its monitor has not recorded it, and
         after Podman's clean-up."""
+
+    def has_recorded_end(self, process: ContainerProcess) -> bool:
+        """Whether the monitor, which lives, has recorded an end of that container: Podman shows it to whoever asks."""
 
     async def remove_container(self, id: str) -> None:
         """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.

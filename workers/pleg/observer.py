@@ -136,6 +136,14 @@ class Observer:
         """Whether an observation of that pod has to list it."""
         return uid in self._without_infra or self.touched.needs_list(uid, self._clock.now().mono)
 
+    def relies_on_records(self, uid: str) -> bool:
+        """Whether the end of a container of that pod is known from its monitor's record alone."""
+        return bool(self._told(uid))
+
+    def _told(self, uid: str) -> Set[str]:
+        ended = self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys()
+        return {id for id in ended if self._exits.is_told(id)}
+
     def knows(self, container_id: str) -> bool:
         """Whether that container was inspected and is not known to be gone."""
         return container_id in self._inspected
@@ -157,9 +165,7 @@ class Observer:
         if not ids:
             return status
         records = self._records(self._inspected[id] for id in ids)
-        for id, end in records.items():
-            found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
-            self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
+        self._read_messages(records)
         return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
     async def observe(self, uid: str, *, listing: bool = False) -> RuntimePodStatus:
@@ -177,11 +183,22 @@ class Observer:
 
     async def _inspect_pod(self, uid: str, doubts: Doubts, started_at: float) -> RuntimePodStatus:
         """Status of the containers that are known of the pod and of those that were touched since."""
-        await self._inspect_ours(uid, self._doubtful(uid, doubts.touched))
-        await self._inspect_ours(uid, {id for id, wall in doubts.hinted if not self.has_inspected_since(id, wall)})
+        gone = doubts.removed | self._forget_removed(uid, doubts.removed)
+        await self._inspect_ours(uid, self._doubtful(uid, doubts.touched - gone))
+        hinted = {id for id, wall in doubts.hinted if not self.has_inspected_since(id, wall)}
+        await self._inspect_ours(uid, hinted - gone)
+        self._read_messages(self._records(self._inspected[id] for id in self._told(uid)))
         ids = self._ours.get(uid, frozenset())
         infras = (self._inspected[id] for id in ids if self._inspected[id].is_infra)
         return self._status(uid, [sandbox_behind(infra) for infra in infras], ids, started_at)
+
+    def _forget_removed(self, uid: str, removed: Set[str]) -> Set[str]:
+        """Podman has answered that these containers, and everything in these sandboxes, were removed: an id never comes
+        back. The ids of those containers that were known."""
+        known = (self._inspected[id] for id in self._ours.get(uid, frozenset()) & self._inspected.keys())
+        gone = {container.id for container in known if removed & {container.id, container.pod_id}}
+        self._forget(gone)
+        return gone
 
     def _doubtful(self, uid: str, touched: Set[str]) -> Set[str]:
         """Containers of a pod to inspect, each by its id if that is known, else by what was touched."""
@@ -201,7 +218,9 @@ class Observer:
     def _lasts(self, known: InspectedContainer) -> bool:
         """Whether a container is as it was inspected, unless it was touched. A process that has ended by now counts as
         ended, also when nobody was told yet: the status is of this moment."""
-        if known.id in self._exits.unconfirmed or not self._is_settled(known.id, known.state):
+        if known.id in self._exits.unconfirmed:
+            return self._exits.is_told(known.id)
+        if not self._is_settled(known.id, known.state):
             return False
         return not self._exits.is_running(known.id, known.pid) or self._exits.is_alive(known.id)
 
@@ -473,6 +492,13 @@ class Observer:
     def _records(self, containers: Iterable[InspectedContainer]) -> dict[str, RecordedEnd]:
         """Recorded ends by id, of containers whose end Podman does not show yet."""
         return {c.id: end for c in containers if (end := self._exits.record_of(c.id, c.pid)) is not None}
+
+    def _read_messages(self, records: Mapping[str, RecordedEnd]) -> None:
+        """Termination messages of containers with recorded ends."""
+        for id, end in records.items():
+            if not self._inspected[id].is_infra:
+                found = msgspec.structs.replace(self._inspected[id], exit_code=end.exit_code)
+                self._messages[id] = read_termination_message(found, self._pods_dir, self._pod_logs_dir)
 
     def _status(self, uid: str, pods: Iterable[ListedPod], ids: Iterable[str], started_at: float) -> RuntimePodStatus:
         """Status from these pods and containers, with what Podman does not know or forgets. Raises RuntimeCallError."""

@@ -24,6 +24,8 @@ class Doubts(msgspec.Struct, frozen=True):
 
     touched: frozenset[str] = frozenset()
     """Containers, by id or name, and sandboxes, by id, that may not be as they were observed."""
+    removed: frozenset[str] = frozenset()
+    """Containers and sandboxes, by id, of which Podman has answered that they were removed."""
     hinted: frozenset[tuple[str, float]] = frozenset()
     """Containers, by id, that Podman has told an event of, and when, in epoch seconds. Most were touched as well."""
     is_unsure: bool = False
@@ -31,8 +33,9 @@ class Doubts(msgspec.Struct, frozen=True):
 
     def __or__(self, other: Doubts) -> Doubts:
         touched, hinted = self.touched | other.touched, self.hinted | other.hinted
+        removed = self.removed | other.removed
         is_unsure = self.is_unsure or other.is_unsure or len(touched) + len(hinted) > MAX_TOUCHED
-        return Doubts(is_unsure=True) if is_unsure else Doubts(touched, hinted)
+        return Doubts(is_unsure=True) if is_unsure else Doubts(touched, removed, hinted)
 
 
 NO_DOUBTS: Final = Doubts()
@@ -48,9 +51,12 @@ class Touched:
         self._knows_all = False
         """Everything was listed: a pod that was not seen had nothing then."""
 
-    def add(self, uid: str, references: Iterable[str] = (), *, unsure: bool = False) -> None:
-        """Containers of the pod were made, changed or removed, or may have been."""
-        self.restore(uid, Doubts(frozenset(references), is_unsure=unsure))
+    def add(
+        self, uid: str, references: Iterable[str] = (), *, removed: Iterable[str] = (), unsure: bool = False
+    ) -> None:
+        """Containers of the pod were made, changed or removed, or may have been. ``removed``: containers and sandboxes
+        that are gone for certain."""
+        self.restore(uid, Doubts(frozenset(references), frozenset(removed), is_unsure=unsure))
 
     def hint(self, uid: str, container_id: str, wall: float) -> None:
         """Podman has told an event of that container."""

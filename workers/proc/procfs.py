@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 from workers.proc.pidfd import open_pidfd
 
 PROC: Final = Path("/proc")
@@ -40,6 +40,17 @@ def open_process(container: InspectedContainer) -> int | None:
         return None
     # Looked at when the pidfd is there: had the process ended in between, the pidfd would say so.
     if is_process_of(container):
+        return pidfd
+    os.close(pidfd)
+    return None
+
+
+def open_known_process(process: ContainerProcess) -> int | None:
+    """The same of a process of which the start is known."""
+    pidfd = open_pidfd(process.pid)
+    if pidfd is None:
+        return None
+    if start_ticks(process.pid) == process.start_ticks:
         return pidfd
     os.close(pidfd)
     return None
@@ -102,13 +113,13 @@ def monitor_option(words: Sequence[str], name: str) -> str:
 
 def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    return bool(_words_of_its_monitor(container))
+    return bool(_words_of_its_monitor(container.id, container.conmon_pid))
 
 
-def _words_of_its_monitor(container: InspectedContainer) -> list[str]:
+def _words_of_its_monitor(container_id: str, monitor_pid: int) -> list[str]:
     """Empty when the pid that its monitor had is another process's by now: one in a container may call itself so."""
-    words = monitor_words(container.conmon_pid)
-    return words if container.id in words and has_our_root(container.conmon_pid) else []
+    words = monitor_words(monitor_pid)
+    return words if container_id in words and has_our_root(monitor_pid) else []
 
 
 def is_exiting(container: InspectedContainer) -> bool:
@@ -121,19 +132,19 @@ def is_exiting(container: InspectedContainer) -> bool:
     return len(fields) <= _FLAGS or bool(int(fields[_FLAGS]) & _PF_EXITING)
 
 
-def recorded_end(container: InspectedContainer) -> RecordedEnd | None:
+def recorded_end(process: ContainerProcess) -> RecordedEnd | None:
     """End of the container as its monitor, which lives, has recorded it; None while it has not.
 
     conmon writes the exit code to a file, by renaming it, after the log and before it calls Podman. What Podman says of
     the end is that file and its date (libpod, container_internal.go, handleExitFile), which it removes in its clean-up.
     None as well for a container of a pod with ids of its own, whose bundle Podman 4.3 does not leave open to us.
     """
-    words = _words_of_its_monitor(container)
+    words = _words_of_its_monitor(process.container_id, process.monitor_pid)
     directory, bundle = monitor_option(words, "--exit-dir"), monitor_option(words, "-b")
-    if monitor_option(words, "-c") != container.id or not directory:
+    if monitor_option(words, "-c") != process.container_id or not directory:
         return None
     try:
-        with open(Path(directory, container.id)) as file:
+        with open(Path(directory, process.container_id)) as file:
             code, noted_at = int(file.read()), os.fstat(file.fileno()).st_ctime
         oom_killed = bool(bundle) and Path(bundle, "oom").exists()
     except (FileNotFoundError, PermissionError, ValueError):

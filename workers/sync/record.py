@@ -33,6 +33,7 @@ class SyncRecord:
         self.changed = False
         """The sync has changed something in the runtime, or tried to."""
         self._touched: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
         self._unsure = False
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         """Pulls of the pod's images that have failed, in this sync and in those before."""
@@ -53,6 +54,11 @@ class SyncRecord:
     def touched(self, id: str) -> None:
         """An act on that container (id or name) or sandbox (id) has succeeded."""
         self._touched[id] = None
+
+    def removed(self, id: str) -> None:
+        """Podman has answered that the container, or the sandbox with everything in it, of that id was removed."""
+        self._touched.pop(id, None)
+        self._removed[id] = None
 
     def may_have_touched(self) -> None:
         """An act has failed, and what became of it is not known."""
@@ -80,6 +86,7 @@ class SyncRecord:
             message=ended.message if ended else "",
             changed=self.changed,
             touched=tuple(self._touched),
+            removed=tuple(self._removed),
             unsure=self._unsure,
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(now_wall),

@@ -13,6 +13,7 @@ from ipc.messages.pod_worker import SyncDone, WorkType
 from tests.fakes.runtime import Flavour
 from tests.harness.pods import UID, container, pod
 from tests.harness.sync import FakeHost, on_host, targets
+from workers.kubecontainer.runtime import ContainerProcess
 from workers.logs import layout
 
 POLITE = 'trap "exit 7" TERM; sleep 1000000'
@@ -173,7 +174,7 @@ def test_a_container_whose_end_podman_missed_is_removed(tmp_path: Path) -> None:
         await host.sync(of)
         (ghost,) = host.podman.running()
 
-        async def gone(id: str, pid: int, timeout_s: float) -> bool:
+        async def gone(process: ContainerProcess, timeout_s: float) -> bool:
             return True
 
         host.podman.kill_container = lambda id, name: None  # type: ignore[method-assign]
