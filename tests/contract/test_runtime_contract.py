@@ -356,9 +356,10 @@ async def test_wait_exit_of_what_does_not_run_is_over_at_once(target: Target) ->
 async def test_wait_exit_is_not_fooled_by_a_pid_of_somebody_else(target: Target) -> None:
     container = await running(target)
     other = await running(target)
-    process = msgspec.structs.replace(container.process, pid=other.pid)
-    assert await target.runtime.wait_exit(process, DEADLINE_S)
-    assert await target.runtime.wait_exit(msgspec.structs.replace(process, start_ticks=0), DEADLINE_S)
+    somebody = msgspec.structs.replace(container.process, pid=other.pid, start_ticks=0)
+    assert await target.runtime.wait_exit(somebody, DEADLINE_S)
+    earlier = msgspec.structs.replace(container.process, start_ticks=container.start_ticks - 1)
+    assert await target.runtime.wait_exit(earlier, DEADLINE_S)
 
 
 async def test_many_waits_need_no_threads(target: Target) -> None:

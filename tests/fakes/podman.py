@@ -472,6 +472,10 @@ class FakePodman:
             listener.put_nowait(event)
 
 
+def start_ticks(container: FakeContainer) -> int:
+    return int(container.started_at * TICKS_PER_S) if container.pid else 0
+
+
 def _inspected(container: FakeContainer) -> InspectedContainer:
     return InspectedContainer(
         id=container.id,
@@ -494,7 +498,7 @@ def _inspected(container: FakeContainer) -> InspectedContainer:
         log_path="",
         stop_signal=container.stop_signal,
         image_digest=f"sha256:{container.image_id}",
-        start_ticks=int(container.started_at * TICKS_PER_S) if container.pid else 0,
+        start_ticks=start_ticks(container),
     )
 
 

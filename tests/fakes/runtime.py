@@ -17,7 +17,7 @@ import msgspec
 
 from ipc.host.id_ranges import IdRange, IdRanges
 from ipc.kubecontainer.registry_login import RegistryLogin
-from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse
+from tests.fakes.podman import KILLED, FakeContainer, FakePod, FakePodman, refuse, start_ticks
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import (
     CallCounts,
@@ -177,12 +177,12 @@ class FakeRuntime:
         return await self._call("pull_image", lambda: self.podman.pull_image(reference, login))
 
     async def wait_exit(self, process: ContainerProcess, timeout_s: float) -> bool:
-        id, pid = process.container_id, process.pid
+        id = process.container_id
         if process.start_ticks:
             container = self.podman.containers.get(id)
         else:
             container = await self._call("wait_exit", lambda: self.podman.containers.get(id))
-        if container is None or container.pid == 0 or (pid and container.pid != pid):
+        if container is None or not _is(container, process):
             return True
         try:
             async with asyncio.timeout(timeout_s):
@@ -193,7 +193,7 @@ class FakeRuntime:
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         container = self.podman.containers.get(process.container_id)
-        if container is None or not process.start_ticks or container.is_dead or container.pid != process.pid:
+        if container is None or not process.start_ticks or not container.monitored or not _is(container, process):
             return False
         try:
             signal_number(signal)
@@ -304,3 +304,13 @@ class FakeRuntime:
             image_id=container.image_id,
             labels=dict(container.labels),
         )
+
+
+def _is(container: FakeContainer, process: ContainerProcess) -> bool:
+    """Whether the container runs in that process, by as much as is known of it."""
+    ticks = start_ticks(container)
+    return (
+        container.pid != 0
+        and container.pid == (process.pid or container.pid)
+        and ticks == (process.start_ticks or ticks)
+    )

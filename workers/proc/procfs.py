@@ -113,7 +113,12 @@ def monitor_option(words: Sequence[str], name: str) -> str:
 
 def has_monitor(container: InspectedContainer) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    return bool(_words_of_its_monitor(container.id, container.conmon_pid))
+    return has_its_monitor(container.process)
+
+
+def has_its_monitor(process: ContainerProcess) -> bool:
+    """`has_monitor` of the container of that process."""
+    return bool(_words_of_its_monitor(process.container_id, process.monitor_pid))
 
 
 def _words_of_its_monitor(container_id: str, monitor_pid: int) -> list[str]:

@@ -16,11 +16,12 @@ from workers.proc import procfs
 
 def send(process: ContainerProcess, name: str) -> bool:
     """Send a signal to that process. False when that cannot be done, and Podman has to be asked: it is not known which
-    process that is, it has ended (and the container perhaps been started again), or it may not be signalled.
+    process that is, the container's monitor does not live, the process has ended (and the container perhaps been
+    started again), or it may not be signalled.
 
     Whoever owns a user namespace may signal every process in it (kernel/signal.c, kill_ok_by_cred).
     """
-    if not process.pid or not process.start_ticks:
+    if not process.pid or not process.start_ticks or not procfs.has_its_monitor(process):
         return False
     try:
         number = signal_number(name)
