@@ -54,7 +54,7 @@ from workers.kubecontainer.labels import read_uid
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
 from workers.logs.gc import LogGarbageCollector
-from workers.pleg.exit_watch import raise_file_limit
+from workers.pleg.exit_watch import RECORD_HOLDS_S, raise_file_limit
 from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
@@ -81,10 +81,6 @@ most likely started by a sync, whose end requests an observation of its own and 
 that is removed."""
 _LAST_EVENTS: Final = frozenset({"died", "remove"})
 """Of a container that nobody knows they say nothing: it is gone, or an earlier event is of it."""
-KNOWN_END_S: Final = 0.5
-"""The same delay after a container's end that its pidfd has shown 100 ms before, or that its monitor has recorded: its
-successor is being started, and the end of that sync requests an observation."""
-
 Link = Channel[NodeWorkerReport, NodeWorkerCommand]
 
 log = logging.getLogger(__name__)
@@ -201,6 +197,7 @@ class NodeWorker:
                     self._published.track(uid, row)
                 case Untrack(uid=uid):
                     self._published.untrack(uid)
+                    self._queue.drop(uid)
                     self._observer.touched.forget(uid)
                     self._numbers.pop(uid, None)
                     self._answered.pop(uid, None)
@@ -282,7 +279,7 @@ class NodeWorker:
             return
         uid, delay_s, now = read_uid(event.labels), HINTS.get(event.action), self._clock.now()
         if event.action == "died" and self._observer.knows_end(event.container_id):
-            delay_s = KNOWN_END_S
+            return
         if not uid or delay_s is None or self._observer.has_inspected_since(event.container_id, event.time):
             return
         if event.action in _LAST_EVENTS and not self._observer.knows(event.container_id):
@@ -308,7 +305,7 @@ class NodeWorker:
             if status is None or status == newest:
                 self._request(uid)
             else:
-                self._request(uid, self._now() + KNOWN_END_S)
+                self._request(uid, self._now() + RECORD_HOLDS_S)
                 await self._send(Observed(observations=(self._record(status, self._answered.get(uid, 0)),)))
 
     def _forgotten(self, uid: str) -> None:
@@ -391,7 +388,7 @@ class NodeWorker:
         if is_in_motion(status):
             self._request(uid, self._now() + self._relist_period_s)
         if self._observer.relies_on_records(uid):
-            self._request(uid, self._now() + KNOWN_END_S)
+            self._request(uid, self._now() + RECORD_HOLDS_S)
         await self._send(Observed(observations=(self._record(status, answers),)))
 
     async def _ping(self) -> None:

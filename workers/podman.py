@@ -290,20 +290,17 @@ class PodmanRuntime:
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         return signals.send(process, signal)
 
-    def has_recorded_end(self, process: ContainerProcess) -> bool:
-        return procfs.recorded_end(process) is not None
-
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
-        return procfs.has_monitor(container)
+    def has_monitor(self, process: ContainerProcess) -> bool:
+        return procfs.has_monitor(process)
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         return procfs.is_exiting(container)
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
-        return procfs.recorded_end(container.process)
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
+        return procfs.recorded_end(process)
 
     async def _find(self, id: str) -> InspectedContainer | None:
         try:

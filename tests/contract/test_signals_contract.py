@@ -60,9 +60,9 @@ async def test_without_its_monitor_a_container_is_podmans_to_signal(target: Lyin
 
 async def test_the_monitor_has_recorded_an_end_by_the_time_that_podman_says_so(target: LyingTarget) -> None:
     container = await running(target)
-    assert not target.runtime.has_recorded_end(container.process)
+    assert target.runtime.recorded_end(container.process) is None
     assert target.runtime.signal_process(container.process, "SIGKILL")
     async with asyncio.timeout(DEADLINE_S):
-        while not target.runtime.has_recorded_end(container.process):  # noqa: ASYNC110 - another program's file
+        while target.runtime.recorded_end(container.process) is None:  # noqa: ASYNC110 - another program's file
             await asyncio.sleep(0.001)
     assert (await target.runtime.inspect_container(container.id)).state in ("stopped", "exited")

@@ -202,20 +202,17 @@ class FakeRuntime:
         self.podman.kill_container(container.id, signal)
         return True
 
-    def has_recorded_end(self, process: ContainerProcess) -> bool:
-        return self.podman.has_recorded_end(process.container_id)
-
     def open_process(self, container: InspectedContainer) -> int | None:
         return self.podman.open_process(container)
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
-        return self.podman.has_monitor(container)
+    def has_monitor(self, process: ContainerProcess) -> bool:
+        return self.podman.has_monitor(process)
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         return self.podman.is_exiting(container)
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
-        return self.podman.recorded_end(container)
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
+        return self.podman.recorded_end(process)
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         await self._call("events", lambda: None)

@@ -101,7 +101,7 @@ def _noted(container: RuntimeContainerStatus, end: RecordedEnd) -> RuntimeContai
     return msgspec.structs.replace(
         container,
         state=ContainerState.EXITED,
-        podman_state="stopped",
+        podman_state="exited",
         exit_code=end.exit_code,
         finished_at=max(end.finished_at, container.started_at),
         oom_killed=end.oom_killed,

@@ -295,18 +295,15 @@ class Runtime(Protocol):
         None when it has ended, even if its pid was reused. Raises OSError, e.g. EMFILE.
         """
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
+    def has_monitor(self, process: ContainerProcess) -> bool:
         """Whether the container's monitor lives: without it Podman never notices the container's end."""
 
     def is_exiting(self, container: InspectedContainer) -> bool:
         """Whether that container's process is being taken down by the kernel, or has been. Reads one file."""
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
         """How the process of that run has ended, without asking Podman; None while its monitor has not recorded it, and
         after Podman's clean-up."""
-
-    def has_recorded_end(self, process: ContainerProcess) -> bool:
-        """Whether the monitor, which lives, has recorded an end of that container: Podman shows it to whoever asks."""
 
     async def remove_container(self, id: str) -> None:
         """DELETE containers/{id}?force=true&volumes=true&timeout=0. Gone is success.

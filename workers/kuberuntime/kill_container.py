@@ -37,9 +37,9 @@ NOTICE_WAIT_S: Final = 5.0
 """How long Podman may take to notice that a process has ended, in seconds."""
 NOTICE_POLL_S: Final = 0.02
 """Pause between the first two inspects, in seconds; each next pause is twice as long."""
-RECORD_PAUSES_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016)
-"""Pauses after each look for the monitor's record of an end, in seconds. It writes that within 5 ms; after Podman's
-clean-up, which takes longer than all of them, it is gone again."""
+RECORD_PAUSES_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
+"""Pauses after each look for the monitor's record of an end, in seconds. It writes that within 5 ms, unless the host is
+busy."""
 
 _ENDED: Final = frozenset({"stopped", "exited"})
 """Podman's states of a container whose end it has noticed."""
@@ -205,9 +205,11 @@ async def _signal(run: SyncRun, process: ContainerProcess, signal: str) -> None:
 async def _ended(run: SyncRun, process: ContainerProcess) -> bool:
     """Wait until Podman shows the end of a process that has ended; False when it does not within NOTICE_WAIT_S. It does
     when the monitor has recorded the end: then it is not asked, and its own clean-up not waited for."""
-    for pause_s in RECORD_PAUSES_S if process.monitor_pid else ():
-        if run.runtime.has_recorded_end(process):
+    for pause_s in RECORD_PAUSES_S:
+        if run.runtime.recorded_end(process) is not None:
             return True
+        if not run.runtime.has_monitor(process):
+            break
         await asyncio.sleep(pause_s)
     return await _noticed(run, process.container_id, _ENDED)
 

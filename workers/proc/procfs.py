@@ -111,13 +111,8 @@ def monitor_option(words: Sequence[str], name: str) -> str:
     return dict(itertools.pairwise(words)).get(name, "")
 
 
-def has_monitor(container: InspectedContainer) -> bool:
+def has_monitor(process: ContainerProcess) -> bool:
     """Whether conmon still waits for the container's end. Without it Podman never notices that."""
-    return has_its_monitor(container.process)
-
-
-def has_its_monitor(process: ContainerProcess) -> bool:
-    """`has_monitor` of the container of that process."""
     return bool(_words_of_its_monitor(process.container_id, process.monitor_pid))
 
 
@@ -171,7 +166,7 @@ def is_process_of(container: InspectedContainer) -> bool:
     fields = _stat(container.pid)
     if len(fields) <= _START_TIME:
         return False  # it has just ended
-    if int(fields[_PPID]) == container.conmon_pid and has_monitor(container):
+    if int(fields[_PPID]) == container.conmon_pid and has_monitor(container.process):
         return True
     return boot_time() + int(fields[_START_TIME]) / TICKS_PER_S <= container.started_at + START_SLACK_S
 

@@ -21,7 +21,7 @@ def send(process: ContainerProcess, name: str) -> bool:
 
     Whoever owns a user namespace may signal every process in it (kernel/signal.c, kill_ok_by_cred).
     """
-    if not process.pid or not process.start_ticks or not procfs.has_its_monitor(process):
+    if not process.pid or not process.start_ticks or not procfs.has_monitor(process):
         return False
     try:
         number = signal_number(name)

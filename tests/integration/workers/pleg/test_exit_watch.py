@@ -13,7 +13,7 @@ import pytest
 from tests.fakes.clock import SimClock, simulated
 from tests.harness.open_files import open_files, open_files_before
 from tests.harness.runtime_values import inspected
-from workers.kubecontainer.runtime import InspectedContainer, RecordedEnd
+from workers.kubecontainer.runtime import ContainerProcess, InspectedContainer, RecordedEnd
 from workers.pleg.exit_watch import (
     MAX_FDS,
     MAX_PAUSE_S,
@@ -43,10 +43,10 @@ class Host:
             raise OSError("too many open files")
         return open_pidfd(container.pid)
 
-    def has_monitor(self, container: InspectedContainer) -> bool:
+    def has_monitor(self, process: ContainerProcess) -> bool:
         return self.monitored
 
-    def recorded_end(self, container: InspectedContainer) -> RecordedEnd | None:
+    def recorded_end(self, process: ContainerProcess) -> RecordedEnd | None:
         self.looks_for_records += 1
         return self.record
 
