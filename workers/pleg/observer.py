@@ -262,7 +262,8 @@ class Observer:
         ids |= {id for id, known in self._inspected.items() if read_uid(known.labels) in newer}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.unconfirmed & ids))
-        failures |= await self._inspect(dict.fromkeys(wanted))
+        told = {c.id for c in listing.containers if self._exits.is_told(c.id) and self._is_told_run(c)}
+        failures |= await self._inspect(id for id in dict.fromkeys(wanted) if id not in told)
         for failure in failures.values():
             if failure.kind is ErrorKind.UNAVAILABLE:
                 raise failure
@@ -335,6 +336,16 @@ class Observer:
             raise failure
         if there := {id for id in missing if self._is_ours(id)}:
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
+
+    def _is_told_run(self, listed: ListedContainer) -> bool:
+        """Whether the run that the list shows is the one that was inspected, whether it knows its end or not."""
+        known = self._inspected.get(listed.id)
+        has_ended = container_state(listed.state) is ContainerState.EXITED
+        return (
+            known is not None
+            and int(known.started_at) == int(listed.started_at)
+            and (has_ended or listed.pid == known.pid)
+        )
 
     async def _with_unlisted(self, listing: Listing) -> tuple[Listing, dict[str, RuntimeCallError]]:
         """The listing with the pods that only an inspect shows, and errors of these by the ids of their containers."""
