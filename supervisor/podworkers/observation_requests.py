@@ -43,7 +43,9 @@ class ObservationRequests:
         self._removed: dict[str, dict[str, None]] = {}
         """By uid: what acts have removed, to be told with the next request."""
         self._unsure: set[str] = set()
-        """Pods of which acts may have touched more."""
+        """Pods of which acts may have touched more, to be told with the next request."""
+        self._suspected: set[str] = set()
+        """All pods of which that was ever told: a new node worker knows of none."""
         self._number = 0
         """Number of the newest request."""
         self._needed: dict[str, int] = {}
@@ -74,6 +76,7 @@ class ObservationRequests:
             self._removed.setdefault(uid, {}).update(dict.fromkeys(removed))
         if unsure:
             self._unsure.add(uid)
+            self._suspected.add(uid)
         self._asked.add(uid)
 
     def accept_older(self, uid: str) -> None:
@@ -96,6 +99,7 @@ class ObservationRequests:
         self._touched.pop(uid, None)
         self._removed.pop(uid, None)
         self._unsure.discard(uid)
+        self._suspected.discard(uid)
 
     # --- requests ------------------------------------------------------------------------------------------------
 
@@ -107,8 +111,10 @@ class ObservationRequests:
         return entry
 
     def ask_again(self) -> None:
-        """The node worker that was asked is gone. The next one begins with everything that there is."""
-        self._asked |= self._awaited
+        """The node worker that was asked is gone. The next one begins with everything that there is, and has to be told
+        what may come late."""
+        self._asked |= self._awaited | self._suspected
+        self._unsure |= self._suspected
         self._needed.clear()
 
     def take_request(self) -> Observe | None:

@@ -37,6 +37,9 @@ NOTICE_WAIT_S: Final = 5.0
 """How long Podman may take to notice that a process has ended, in seconds."""
 NOTICE_POLL_S: Final = 0.02
 """Pause between the first two inspects, in seconds; each next pause is twice as long."""
+SIGNAL_HOLD_S: Final = 0.05
+"""How long a stop signal keeps its permit while the process ends, in seconds: many pods are not taken down faster than
+Podman removes them, because its clean-ups after all their ends would be in the way of the removals."""
 RECORD_PAUSES_S: Final = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 """Pauses after each look for the monitor's record of an end, in seconds. It writes that within 5 ms, unless the host is
 busy."""
@@ -137,8 +140,7 @@ async def _stop(run: SyncRun, handlers: HandlerRunner, target: ContainerKill, or
     if waits and await run.unless_cancelled(_before_signal, run, handlers, target, order):
         return
     left_s = signal_window_s(target.grace_period_s, run.clock.now().mono - began)
-    await _signal(run, target.process, target.stop_signal or DEFAULT_STOP_SIGNAL)
-    if not await run.unless_cancelled(run.runtime.wait_exit, target.process, left_s):
+    if not await _signal(run, target.process, target.stop_signal or DEFAULT_STOP_SIGNAL, left_s):
         await _kill(run, target.process)
 
 
@@ -189,17 +191,18 @@ async def _has_ended(run: SyncRun, target: ContainerKill) -> bool:
 
 
 async def _kill(run: SyncRun, process: ContainerProcess) -> None:
-    await _signal(run, process, "SIGKILL")
-    if not await run.unless_cancelled(run.runtime.wait_exit, process, KILL_WAIT_S):
+    if not await _signal(run, process, "SIGKILL", KILL_WAIT_S):
         raise RuntimeCallError(ErrorKind.INTERNAL, "kill container", f"still runs {KILL_WAIT_S:g} s after SIGKILL")
 
 
-async def _signal(run: SyncRun, process: ContainerProcess, signal: str) -> None:
-    """By pidfd, or else by Podman."""
-    run.checkpoint()
-    run.record.changed = True
-    if not run.runtime.signal_process(process, signal):
+async def _signal(run: SyncRun, process: ContainerProcess, signal: str, timeout_s: float) -> bool:
+    """By pidfd, or else by Podman; then wait for the end of the process. False when the time is over."""
+    hold_s = min(SIGNAL_HOLD_S, timeout_s)
+    if await run.signal(process, signal, hold_s):
+        timeout_s -= hold_s
+    else:
         await run.act(run.runtime.kill_container, process.container_id, signal)
+    return await run.unless_cancelled(run.runtime.wait_exit, process, timeout_s)
 
 
 async def _ended(run: SyncRun, process: ContainerProcess) -> bool:

@@ -33,6 +33,8 @@ async def sync_terminating(context: SyncContext, run: SyncRun, request: SyncPod,
     """Stop every container within its grace period, the sandbox last, unless the pod's removal follows, which ends the
     sandbox in one call with all that is left. Raises SyncEnded. A shorter grace period cancels it and arrives as the
     next request."""
+    if request.remove:
+        run.keep_place()
     targets = kill_all(request.pod, status, request.grace_period_s)
     run.record.found(f"{len(targets)} containers running")
     run.step(f"stopping {len(targets)} containers")
@@ -47,6 +49,7 @@ async def sync_terminated(context: SyncContext, run: SyncRun, request: SyncPod, 
     A pod that is still wanted keeps its containers for their logs, an evicted one its logs alone. Raises SyncEnded when
     something could not be removed; what could be is.
     """
+    run.take_kept_place()
     run.record.found(f"{len(status.sandboxes)} sandboxes, {len(status.containers)} containers")
     if request.remove:
         await _remove_all(context, run, status)

@@ -125,6 +125,32 @@ def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationReques
     assert asked(requests) == ("a",)
 
 
+def test_a_new_node_worker_is_told_of_what_may_come_late(requests: ObservationRequests) -> None:
+    requests.touched("a", (), unsure=True)
+    for _ in range(2):
+        request = requests.take_request()
+        assert request is not None
+        assert (request.uids, request.unsure) == (("a",), ("a",))
+        requests.take(seen(2.0))
+        requests.ask_again()
+    requests.forget("a")
+    requests.ask_again()
+    request = requests.take_request()
+    assert request is None or not request.unsure
+
+
+def test_a_request_tells_once_what_is_gone(requests: ObservationRequests) -> None:
+    requests.touched("a", ["c1"], removed=["s1"], unsure=False)
+    requests.touched("a", (), removed=["s2"], unsure=False)
+    request = requests.take_request()
+    assert request is not None
+    assert (request.touched, request.removed) == ({"a": ("c1",)}, {"a": ("s1", "s2")})
+    requests.touched("a", (), unsure=False)
+    request = requests.take_request()
+    assert request is not None
+    assert (request.touched, request.removed) == ({"a": ()}, {})
+
+
 def test_a_view_of_a_pod_that_was_forgotten_is_not_kept(requests: ObservationRequests) -> None:
     requests.forget("a")
     assert requests.take(seen(2.0)) is None
