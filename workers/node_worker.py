@@ -68,9 +68,12 @@ MAX_ROUND_PODS: Final = 16
 """Pods observed in one round: later requests do not wait long, and no call waits long for a connection."""
 ROUND_S: Final = 5.0
 """Deadline of one round, in seconds. Pods that take longer are observed again, later."""
+REMOVAL_S: Final = 1.0
+"""Delay of an observation for which a removal that is under way is the likely reason, in seconds: the end of that sync
+says that everything is gone, and looks meanwhile wait for Podman's locks."""
 HINTS: Final[Mapping[str, float]] = {
     "died": 0.0,
-    "remove": 0.5,
+    "remove": REMOVAL_S,
     "start": 0.5,
     "restart": 0.5,
     "pause": 0.5,
@@ -152,7 +155,7 @@ class NodeWorker:
             ownership=Ownership(instance=settings.instance, key=settings.label_key),
             pod_logs_dir=settings.pod_logs_dir,
             pods_dir=settings.pods_dir,
-            on_exit=self._request,
+            on_exit=self._exited,
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
         )
@@ -233,6 +236,10 @@ class NodeWorker:
         if not at:
             TRACER.begin(QUEUED, uid)
 
+    def _exited(self, uid: str) -> None:
+        """A process of that pod has ended, and how is not known."""
+        self._request(uid, self._now() + REMOVAL_S if self._observer.has_ended(uid) else 0.0)
+
     def _request_relist(self) -> None:
         self._schedule.request()
         self._wake.set()
@@ -282,6 +289,8 @@ class NodeWorker:
             return
         if not uid or delay_s is None or self._observer.has_inspected_since(event.container_id, event.time):
             return
+        if event.action == "died" and self._observer.has_ended(uid):
+            delay_s = REMOVAL_S
         if event.action in _LAST_EVENTS and not self._observer.knows(event.container_id):
             return
         self._observer.touched.hint(uid, event.container_id, event.time)

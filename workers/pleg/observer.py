@@ -132,6 +132,12 @@ class Observer:
         ended = container_state(known.state) is ContainerState.EXITED
         return ended or self._exits.record_of(container_id, known.pid) is not None
 
+    def has_ended(self, uid: str) -> bool:
+        """Whether the pod has containers, and all are known to have ended, whatever its sandbox does."""
+        ids = self._ours.get(uid, frozenset()) & self._inspected.keys()
+        containers = [id for id in ids if not self._inspected[id].is_infra]
+        return bool(containers) and all(map(self.knows_end, containers))
+
     def needs_list(self, uid: str) -> bool:
         """Whether an observation of that pod has to list it."""
         return uid in self._without_infra or self.touched.needs_list(uid, self._clock.now().mono)
