@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
@@ -47,6 +48,7 @@ from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.health import Listener
+from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
 from workers.proc import orphaned_monitors, procfs
@@ -279,6 +281,11 @@ class PodmanRuntime:
             return await wait_ended(pidfd, timeout_s)
         finally:
             os.close(pidfd)
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        return look_at_infra(name, pod_id, pid_file, labels, host_network=host_network)
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)

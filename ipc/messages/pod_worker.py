@@ -115,6 +115,8 @@ class SyncDone(Message, frozen=True, kw_only=True):
     """Something in the runtime was changed, or may have been: an observation is due."""
     touched: tuple[str, ...] = ()
     """Containers, by id or name, and sandboxes, by id, that were made, started, killed or removed."""
+    looks: tuple[bytes, ...] = ()
+    """Containers as they were after the last act on them (`workers.kubecontainer.look`), instead of ``touched``."""
     unsure: bool = False
     """An act has failed or was interrupted: more may have been touched."""
     cancelled: bool = False

@@ -40,6 +40,8 @@ class ObservationRequests:
         """To be requested with the next `take_requests`."""
         self._touched: dict[str, dict[str, None]] = {}
         """By uid: what acts have touched, to be told with the next request."""
+        self._looks: dict[str, tuple[bytes, ...]] = {}
+        """By uid: what acts have seen, likewise."""
         self._unsure: set[str] = set()
         """Pods of which acts may have touched more."""
         self._number = 0
@@ -71,6 +73,11 @@ class ObservationRequests:
             self._unsure.add(uid)
         self._asked.add(uid)
 
+    def looked(self, uid: str, looks: tuple[bytes, ...]) -> None:
+        """What an act on the pod has seen need not be inspected, unless it is touched again."""
+        if looks:
+            self._looks[uid] = (*self._looks.get(uid, ()), *looks)
+
     def accept_older(self, uid: str) -> None:
         """For a periodic sync a view will do that is newer than the last act with an effect: when that sync found
         nothing to do, what was seen before it is as true as it was. Upstream wants a newer view all the same, which its
@@ -89,6 +96,7 @@ class ObservationRequests:
         self._acts.pop(uid, None)
         self._needed.pop(uid, None)
         self._touched.pop(uid, None)
+        self._looks.pop(uid, None)
         self._unsure.discard(uid)
 
     # --- requests ------------------------------------------------------------------------------------------------
@@ -111,6 +119,7 @@ class ObservationRequests:
             return None
         asked, self._asked = self._asked, set()
         touched, self._touched = self._touched, {}
+        looks, self._looks = self._looks, {}
         unsure, self._unsure = self._unsure, set()
         self._awaited |= asked
         self._number += 1
@@ -119,6 +128,7 @@ class ObservationRequests:
             uids=tuple(sorted(asked)),
             number=self._number,
             touched={uid: tuple(ids) for uid, ids in touched.items()},
+            looks=looks,
             unsure=tuple(sorted(unsure)),
         )
 

@@ -214,6 +214,7 @@ class SyncLoop:
             self._announcer.event(report, now)
         if done.changed:
             self._observation_requests.touched(state.uid, done.touched, unsure=done.unsure)
+            self._observation_requests.looked(state.uid, done.looks)
         if done.evicted and state.lifecycle.phase is WorkType.SYNC:
             self._updates.evict(state, done.evicted)
             self._announcer.pod_event(state, event_reasons.EVICTED, done.evicted, now)

@@ -11,6 +11,7 @@ import enum
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -184,6 +185,12 @@ class FakeRuntime:
         except TimeoutError:
             return False
         return True
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        """Its monitors have no files."""
+        return None
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return self.podman.open_process(container)

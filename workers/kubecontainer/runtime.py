@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -265,6 +266,12 @@ class Runtime(Protocol):
 
     async def wait_exit(self, id: str, pid: int, timeout_s: float) -> bool:
         """Wait until the process ``pid`` of that container has ended (by pidfd); False when the time is over."""
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        """An infra container that was just started, without asking Podman; ``pid_file`` is its monitor's, the rest what
+        it was made with. None when only an inspect tells. Reads a few small files. Without image and start."""
 
     def open_process(self, container: InspectedContainer) -> int | None:
         """A file descriptor, the caller's, that becomes readable when that container's process ends.

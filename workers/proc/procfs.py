@@ -187,6 +187,12 @@ def start_ticks(pid: int) -> int:
     return int(fields[_START_TIME]) if len(fields) > _START_TIME else 0
 
 
+def start_ticks_of_child(pid: int, parent: int) -> int:
+    """`start_ticks` of a process of that parent; 0 when that pid is no such process."""
+    fields = _stat(pid)
+    return int(fields[_START_TIME]) if len(fields) > _START_TIME and int(fields[_PPID]) == parent else 0
+
+
 def start_ticks_of(container: InspectedContainer) -> int:
     """`start_ticks` of a container's first process; 0 when that has ended, also if its pid was reused."""
     # Read first: had another process got the pid in between, the second question would say so.
