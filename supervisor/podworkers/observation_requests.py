@@ -74,7 +74,7 @@ class ObservationRequests:
         self._asked.add(uid)
 
     def looked(self, uid: str, looks: tuple[bytes, ...]) -> None:
-        """What an act on the pod has seen need not be inspected, unless it is touched again."""
+        """Containers of the pod as an act has seen them: they need no inspect, unless they are touched again."""
         if looks:
             self._looks[uid] = (*self._looks.get(uid, ()), *looks)
 

@@ -14,7 +14,7 @@ from workers.kubecontainer.runtime import InspectedContainer
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What an inspect of that time would have shown."""
+    """A container as an inspect of that time would have shown it."""
 
     container: InspectedContainer
     at: float

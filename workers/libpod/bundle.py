@@ -1,5 +1,5 @@
-"""What Podman has told the OCI runtime of a container, from that one's config.json: the user of its first process first
-of all.
+"""The OCI runtime's config.json of a container, as Podman has written it: among other things the user of its first
+process.
 
 Upstream has the user from its runtime (CRI, ContainerStatus.user). The process may have become another user since.
 """
@@ -32,7 +32,7 @@ class _Mount(msgspec.Struct, frozen=True):
 
 
 class RuntimeConfig(msgspec.Struct, frozen=True):
-    """What is read of a config.json."""
+    """The fields of a config.json that are used."""
 
     process: _Process = _Process()
     mounts: tuple[_Mount, ...] = ()
