@@ -32,6 +32,7 @@ from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
     ImageInfo,
+    ImageStamp,
     InspectedContainer,
     InspectedPod,
     Leftovers,
@@ -48,6 +49,7 @@ from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.health import Listener
+from workers.libpod.image_store import ImageStore
 from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
@@ -95,6 +97,7 @@ class PodmanRuntime:
             listener=listener or Listener(),
         )
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
+        self._images = ImageStore()
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
@@ -137,6 +140,9 @@ class PodmanRuntime:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
                 raise
             return None
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return self._images.stamp(having)
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         try:
@@ -285,7 +291,7 @@ class PodmanRuntime:
     def look_at_infra(
         self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
     ) -> InspectedContainer | None:
-        return look_at_infra(name, pod_id, pid_file, labels, host_network=host_network)
+        return look_at_infra(name, pod_id, pid_file, labels, host_network=host_network, on_monitor=self._images.learn)
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)

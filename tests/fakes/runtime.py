@@ -25,6 +25,7 @@ from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
     ImageInfo,
+    ImageStamp,
     InspectedContainer,
     InspectedPod,
     Leftovers,
@@ -61,6 +62,8 @@ class FakeRuntime:
         self.podman = podman
         self.down = False
         """No service answers."""
+        self.image_list: ImageStamp | None = None
+        """Stamp of the images: it has none unless a test gives it one."""
         self.list_limit: int | None = None
         """Lists show no more than so many, and do not say so."""
         self.calls: deque[str] = deque(maxlen=10_000)
@@ -114,6 +117,9 @@ class FakeRuntime:
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return self.image_list
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         return await self._call("inspect_volume", lambda: self.podman.volumes.get(name))

@@ -7,7 +7,7 @@ both to the same behaviour. Every verb has a deadline of its own; after a timeou
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -23,6 +23,8 @@ MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 EXEC: Final = "exec"
 """Name of `Runtime.exec_container` in a `RuntimeCallError`."""
 
+ImageStamp = Hashable
+"""As long as it is the same, no image has come, gone or got another name."""
 SpecDict = Mapping[str, Any]
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
 
@@ -307,6 +309,10 @@ class Runtime(Protocol):
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        """Stamp of all images, without asking Podman; None when there is none, or when it is not known that the image
+        with the id ``having`` is among them. Looks at one file."""
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         """GET volumes/{name}/json; None when absent."""

@@ -6,7 +6,7 @@ runtime. An inspect costs Podman 2 ms of CPU, which is a twentieth of a whole st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +24,16 @@ RESOLV_CONF: Final = "/etc/resolv.conf"
 
 
 def look_at_infra(
-    name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    name: str,
+    pod_id: str,
+    pid_file: Path,
+    labels: Mapping[str, str],
+    *,
+    host_network: bool,
+    on_monitor: Callable[[Sequence[str]], None],
 ) -> InspectedContainer | None:
-    """The container of that name, made and started with these, whose monitor has written ``pid_file``.
+    """The container of that name, made and started with these, whose monitor has written ``pid_file``. ``on_monitor``
+    gets the monitor's command line.
 
     None when its files do not tell, or are not ours to read (a service of another host, a pod with ids of its own).
     Then Podman has to be asked. Reads ten small files.
@@ -36,6 +43,7 @@ def look_at_infra(
         words = procfs.monitor_words(monitor_pid)
         if _named(words) != (name, str(pid_file)) or not procfs.has_our_root(monitor_pid):
             return None
+        on_monitor(words)
         pid = int(Path(procfs.monitor_option(words, "-p")).read_bytes())
         config_path = str(Path(procfs.monitor_option(words, "-b"), "config.json"))
         config = read_config(config_path)
