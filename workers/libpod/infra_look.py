@@ -41,6 +41,7 @@ def look_at_infra(
     try:
         monitor_pid = int(pid_file.read_bytes())
         words = procfs.monitor_words(monitor_pid)
+        "".join(words).encode()  # what is no Unicode travels in no message: a ValueError
         if _named(words) != (name, str(pid_file)) or not procfs.has_our_root(monitor_pid):
             return None
         on_monitor(words)

@@ -170,9 +170,9 @@ class Observer:
         self._since_listing.add(uid)
         observe = self._list_pod if listing or self.needs_list(uid) else self._inspect_pod
         doubts = self.touched.take(uid)
-        for look in doubts.looks:
-            self._take_look(look)
         try:
+            for look in doubts.looks:
+                self._take_look(look)
             return await observe(uid, doubts, started_at)
         except BaseException:
             self.touched.restore(uid, doubts)
@@ -380,9 +380,15 @@ class Observer:
     def _take_look(self, look: Look) -> None:
         """As an inspect of that time. An end since then shows itself: the process is watched from now on."""
         found = look.container
-        if look.at > self._inspected_at.get(found.id, -math.inf):
-            self._inspected[found.id], self._inspected_at[found.id] = found, look.at
+        if look.at <= self._inspected_at.get(found.id, -math.inf):
+            return
+        self._inspected[found.id] = found
+        try:
             self._inspect_ended(found.id, found)
+        except Exception:
+            del self._inspected[found.id]
+            raise
+        self._inspected_at[found.id] = look.at
 
     def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
         """Update what depends on an inspect: owner, pidfd, termination message."""
