@@ -79,9 +79,10 @@ class ObservationRequests:
             self._looks[uid] = (*self._looks.get(uid, ()), *looks)
 
     def accept_older(self, uid: str) -> None:
-        """For a periodic sync a view will do that is newer than the last act with an effect: when that sync found
-        nothing to do, what was seen before it is as true as it was. Upstream wants a newer view all the same, which its
-        relist every second has at hand (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        """For a periodic sync, and for one that a change of the view asks for, a view will do that is newer than the
+        last act with an effect: when that sync found nothing to do, what was seen before it is as true as it was.
+        Upstream wants a newer view all the same, which its relist every second has at hand
+        (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
         act = self._acts[uid]
         self._acts[uid] = _Act(act.with_effect_at, act.with_effect_at)
 

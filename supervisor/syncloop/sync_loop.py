@@ -183,6 +183,7 @@ class SyncLoop:
         self._pod_table.touch((state.uid,))
         if changed is not None:
             state.lifecycle.observed(running=changed.is_running())
+            self._observation_requests.accept_older(state.uid)  # a noted end has the date of the view before it
             self._parts.probes.recall(state, changed)
             self._announcer.report(state, now, observed_at=changed.observed_at)
 
