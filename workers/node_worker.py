@@ -51,6 +51,7 @@ from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
+from workers.kubecontainer.look import decode_looks
 from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
 from workers.logs.gc import LogGarbageCollector
@@ -222,6 +223,8 @@ class NodeWorker:
     def _take_request(self, request: Observe) -> None:
         for uid, references in request.touched.items():
             self._observer.touched.add(uid, references, removed=request.removed.get(uid, ()))
+        for uid, looks in request.looks.items():
+            self._observer.touched.looked(uid, decode_looks(looks))
         for uid in request.unsure:
             self._observer.touched.suspect(uid, self._now())
         for uid in request.uids:

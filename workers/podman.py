@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
@@ -32,6 +33,7 @@ from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
     ImageInfo,
+    ImageStamp,
     InspectedContainer,
     InspectedPod,
     Leftovers,
@@ -48,6 +50,8 @@ from workers.libpod.auth import LoginsError, login_header, read_logins
 from workers.libpod.bundle import read_user
 from workers.libpod.client import PING, Answer, Kind, LibpodClient, Request
 from workers.libpod.health import Listener
+from workers.libpod.image_store import ImageStore
+from workers.libpod.infra_look import look_at_infra
 from workers.libpod.line_stream import LineStream
 from workers.libpod.lines import LineSplitter
 from workers.proc import orphaned_monitors, procfs, signals
@@ -94,6 +98,7 @@ class PodmanRuntime:
             listener=listener or Listener(),
         )
         self._execs = Execs(ExecSessions(self._client), self.inspect_container)
+        self._images = ImageStore()
         self._pull_timeout_s = pull_timeout_s
         self._auth_file = auth_file
         self._our_label = f"{labels.INSTANCE}={instance}"
@@ -136,6 +141,9 @@ class PodmanRuntime:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.IMAGE_UNKNOWN):
                 raise
             return None
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return self._images.stamp(having)
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         try:
@@ -289,6 +297,11 @@ class PodmanRuntime:
 
     def signal_process(self, process: ContainerProcess, signal: str) -> bool:
         return signals.send(process, signal)
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        return look_at_infra(name, pod_id, pid_file, labels, host_network=host_network, on_monitor=self._images.learn)
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return procfs.open_process(container)

@@ -42,6 +42,8 @@ class ObservationRequests:
         """By uid: what acts have touched, to be told with the next request."""
         self._removed: dict[str, dict[str, None]] = {}
         """By uid: what acts have removed, to be told with the next request."""
+        self._looks: dict[str, tuple[bytes, ...]] = {}
+        """By uid: what acts have seen, likewise."""
         self._unsure: set[str] = set()
         """Pods of which acts may have touched more, to be told with the next request."""
         self._suspected: set[str] = set()
@@ -79,10 +81,16 @@ class ObservationRequests:
             self._suspected.add(uid)
         self._asked.add(uid)
 
+    def looked(self, uid: str, looks: tuple[bytes, ...]) -> None:
+        """Containers of the pod as an act has seen them: they need no inspect, unless they are touched again."""
+        if looks:
+            self._looks[uid] = (*self._looks.get(uid, ()), *looks)
+
     def accept_older(self, uid: str) -> None:
-        """For a periodic sync a view will do that is newer than the last act with an effect: when that sync found
-        nothing to do, what was seen before it is as true as it was. Upstream wants a newer view all the same, which its
-        relist every second has at hand (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
+        """For a periodic sync, and for one that a change of the view asks for, a view will do that is newer than the
+        last act with an effect: when that sync found nothing to do, what was seen before it is as true as it was.
+        Upstream wants a newer view all the same, which its relist every second has at hand
+        (pkg/kubelet/pod_workers.go, podWorkerLoop)."""
         act = self._acts[uid]
         self._acts[uid] = _Act(act.with_effect_at, act.with_effect_at)
 
@@ -98,6 +106,7 @@ class ObservationRequests:
         self._needed.pop(uid, None)
         self._touched.pop(uid, None)
         self._removed.pop(uid, None)
+        self._looks.pop(uid, None)
         self._unsure.discard(uid)
         self._suspected.discard(uid)
 
@@ -124,6 +133,7 @@ class ObservationRequests:
         asked, self._asked = self._asked, set()
         touched, self._touched = self._touched, {}
         removed, self._removed = self._removed, {}
+        looks, self._looks = self._looks, {}
         unsure, self._unsure = self._unsure, set()
         self._awaited |= asked
         self._number += 1
@@ -133,6 +143,7 @@ class ObservationRequests:
             number=self._number,
             touched={uid: tuple(ids) for uid, ids in touched.items()},
             removed={uid: tuple(ids) for uid, ids in removed.items()},
+            looks=looks,
             unsure=tuple(sorted(unsure)),
         )
 

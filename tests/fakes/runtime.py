@@ -11,6 +11,7 @@ import enum
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -25,6 +26,7 @@ from workers.kubecontainer.runtime import (
     ErrorKind,
     ExecResult,
     ImageInfo,
+    ImageStamp,
     InspectedContainer,
     InspectedPod,
     Leftovers,
@@ -62,6 +64,8 @@ class FakeRuntime:
         self.podman = podman
         self.down = False
         """No service answers."""
+        self.image_list: ImageStamp | None = None
+        """Stamp of the images: it has none unless a test gives it one."""
         self.list_limit: int | None = None
         """Lists show no more than so many, and do not say so."""
         self.calls: deque[str] = deque(maxlen=10_000)
@@ -115,6 +119,9 @@ class FakeRuntime:
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         return await self._call("inspect_image", lambda: self.podman.image(reference))
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        return self.image_list
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         return await self._call("inspect_volume", lambda: self.podman.volumes.get(name))
@@ -201,6 +208,12 @@ class FakeRuntime:
             return False
         self.podman.kill_container(container.id, signal)
         return True
+
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        """Its monitors have no files."""
+        return None
 
     def open_process(self, container: InspectedContainer) -> int | None:
         return self.podman.open_process(container)

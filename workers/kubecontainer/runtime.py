@@ -7,7 +7,8 @@ both to the same behaviour. Every verb has a deadline of its own; after a timeou
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -22,6 +23,8 @@ MAX_EXEC_OUTPUT_BYTES: Final = 10 * 1024
 EXEC: Final = "exec"
 """Name of `Runtime.exec_container` in a `RuntimeCallError`."""
 
+ImageStamp = Hashable
+"""As long as it is the same, no image has come, gone or got another name."""
 SpecDict = Mapping[str, Any]
 """A libpod SpecGenerator or PodSpecGenerator as JSON-ready data."""
 
@@ -289,6 +292,12 @@ class Runtime(Protocol):
         """Wait until that process has ended (by pidfd); False when the time is over. Podman is asked for one of which
         the start is not known."""
 
+    def look_at_infra(
+        self, name: str, pod_id: str, pid_file: Path, labels: Mapping[str, str], *, host_network: bool
+    ) -> InspectedContainer | None:
+        """An infra container that was just started, without asking Podman; ``pid_file`` is its monitor's, the rest what
+        it was made with. None when only an inspect tells. Reads a few small files. Without image and start."""
+
     def open_process(self, container: InspectedContainer) -> int | None:
         """A file descriptor, the caller's, that becomes readable when that container's process ends.
 
@@ -323,6 +332,10 @@ class Runtime(Protocol):
 
     async def inspect_image(self, reference: str) -> ImageInfo | None:
         """GET images/{name}/json; None when absent."""
+
+    def image_stamp(self, having: str = "") -> ImageStamp | None:
+        """Stamp of all images, without asking Podman; None when there is none, or when it is not known that the image
+        with the id ``having`` is among them. Looks at one file."""
 
     async def inspect_volume(self, name: str) -> VolumeInfo | None:
         """GET volumes/{name}/json; None when absent."""

@@ -21,6 +21,7 @@ from workers.kubecontainer import labels
 from workers.kubecontainer.convert import container_state, pod_status, sandbox_behind
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_uid
+from workers.kubecontainer.look import Look
 from workers.kubecontainer.overrides import STUCK_SLACK_S, with_recorded_ends, with_stuck, with_unseen_ends
 from workers.kubecontainer.runtime import (
     ErrorKind,
@@ -182,6 +183,8 @@ class Observer:
         observe = self._list_pod if listing or self.needs_list(uid) else self._inspect_pod
         doubts = self.touched.take(uid)
         try:
+            for look in doubts.looks:
+                self._take_look(look)
             return await observe(uid, doubts, started_at)
         except BaseException:
             self.touched.restore(uid, doubts)
@@ -409,6 +412,19 @@ class Observer:
             return self._unexpected(f"inspect container {id[:12]}", id, error)
         self._unexplained.pop(id, None)
         return None
+
+    def _take_look(self, look: Look) -> None:
+        """As an inspect of that time. An end since then shows itself: the process is watched from now on."""
+        found = look.container
+        if look.at <= self._inspected_at.get(found.id, -math.inf):
+            return
+        self._inspected[found.id] = found
+        try:
+            self._inspect_ended(found.id, found)
+        except Exception:
+            del self._inspected[found.id]
+            raise
+        self._inspected_at[found.id] = look.at
 
     def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
         """Update what depends on an inspect: owner, pidfd, termination message."""

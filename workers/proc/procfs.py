@@ -25,7 +25,8 @@ START_SLACK_S: Final = 2.0
 """The time of boot in /proc/stat is in whole seconds."""
 _STATE, _PPID, _SESSION, _FLAGS, _START_TIME = 3 - 3, 4 - 3, 6 - 3, 9 - 3, 22 - 3
 """Positions in /proc/PID/stat, counted from behind the command's name (proc(5))."""
-
+_ENDED: Final = ("Z", "X")
+"""States of a process that has ended."""
 _PF_EXITING: Final = 0x4
 """Of the flags: the kernel is taking the process down (linux/sched.h)."""
 
@@ -63,7 +64,7 @@ def exists(pid: int) -> bool:
 
 def is_alive(pid: int) -> bool:
     """Whether a process has that pid and has not ended: a zombie has."""
-    return state_of(pid) not in ("", "Z", "X")
+    return state_of(pid) not in ("", *_ENDED)
 
 
 def state_of(pid: int) -> str:
@@ -196,6 +197,13 @@ def start_ticks(pid: int) -> int:
     """When that process was started, in clock ticks since boot; 0 when there is none."""
     fields = _stat(pid)
     return int(fields[_START_TIME]) if len(fields) > _START_TIME else 0
+
+
+def start_ticks_of_child(pid: int, parent: int) -> int:
+    """`start_ticks` of a process of that parent; 0 when that pid is no such process, or has ended."""
+    fields = _stat(pid)
+    is_one = len(fields) > _START_TIME and int(fields[_PPID]) == parent and fields[_STATE] not in _ENDED
+    return int(fields[_START_TIME]) if is_one else 0
 
 
 def start_ticks_of(container: InspectedContainer) -> int:

@@ -6,6 +6,7 @@ from ipc.host.clock import rfc3339
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.messages.sync_error import SyncError
 from workers.images.pull_backoff import PullBackoff
+from workers.kubecontainer.look import Look, encode_look
 
 
 class SyncEnded(Exception):
@@ -34,6 +35,7 @@ class SyncRecord:
         """The sync has changed something in the runtime, or tried to."""
         self._touched: dict[str, None] = {}
         self._removed: dict[str, None] = {}
+        self._looks: dict[str, bytes] = {}
         self._unsure = False
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         """Pulls of the pod's images that have failed, in this sync and in those before."""
@@ -54,6 +56,12 @@ class SyncRecord:
     def touched(self, id: str) -> None:
         """An act on that container (id or name) or sandbox (id) has succeeded."""
         self._touched[id] = None
+        self._looks.pop(id, None)
+
+    def looked(self, look: Look) -> None:
+        """A container that was touched was seen after that, until it is touched again: by the name it has."""
+        self._touched.pop(look.container.name, None)
+        self._looks[look.container.name] = encode_look(look)
 
     def removed(self, id: str) -> None:
         """Podman has answered that the container, or the sandbox with everything in it, of that id was removed."""
@@ -87,6 +95,7 @@ class SyncRecord:
             changed=self.changed,
             touched=tuple(self._touched),
             removed=tuple(self._removed),
+            looks=tuple(self._looks.values()),
             unsure=self._unsure,
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(now_wall),

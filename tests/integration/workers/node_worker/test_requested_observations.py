@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ipc.kubecontainer.pod_status import SandboxState
 from ipc.messages.node_worker import (
     EVERY_REQUEST,
     ObservationFailed,
@@ -25,6 +26,7 @@ from tests.fakes.runtime import Flavour
 from tests.harness.node_worker import NEVER_S, Host, asked, to_list
 from workers.kubecontainer import labels
 from workers.kubecontainer.runtime import RuntimeEvent
+from workers.kubecontainer.look import Look, encode_look
 from workers.node_worker import ROUND_S
 from workers.pleg.relist_schedule import RETRY_MAX_S, retry_delay_s
 
@@ -141,6 +143,44 @@ def tell(host: Host, events: Iterable[RuntimeEvent]) -> None:
     for listener in host.podman.listeners:
         for event in events:
             listener.put_nowait(event)
+
+
+async def test_what_a_sync_has_seen_is_not_inspected_again_unless_it_was_touched_later_or_has_ended() -> None:
+    host = Host()
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        host.podman.mute = True
+        infra, container = start(host)
+        look = encode_look(Look(host.podman.inspected(infra), host.podman.clock.now().mono))
+
+        async def inspected(**request: Any) -> int:
+            before, asked_at = host.calls("inspect_container"), len(master.reports)
+            master.send(Observe(uids=("u1",), looks={"u1": (look,)}, **request))
+            seen = await master.observation("u1", after=asked_at)
+            (sandbox,) = master.status(seen).sandboxes
+            assert sandbox.infra_id == host.podman.inspected(infra).id
+            return host.calls("inspect_container") - before
+
+        assert await inspected(touched={"u1": (container,)}) == 1, "the container alone"
+        assert await inspected(touched={"u1": (infra,)}) == 1, "it was touched after the look"
+        assert await inspected() == 0
+        host.podman.exit(host.podman.inspected(infra).id, 1)
+        assert await inspected() == 1, "an old look says nothing of what has ended"
+
+
+@simulated
+async def test_the_look_at_a_container_that_has_ended_since_is_checked() -> None:
+    host = Host()
+    async with host.worker(relist_period_s=NEVER_S) as master:
+        master.send(Track(uid="u1", row=0))
+        host.podman.mute = True
+        infra, container = start(host)
+        look = encode_look(Look(host.podman.inspected(infra), host.podman.clock.now().mono))
+        host.podman.exit(host.podman.inspected(infra).id, 1)
+        asked_at = len(master.reports)
+        master.send(Observe(uids=("u1",), touched={"u1": (container,)}, looks={"u1": (look,)}))
+        seen = await master.observation("u1", after=asked_at)
+        assert [sandbox.state for sandbox in master.status(seen).sandboxes] == [SandboxState.NOT_READY]
 
 
 @simulated

@@ -72,6 +72,21 @@ def test_a_request_tells_once_what_acts_have_touched(requests: ObservationReques
     assert requests.take_request() is None
 
 
+def test_a_request_brings_once_what_acts_have_seen(requests: ObservationRequests) -> None:
+    for look in (b"one", b"two"):
+        requests.touched("a", (), unsure=False)
+        requests.looked("a", (look,))
+    requests.touched("b", ["c1"], unsure=False)
+    requests.looked("b", ())
+    request = requests.take_request()
+    assert request is not None
+    assert request.looks == {"a": (b"one", b"two")}
+    requests.touched("a", ["c1"], unsure=False)
+    request = requests.take_request()
+    assert request is not None
+    assert request.looks == {}
+
+
 def test_a_view_that_knows_nothing_of_the_last_act_does_not_count_however_new_it_is(
     requests: ObservationRequests,
 ) -> None:
