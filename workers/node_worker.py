@@ -17,7 +17,7 @@ import logging
 import math
 import os
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
@@ -221,6 +221,8 @@ class NodeWorker:
             self._observer.touched.add(uid, references)
         for uid in request.unsure:
             self._observer.touched.suspect(uid, self._now())
+        if request.unsure:
+            self._schedule.resync(self._now())
         for uid in request.uids:
             self._numbers[uid] = request.number
             self._request(uid)
@@ -474,19 +476,18 @@ class NodeWorker:
         self._schedule.plan(
             self._now(),
             started_at=relisting.started_at,
-            is_surprise=self._is_surprised(relisting, changed - set(waiting)),
+            is_surprise=bool(relisting.failures or changed - set(waiting)),
+            is_settled=self._is_settled(relisting),
             again_in_s=self._queue.retry_delay_s(failed),
         )
         reported = within_one_message(seen[uid] for uid in news)
         unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.is_requested(uid)}
         await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(unseen))))
 
-    def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
-        """Whether the next relist should come soon: pods were ``missed`` (changed without a hint), are between two
-        states, or may still show consequences of Podman's death."""
+    def _is_settled(self, relisting: Relisting) -> bool:
+        """Whether no pod is between two states, or may still show consequences of Podman's death."""
         in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
-        is_incomplete = self._observer.has_unwatched or self.orphans.is_due
-        return bool(relisting.failures or in_motion or is_incomplete or missed)
+        return not (in_motion or self._observer.has_unwatched or self.orphans.is_due)
 
     # --- results ---
 
