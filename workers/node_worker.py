@@ -18,7 +18,7 @@ import math
 import os
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, Never, assert_never
 
 import msgspec
 
@@ -55,6 +55,7 @@ from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
 from workers.logs.gc import LogGarbageCollector
 from workers.pleg.exit_watch import raise_file_limit
+from workers.pleg.inspect_file import InspectFile
 from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
@@ -111,6 +112,7 @@ async def run_node_worker(
                 "monitors' notes": worker.publish_recorded_ends,
                 "leftover processes": worker.orphans.collect,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "inspects for a later process": worker.keep_inspects,
                 "Podman's return": functools.partial(worker.await_recovery, answers or asyncio.Event()),
             }
             work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
@@ -147,6 +149,7 @@ class NodeWorker:
         self._published = Publisher(context.board)
         self._noted: asyncio.Queue[str] = asyncio.Queue()
         """Uids of pods of which a monitor has recorded the end of a container."""
+        self._inspect_file = InspectFile(settings.inspect_file)
         self._observer = Observer(
             runtime,
             clock,
@@ -156,6 +159,8 @@ class NodeWorker:
             on_exit=self._request,
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
+            remembered=self._inspect_file.read(),
+            on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
@@ -242,6 +247,10 @@ class NodeWorker:
     def _resync(self) -> None:
         self._schedule.resync(self._now())
         self._wake.set()
+
+    async def keep_inspects(self) -> Never:
+        """See `InspectFile.keep`."""
+        await self._inspect_file.keep(self._observer.settled)
 
     async def await_recovery(self, answers: asyncio.Event) -> None:
         """Relist at once whenever Podman was found to answer again. Runs for ever."""
