@@ -89,8 +89,8 @@ class Observer:
     ) -> None:
         """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` that of a pod of which the
         end of a container was recorded, which `with_records` adds; ``on_forgotten`` that of a pod with a process whose
-        container Podman does not know any more. ``remembered`` has inspects by an earlier process, by id; ``on_inspect``
-        is called after every change of `settled`."""
+        container Podman does not know any more. ``remembered`` has inspects by an earlier process, by id. After every
+        change of `settled` ``on_inspect`` is called."""
         self._runtime = runtime
         self._clock = clock
         self._ownership = ownership
