@@ -17,8 +17,8 @@ import logging
 import math
 import os
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from typing import Final, assert_never
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, Never, assert_never
 
 import msgspec
 
@@ -56,6 +56,7 @@ from workers.kubecontainer.overrides import is_in_motion
 from workers.kubecontainer.runtime import CallCounts, ErrorKind, Runtime, RuntimeCallError, RuntimeEvent, unexpected
 from workers.logs.gc import LogGarbageCollector
 from workers.pleg.exit_watch import RECORD_HOLDS_S, raise_file_limit
+from workers.pleg.inspect_file import InspectFile
 from workers.pleg.observe_queue import ObserveQueue
 from workers.pleg.observer import PODS_PER_YIELD, Observer, Relisting
 from workers.pleg.orphan_collector import OrphanCollector
@@ -114,6 +115,7 @@ async def run_node_worker(
                 "monitors' notes": worker.publish_recorded_ends,
                 "leftover processes": worker.orphans.collect,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "inspects for a later process": worker.keep_inspects,
                 "Podman's return": functools.partial(worker.await_recovery, answers or asyncio.Event()),
             }
             work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
@@ -150,6 +152,7 @@ class NodeWorker:
         self._published = Publisher(context.board)
         self._noted: asyncio.Queue[str] = asyncio.Queue()
         """Uids of pods of which a monitor has recorded the end of a container."""
+        self._inspect_file = InspectFile(settings.inspect_file)
         self._observer = Observer(
             runtime,
             clock,
@@ -159,6 +162,8 @@ class NodeWorker:
             on_exit=self._exited,
             on_record=self._noted.put_nowait,
             on_forgotten=self._forgotten,
+            remembered=self._inspect_file.read(),
+            on_inspect=self._inspect_file.note_change,
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
@@ -227,6 +232,8 @@ class NodeWorker:
             self._observer.touched.looked(uid, decode_looks(looks))
         for uid in request.unsure:
             self._observer.touched.suspect(uid, self._now())
+        if request.unsure:
+            self._schedule.resync(self._now())
         for uid in request.uids:
             self._numbers[uid] = request.number
             self._request(uid)
@@ -250,6 +257,10 @@ class NodeWorker:
     def _resync(self) -> None:
         self._schedule.resync(self._now())
         self._wake.set()
+
+    async def keep_inspects(self) -> Never:
+        """See `InspectFile.keep`."""
+        await self._inspect_file.keep(self._observer.settled)
 
     async def await_recovery(self, answers: asyncio.Event) -> None:
         """Relist at once whenever Podman was found to answer again. Runs for ever."""
@@ -488,19 +499,18 @@ class NodeWorker:
         self._schedule.plan(
             self._now(),
             started_at=relisting.started_at,
-            is_surprise=self._is_surprised(relisting, changed - set(waiting)),
+            is_surprise=bool(relisting.failures or changed - set(waiting)),
+            is_settled=self._is_settled(relisting),
             again_in_s=self._queue.retry_delay_s(failed),
         )
         reported = within_one_message(seen[uid] for uid in news)
         unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.is_requested(uid)}
         await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(unseen))))
 
-    def _is_surprised(self, relisting: Relisting, missed: Set[str]) -> bool:
-        """Whether the next relist should come soon: pods were ``missed`` (changed without a hint), are between two
-        states, or may still show consequences of Podman's death."""
+    def _is_settled(self, relisting: Relisting) -> bool:
+        """Whether no pod is between two states, or may still show consequences of Podman's death."""
         in_motion = any(is_in_motion(status) for status in relisting.statuses.values())
-        is_incomplete = self._observer.has_unwatched or self.orphans.is_due
-        return bool(relisting.failures or in_motion or is_incomplete or missed)
+        return not (in_motion or self._observer.has_unwatched or self.orphans.is_due)
 
     # --- results ---
 

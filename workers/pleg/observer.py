@@ -38,9 +38,11 @@ from workers.logs.termination_message import read_termination_message, with_term
 from workers.pleg.exit_watch import ExitWatch
 from workers.pleg.logged_restarts import LostAttempts
 from workers.pleg.relist import (
+    SETTLED_STATES,
     Listing,
     Members,
     halfway_removed,
+    is_as_remembered,
     members_by_uid,
     to_inspect,
     unlisted_pods,
@@ -82,17 +84,23 @@ class Observer:
         on_exit: Callable[[str], None],
         on_record: Callable[[str], None] | None = None,
         on_forgotten: Callable[[str], None] = lambda uid: None,
+        remembered: Mapping[str, InspectedContainer] | None = None,
+        on_inspect: Callable[[], None] = lambda: None,
         stuck_slack_s: float = STUCK_SLACK_S,
     ) -> None:
         """``on_exit`` gets the uid of a pod of which a process has just ended; ``on_record`` that of a pod of which the
         end of a container was recorded, which `with_records` adds; ``on_forgotten`` that of a pod with a process whose
-        container Podman does not know any more."""
+        container Podman does not know any more. ``remembered`` has inspects by an earlier process, by id. After every
+        change of `settled` ``on_inspect`` is called."""
         self._runtime = runtime
         self._clock = clock
         self._ownership = ownership
         self._pod_logs_dir = pod_logs_dir
         self._pods_dir = pods_dir
         self._on_forgotten = on_forgotten
+        self._remembered = remembered or {}
+        """Until the first relist."""
+        self._on_inspect = on_inspect
         self._stuck_slack_s = stuck_slack_s
         self._exits = ExitWatch(runtime, clock, on_exit, on_record=on_record)
         self._lost: LostAttempts | None = None
@@ -124,6 +132,11 @@ class Observer:
     def containers(self) -> int:
         """Number of known containers, infra containers included."""
         return len(self._inspected)
+
+    def settled(self) -> list[InspectedContainer]:
+        """Inspects of our containers in states that last, for a later process to remember."""
+        ours = frozenset[str]().union(*self._ours.values())
+        return [c for id, c in self._inspected.items() if id in ours and c.state in SETTLED_STATES]
 
     def knows_end(self, container_id: str) -> bool:
         """Whether that container is known to have ended."""
@@ -270,6 +283,7 @@ class Observer:
         ids = {container.id for container in listing.containers}
         ids |= {id for id, known in self._inspected.items() if read_uid(known.labels) in newer}
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
+        await self._recall(listing)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.unconfirmed & ids))
         told = {c.id for c in listing.containers if self._exits.is_told(c.id) and self._is_told_run(c)}
         failures |= await self._inspect(id for id in dict.fromkeys(wanted) if id not in told)
@@ -285,6 +299,23 @@ class Observer:
         relisting = await self._relisting(listing, failures, self._lost.uids - newer)
         self.touched.listed_all(listing.doubts, relisting.failures.keys())
         return msgspec.structs.replace(relisting, passed_over=newer)
+
+    async def _recall(self, listing: Listing) -> None:
+        """Take over remembered inspects of containers that the list shows as they were."""
+        remembered, self._remembered = self._remembered, {}
+        known = (
+            (c, remembered[c.id]) for c in listing.containers if c.id in remembered.keys() - self._inspected.keys()
+        )
+        same = [inspected for listed, inspected in known if is_as_remembered(inspected, listed)]
+        for number, inspected in enumerate(same):
+            if number % PODS_PER_YIELD == 0:
+                await asyncio.sleep(0)
+            try:
+                self._inspect_ended(inspected.id, inspected)
+            except Exception as error:
+                self._unexpected(f"remember container {inspected.id[:12]}", inspected.id, error)
+            else:
+                self._inspected[inspected.id], self._inspected_at[inspected.id] = inspected, listing.started_at
 
     def close(self) -> None:
         """Stop watching processes."""
@@ -428,6 +459,7 @@ class Observer:
 
     def _inspect_ended(self, id: str, found: InspectedContainer) -> None:
         """Update what depends on an inspect: owner, pidfd, termination message."""
+        self._on_inspect()
         uid, ours, state = read_uid(found.labels), self._ownership.owns(found), container_state(found.state)
         if ours:
             self._ours[uid] = self._ours.get(uid, frozenset()) | {id}
@@ -491,6 +523,8 @@ class Observer:
         return since is not None and self._clock.now().mono - since >= patience_s
 
     def _forget(self, ids: Set[str]) -> None:
+        if ids:
+            self._on_inspect()
         for id in ids:
             known = self._inspected.pop(id, None)
             uid = read_uid(known.labels) if known is not None else ""

@@ -73,6 +73,14 @@ def is_same_run(inspected: InspectedContainer, listed: ListedContainer) -> bool:
     )
 
 
+def is_as_remembered(inspected: InspectedContainer, listed: ListedContainer) -> bool:
+    """The same of an inspect by an earlier process, which has not heard of what was renamed since."""
+    return is_same_run(inspected, listed) and (
+        (inspected.name, inspected.pod_id, inspected.is_infra, inspected.labels)
+        == (listed.name, listed.pod_id, listed.is_infra, listed.labels)
+    )
+
+
 def to_inspect(containers: Iterable[ListedContainer], known: Mapping[str, InspectedContainer]) -> tuple[str, ...]:
     """Ids of the containers that must be inspected, given what is ``known`` by id from earlier inspects."""
     return tuple(c.id for c in containers if c.id not in known or not is_same_run(known[c.id], c))

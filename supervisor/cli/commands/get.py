@@ -26,7 +26,6 @@ from supervisor.cli.printers import config_objects, events, pods, workers
 from supervisor.cli.printers.documents import as_json, as_list
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.cli.printers.tables import TablePrinter
-from supervisor.cli.printers.yaml_document import as_yaml
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import (
     AgentClient,
@@ -97,7 +96,16 @@ _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("worker", "workers"), "workers"),
 }
 _TABLES: Final = ("", "wide")
-_DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": as_yaml}
+
+
+def _as_yaml(found: Json) -> str:
+    """PyYAML is imported by whoever wants it."""
+    from supervisor.cli.printers.yaml_document import as_yaml
+
+    return as_yaml(found)
+
+
+_DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": _as_yaml}
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
