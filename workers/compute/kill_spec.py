@@ -45,7 +45,7 @@ class ContainerKill(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def process(self) -> ContainerProcess:
-        """Its first process."""
+        """First process of the container."""
         return ContainerProcess(
             container_id=self.id, pid=self.pid, start_ticks=self.start_ticks, monitor_pid=self.monitor_pid
         )

@@ -149,7 +149,7 @@ class InspectedContainer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def process(self) -> ContainerProcess:
-        """Its first process, while it runs."""
+        """First process of the container, while that runs."""
         return ContainerProcess(
             container_id=self.id, pid=self.pid, start_ticks=self.start_ticks, monitor_pid=self.conmon_pid
         )

@@ -43,6 +43,7 @@ from workers.pleg.relist import (
     Members,
     halfway_removed,
     is_as_remembered,
+    is_run_of,
     members_by_uid,
     to_inspect,
     unlisted_pods,
@@ -285,7 +286,7 @@ class Observer:
         await self._confirm_gone({id for of_pod in self._ours.values() for id in of_pod} - ids)
         await self._recall(listing)
         wanted = (*to_inspect(listing.containers, self._inspected), *sorted(self._exits.unconfirmed & ids))
-        told = {c.id for c in listing.containers if self._exits.is_told(c.id) and self._is_told_run(c)}
+        told = {container.id for container in listing.containers if self._is_told_run(container)}
         failures |= await self._inspect(id for id in dict.fromkeys(wanted) if id not in told)
         for failure in failures.values():
             if failure.kind is ErrorKind.UNAVAILABLE:
@@ -378,14 +379,9 @@ class Observer:
             raise RuntimeCallError(ErrorKind.INTERNAL, "list", f"it lacks {len(there)} containers that exist")
 
     def _is_told_run(self, listed: ListedContainer) -> bool:
-        """Whether the run that the list shows is the one that was inspected, whether it knows its end or not."""
+        """Whether the monitor has recorded the end of the run that the list shows, whether it knows of it or not."""
         known = self._inspected.get(listed.id)
-        has_ended = container_state(listed.state) is ContainerState.EXITED
-        return (
-            known is not None
-            and int(known.started_at) == int(listed.started_at)
-            and (has_ended or listed.pid == known.pid)
-        )
+        return known is not None and self._exits.is_told(listed.id) and is_run_of(known, listed)
 
     async def _with_unlisted(self, listing: Listing) -> tuple[Listing, dict[str, RuntimeCallError]]:
         """The listing with the pods that only an inspect shows, and errors of these by the ids of their containers."""

@@ -59,7 +59,7 @@ def is_over(status: RuntimePodStatus) -> bool:
 async def test_an_end_that_nobody_has_noted_is_looked_at() -> None:
     host = Host()
     container = host.running("u1")
-    host.podman.recorded_end = lambda shown: None  # type: ignore[method-assign]
+    host.podman.recorded_end = lambda process: None  # type: ignore[method-assign]
     await it_is_looked_at_when_it_ends(host, container)
 
 
