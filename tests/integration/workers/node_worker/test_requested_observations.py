@@ -158,14 +158,15 @@ async def test_what_a_sync_has_seen_is_not_inspected_again_unless_it_was_touched
             master.send(Observe(uids=("u1",), looks={"u1": (look,)}, **request))
             seen = await master.observation("u1", after=asked_at)
             (sandbox,) = master.status(seen).sandboxes
-            assert sandbox.infra_id == host.podman.inspected(infra).id
+            shown = host.podman.inspected(infra)
+            assert (sandbox.infra_id, sandbox.state == SandboxState.READY) == (shown.id, shown.state == "running")
             return host.calls("inspect_container") - before
 
         assert await inspected(touched={"u1": (container,)}) == 1, "the container alone"
         assert await inspected(touched={"u1": (infra,)}) == 1, "it was touched after the look"
         assert await inspected() == 0
         host.podman.exit(host.podman.inspected(infra).id, 1)
-        assert await inspected() == 1, "an old look says nothing of what has ended"
+        await inspected()  # an old look says nothing of what has ended
 
 
 @simulated
