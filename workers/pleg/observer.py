@@ -189,12 +189,12 @@ class Observer:
         self._read_messages(records)
         return with_termination_messages(with_recorded_ends(status, records), self._messages)
 
-    async def observe(self, uid: str, *, listing: bool = False) -> RuntimePodStatus:
-        """Status of one pod, cheaply: what was touched of it and what does not last is inspected, unless ``listing`` is
-        wanted or needed. Raises RuntimeCallError."""
+    async def observe(self, uid: str, *, listing: bool | None = None) -> RuntimePodStatus:
+        """Status of one pod, cheaply: what was touched of it and what does not last is inspected, unless ``listing``,
+        by default where `needs_list` says so. Raises RuntimeCallError."""
         started_at = self._clock.now().mono
         self._since_listing.add(uid)
-        observe = self._list_pod if listing or self.needs_list(uid) else self._inspect_pod
+        observe = self._list_pod if (self.needs_list(uid) if listing is None else listing) else self._inspect_pod
         doubts = self.touched.take(uid)
         try:
             for look in doubts.looks:

@@ -6,6 +6,7 @@ libyaml is in PyYAML's wheels. Without it the same is written by PyYAML's own em
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 import yaml
@@ -19,14 +20,13 @@ _SHORT_BOOLEANS: Final = frozenset(("y", "Y", "n", "N"))
 """YAML 1.1 has them, PyYAML reads them as texts."""
 
 
-_RESOLVER: Final = yaml.resolver.Resolver()
+_resolve: Callable[[type[yaml.Node], str, tuple[bool, bool]], str] = yaml.resolver.Resolver().resolve
 
 
 @functools.lru_cache(maxsize=4096)
 def _tag_of(text: str, implicit: tuple[bool, bool]) -> str:
     """As what a plain text reads. Of most texts there are many of the same."""
-    tag: str = _RESOLVER.resolve(yaml.ScalarNode, text, implicit)
-    return tag
+    return _resolve(yaml.ScalarNode, text, implicit)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
