@@ -1,5 +1,5 @@
-"""Stands between a connection and aiohttp: refuses WebSocket frames that a client has not masked, and takes a connection
-over that is to be no more HTTP.
+"""Stands between a connection and aiohttp: refuses WebSocket frames that a client has not masked, and takes over a
+connection that is to be no more HTTP.
 
 RFC 6455, 5.1: a server must close the connection then, with 1002 (protocol error). aiohttp's reader does not look. So
 what a client sends goes through here first, on its way from the transport to aiohttp's protocol, and once the

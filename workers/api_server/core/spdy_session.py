@@ -148,8 +148,7 @@ class SpdySession:
             for event in self._connection.receive(data):
                 await self._take(event, acceptor)
                 is_last = isinstance(event, GoAway | Broken)
-            async with self._writing:
-                await self._bytes.write(self._connection.answers())
+            await self._write(self._connection.answers)
 
     async def _take(self, event: Event, acceptor: Acceptor) -> None:
         self._heard_at = loop_time()
@@ -218,11 +217,12 @@ class SpdySession:
             self._end()
 
     async def _write(self, frame: Callable[[], bytes]) -> None:
-        """The frame is made when it is its turn: frames with headers are understood in one order only."""
+        """Frames are made when it is their turn: those with headers are understood in one order only."""
         async with self._writing:
             if self.over.is_set():
                 raise ConnectionResetError("the client has gone")
-            await self._bytes.write(frame())
+            if data := frame():
+                await self._bytes.write(data)
 
     def _end(self) -> None:
         self.over.set()
