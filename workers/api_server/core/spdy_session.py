@@ -201,7 +201,7 @@ class SpdySession:
             raise ConnectionAbortedError("the client was idle for too long") from None
 
     def going_away(self) -> None:
-        """Whatever the reason, a GOAWAY says nothing else."""
+        """A GOAWAY comes at the end in any case, and has no word for the reason."""
 
     async def close(self, timeout_s: float) -> None:
         """The end for the client, which has that time to take what was sent and to close its side. Nobody may read or

@@ -102,7 +102,7 @@ class CommandStreams:
         return self._complete.is_set()
 
     async def send(self, channel: int, data: bytes) -> None:
-        """What the client has closed on its side is dropped, as upstream."""
+        """Dropped when the client has reset that stream, as upstream."""
         if channel in self._ids:
             with contextlib.suppress(StreamClosedError):
                 await self._session.send(self._ids[channel], data)
