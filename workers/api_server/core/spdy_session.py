@@ -122,6 +122,7 @@ class SpdySession:
         self._idle_timeout_s = idle_timeout_s
         self._heard_at = loop_time()
         self._routes: dict[int, Route] = {}
+        """Of all streams with which we are not done."""
         self._writing = asyncio.Lock()
         """One frame after the other: of those that nobody reads there is one at a time."""
         self.over = asyncio.Event()
@@ -156,9 +157,9 @@ class SpdySession:
             case SynStream():
                 await self._open(event, acceptor)
             case Data(stream, data, fin):
-                await self._deliver(stream, lambda channel: Message(channel, data, ends=fin), is_last=fin)
+                await self._deliver(stream, lambda channel: Message(channel, data, ends=fin))
             case RstStream(stream):
-                await self._deliver(stream, StreamReset, is_last=True)
+                await self._deliver(stream, StreamReset)
             case Broken(reason):
                 log.info("a SPDY connection is closed: %s", reason)
 
@@ -171,9 +172,8 @@ class SpdySession:
         await self._write(lambda: self._connection.reply(opened.stream))
         acceptor.replied(opened)
 
-    async def _deliver(self, stream: int, item: Callable[[int], Message | StreamReset], *, is_last: bool) -> None:
-        route = self._routes.pop(stream, None) if is_last else self._routes.get(stream)
-        if route is not None:
+    async def _deliver(self, stream: int, item: Callable[[int], Message | StreamReset]) -> None:
+        if (route := self._routes.get(stream)) is not None:
             route.inbox.put(item(route.channel))
             await route.inbox.until_room()
 
@@ -187,7 +187,8 @@ class SpdySession:
             await self._write(lambda: self._connection.data(stream, b"", fin=True))
 
     async def finish(self, stream: int) -> None:
-        """The end of a stream, which its client is told unless it has said so itself. Raises ConnectionError."""
+        """Be done with a stream; the client is told unless it has ended it itself. Raises ConnectionError."""
+        self._routes.pop(stream, None)
         await self.end(stream)
         await self._write(lambda: self._connection.reset(stream))
 
