@@ -59,7 +59,9 @@ class Kubectl:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *(*self.command, "port-forward", "--address", "127.0.0.1", pod, f":{port}"),
-            stdout=pipe, stderr=pipe, env=self.environment(carrier),
+            stdout=pipe,
+            stderr=pipe,
+            env=self.environment(carrier),
         )
         assert process.stdout is not None
         try:

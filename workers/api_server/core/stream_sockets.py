@@ -23,7 +23,7 @@ from ipc.wire.stream_channels import (
 )
 from workers.api_server.core.byte_streams import ByteStream, MessageBytes, TakenOver
 from workers.api_server.core.frame_guard import FrameGuard
-from workers.api_server.core.spdy_session import SpdySession
+from workers.api_server.core.spdy_session import IDLE_TIMEOUT_S, SpdySession
 from workers.api_server.core.status_errors import bad_request
 from workers.api_server.core.upgrades import PROTOCOL_HEADER, SPDY_UPGRADE, Carrier, Upgrade
 
@@ -172,8 +172,10 @@ _CARRIERS: Final = {Carrier.SPDY: _on_connection, Carrier.SPDY_IN_WEBSOCKET: _in
 class StreamSockets:
     """The open stream sockets of one API server."""
 
-    def __init__(self, ping_period_s: float = PING_PERIOD_S) -> None:
+    def __init__(self, ping_period_s: float = PING_PERIOD_S, idle_timeout_s: float = IDLE_TIMEOUT_S) -> None:
+        """``idle_timeout_s`` is that of SPDY connections."""
         self._ping_period_s = ping_period_s
+        self._idle_timeout_s = idle_timeout_s
         self._stopping = asyncio.Event()
 
     async def stop(self, _app: web.Application) -> None:
@@ -194,7 +196,7 @@ class StreamSockets:
     async def spdy(self, request: web.Request, upgrade: Upgrade, max_streams: int) -> AsyncIterator[SpdySession]:
         """The client's SPDY connection, closed at the end. Raises ApiError 400."""
         async with _CARRIERS[upgrade.carrier](request, upgrade.protocol) as (stream, response):
-            session = SpdySession(stream, response, max_streams)
+            session = SpdySession(stream, response, max_streams, self._idle_timeout_s)
             try:
                 yield session
             finally:
