@@ -41,7 +41,9 @@ async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse
     try:
         return await handler(request)
     except ApiError as error:
-        return status_answer(error.status)
+        answer = status_answer(error.status)
+        answer.headers.extend(error.headers)
+        return answer
     except web.HTTPException as error:
         answer = status_answer(failure(error.status, _words(request, error)))
         if isinstance(error, web.HTTPMethodNotAllowed):
