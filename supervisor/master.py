@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -33,6 +33,7 @@ from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.config.config_file import load_settings
+from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
 from supervisor.config.settings_reload import diff_reload
 from supervisor.doctor.checks import check_host
@@ -103,7 +104,7 @@ class Master:
         config_path: Path | None,
         board: Board,
         zygote: socket.socket,
-        listening: Mapping[Role, socket.socket],
+        listening: Mapping[Role, Sequence[socket.socket]],
         service: PodmanService,
         label_key: LabelKey,
     ) -> None:
@@ -133,7 +134,9 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), label_key, node),
+            lambda: worker_settings(
+                self._settings, str(self._service.socket), label_key, node, server_settings(self._settings)
+            ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
         self._started_at = self._clock.now().wall
