@@ -287,6 +287,7 @@ class Master:
             case Observed(observations=observations):
                 self._feed(Observations(board_views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
+                self._board.record_relist(started_at)
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)

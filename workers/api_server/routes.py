@@ -1,4 +1,5 @@
-"""The URLs of the admin socket: Kubernetes' own where it has them, ``/rootlet/v1`` for the rest."""
+"""The URLs of the admin socket: Kubernetes' own where it has them, the kubelet's (`kubelet_routes`), ``/rootlet/v1``
+for the rest."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ from typing import Final
 from aiohttp import web
 
 from ipc.kubecontainer.config_objects import ObjectKind
+from workers.api_server.core.route import admin_routes
 from workers.api_server.handlers.changes import Changes
-from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.trace import Traces
+from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.store.site import AppState
 from workers.api_server.streams.port_forward import PortForward
 from workers.api_server.streams.remote_command import RemoteCommand
@@ -51,13 +53,12 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
 
 def route_table(site: AppState) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
-    health, reads, changes, pod_log = Health(site), Reads(site), Changes(site), PodLog(site)
+    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     traces = Traces(site)
     return [
         *_stream_routes(site),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
-        _get("/healthz", health.all),
-        _get("/healthz/{check}", health.one),
+        *admin_routes(kubelet_routes(site)),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),
         _get("/api/v1/namespaces/{namespace}/pods", reads.pods),
