@@ -16,13 +16,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
+import msgspec
+
 from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.messages import event_reasons
-from ipc.messages.api_server import AgentChanged, ApplyManifests, DeleteObject, DeletePod, RestartWorker, StopAgent
+from ipc.messages.api_server import (
+    AgentChanged,
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    PostManifests,
+    ReadConfiguration,
+    RestartWorker,
+    SetVerbosity,
+    StopAgent,
+)
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
@@ -36,6 +48,7 @@ from supervisor.config.config_file import load_settings
 from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
 from supervisor.config.settings_reload import diff_reload
+from supervisor.config.shown_settings import shown_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Level
 from supervisor.doctor.host import gather
@@ -296,6 +309,8 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | StopAgent():
                 self._requests.take(message)
+            case PostManifests() | ReadConfiguration() | SetVerbosity():
+                self._requests.take(message)
             case _:
                 assert_never(message)
 
@@ -334,6 +349,16 @@ class Master:
         self._feed(WorkerLeaving(slot))
         self._children.end(slot, self._settings.shutdown_grace_period_s)
         self._report_agent()
+
+    def configuration(self) -> str:
+        return shown_settings(self._settings)
+
+    def set_verbosity(self, level: str) -> None:
+        """Here at once, in children with their next heartbeat, in further ones from the beginning."""
+        logging.getLogger().setLevel(level.upper())
+        self._board.record_log_level(logging.getLevelNamesMapping()[level.upper()])
+        section = msgspec.structs.replace(self._settings.logging, verbosity=level)
+        self._settings = msgspec.structs.replace(self._settings, logging=section)
 
     def stop(self, *, pods: bool) -> None:
         if pods:

@@ -13,7 +13,7 @@ from ipc.wire.server_settings import Port, ServerSettings
 from workers.api_server.access.certificates import Certificates
 from workers.api_server.access.filter import AccessFilter
 from workers.api_server.core.port_listener import PortListener
-from workers.api_server.core.route import read_only_routes, secure_routes
+from workers.api_server.core.route import admin_routes, read_only_routes, secure_routes
 from workers.api_server.kubelet_routes import healthz_routes, kubelet_routes
 from workers.api_server.middleware import InFlight, Middleware, bounded, plain_texts, without_server_header
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
@@ -74,7 +74,7 @@ def applications(site: AppState, settings: ServerSettings) -> Mapping[Port, web.
     served: Mapping[Port, Iterable[web.RouteDef]] = {
         Port.SECURE: secure_routes(routes, debugging=settings.debugging),
         Port.READ_ONLY: read_only_routes(routes),
-        Port.HEALTHZ: read_only_routes(healthz_routes(site)),
+        Port.HEALTHZ: admin_routes(healthz_routes(site)),
     }
     return {
         port: _application(site, settings, (*before.get(port, ()), limits.limited), served[port])

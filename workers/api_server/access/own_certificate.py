@@ -32,8 +32,7 @@ def is_due(file: Path, names: Sequence[str], now: float) -> bool:
     Its first line, a comment, says both, so that nobody has to decode certificates for that.
     """
     try:
-        first = file.open().readline().strip()
-        ends_at, _, made_for = first.removeprefix(_ENDS_AT).partition(_FOR)
+        ends_at, _, made_for = file.read_text().partition("\n")[0].removeprefix(_ENDS_AT).partition(_FOR)
         return made_for != ",".join(names) or now > float(ends_at) - RENEWED_BEFORE_S
     except (OSError, ValueError):
         return True

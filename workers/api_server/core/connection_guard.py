@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from workers.api_server.core.frame_guard import HEAD_END, FrameGuard
 
@@ -50,8 +50,7 @@ class ConnectionGuard(FrameGuard):
         self._set_timer(IDLE_TIMEOUT_S)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclasses of it
         self._set_timer(HEAD_TIMEOUT_S)
         super().connection_made(transport)
 

@@ -36,14 +36,12 @@ class PortListener:
         server: Server,
         listening: socket.socket,
         tls: Callable[[], ssl.SSLContext] | None,
-        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         """``tls``: the context for the next connection; None on a plain port."""
         self.accepted = 0
         self._server = server
         self._listening = listening
         self._tls = tls
-        self._max_connections = max_connections
         self._open = 0
         self._is_accepting = self._is_closed = False
         self._tasks = BackgroundTasks()
@@ -69,7 +67,7 @@ class PortListener:
         await self._tasks.close()
 
     def _accept_if_room(self) -> None:
-        if not (self._is_closed or self._is_accepting) and self._open < self._max_connections:
+        if not (self._is_closed or self._is_accepting) and self._open < MAX_CONNECTIONS:
             self._is_accepting = True
             asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
 
@@ -90,7 +88,7 @@ class PortListener:
             return
         self.accepted += 1
         self._open += 1
-        if self._open >= self._max_connections:
+        if self._open >= MAX_CONNECTIONS:
             self._stop_accepting()
         connection.setblocking(False)
         self._tasks.spawn(self._admit(connection), name="handshake")

@@ -53,23 +53,23 @@ class Health:
 
     async def all(self, request: web.Request) -> web.Response:
         excluded = set(request.query.getall("exclude", []))
-        problems = {name: check() for name, check in self._checks().items() if name not in excluded}
+        problems = {name: check() for name, check in self.checks().items() if name not in excluded}
         lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in problems.items()]
-        lines += [f"[+]{name} excluded: ok" for name in sorted(excluded & self._checks().keys())]
+        lines += [f"[+]{name} excluded: ok" for name in sorted(excluded & self.checks().keys())]
         if any(problems.values()):
             return web.Response(status=500, text="\n".join((*lines, "healthz check failed\n")))
         passed = "\n".join((*lines, "healthz check passed\n"))
         return web.Response(text=passed if "verbose" in request.query else "ok")
 
     async def one(self, request: web.Request) -> web.Response:
-        check = self._checks().get(request.match_info["check"])
+        check = self.checks().get(request.match_info["check"])
         if check is None:
             raise ApiError(404, NOT_FOUND)
         if problem := check():
             return web.Response(status=500, text=f"internal server error: {problem}\n")
         return web.Response(text="ok")
 
-    def _checks(self) -> Mapping[str, Check]:
+    def checks(self) -> Mapping[str, Check]:
         """By their names. Of a master that has just been born of nothing is known but that it lives."""
         agent = self._site.store.agent
         checks: dict[str, Check] = {"ping": lambda: "", "log": log_problem, "syncloop": lambda: self._sync_loop(agent)}
