@@ -18,7 +18,6 @@ from ipc.messages.api_server import (
     ReadConfiguration,
     Reply,
     RestartWorker,
-    SetVerbosity,
     StopAgent,
 )
 from supervisor.processes.child_manager import ChildManager
@@ -37,9 +36,6 @@ class AgentControl(Protocol):
 
     def configuration(self) -> str:
         """The configuration in effect, as JSON."""
-
-    def set_verbosity(self, level: str) -> None:
-        """The least important line that every process logs from now on."""
 
     def stop(self, *, pods: bool) -> None:
         """Begin to end; with ``pods`` when all of them are gone."""
@@ -71,9 +67,6 @@ class AdminRequests:
                 self._begin(request, self._sources.post(request.body))
             case ReadConfiguration():
                 self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
-            case SetVerbosity():
-                self._agent.set_verbosity(request.level)
-                self._answer(request, Reply(request_id=0, code=200))
             case RestartWorker():
                 self._restart_worker(request)
             case StopAgent():

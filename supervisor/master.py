@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
-import msgspec
-
 from ipc.host.clock import SystemClock
 from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
@@ -32,7 +30,6 @@ from ipc.messages.api_server import (
     PostManifests,
     ReadConfiguration,
     RestartWorker,
-    SetVerbosity,
     StopAgent,
 )
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
@@ -309,7 +306,7 @@ class Master:
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | StopAgent():
                 self._requests.take(message)
-            case PostManifests() | ReadConfiguration() | SetVerbosity():
+            case PostManifests() | ReadConfiguration():
                 self._requests.take(message)
             case _:
                 assert_never(message)
@@ -352,13 +349,6 @@ class Master:
 
     def configuration(self) -> str:
         return shown_settings(self._settings)
-
-    def set_verbosity(self, level: str) -> None:
-        """Here at once, in children with their next heartbeat, in further ones from the beginning."""
-        logging.getLogger().setLevel(level.upper())
-        self._board.record_log_level(logging.getLevelNamesMapping()[level.upper()])
-        section = msgspec.structs.replace(self._settings.logging, verbosity=level)
-        self._settings = msgspec.structs.replace(self._settings, logging=section)
 
     def stop(self, *, pods: bool) -> None:
         if pods:

@@ -26,7 +26,7 @@ from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
 from ipc.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
 from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
-from ipc.shm.board import Board, WorkerRowWriter
+from ipc.shm.board import WorkerRowWriter
 from ipc.shm.breaker_state import BreakerState
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role
@@ -100,7 +100,7 @@ def on_link(link: LinkTypes[C, R], role_main: RoleMain[R, C]) -> RunRole:
         loop.set_exception_handler(_on_callback_error)
         return await first_of(
             _until_over(role_main(context, channel, clock, row_writer), channel),
-            _beat(context.board, row_writer, clock, context.settings.heartbeat_period_s),
+            _beat(row_writer, clock, context.settings.heartbeat_period_s),
         )
 
     return run
@@ -123,11 +123,9 @@ async def _until_over(role_main: Awaitable[int], channel: Channel[R, C]) -> int:
         await channel.wait_closed()
 
 
-async def _beat(board: Board, row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> NoReturn:
-    """Heartbeats from the loop that does the work: when it hangs, they stop. With each one looks whether somebody has
-    changed what is logged."""
+async def _beat(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> NoReturn:
+    """Heartbeats from the loop that does the work: when it hangs, they stop."""
     while True:
-        logs.follow(board.log_level)
         row_writer.beat(clock.now().mono, FAILURES.value)
         await asyncio.sleep(period_s)
 

@@ -32,13 +32,6 @@ def set_up(level: str, format: str, process: str) -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
-def follow(level: int) -> None:
-    """Log from that level up, as `logging` numbers them; 0 leaves it as it was set up."""
-    root = logging.getLogger()
-    if level and root.level != level:
-        root.setLevel(level)
-
-
 class TextFormatter(logging.Formatter):
     """``2026-01-01T00:00:00.000000Z INFO pods-0: message``, and a traceback below it."""
 

@@ -182,23 +182,7 @@ class ReadConfiguration(Message, frozen=True, kw_only=True):
     request_id: int
 
 
-class SetVerbosity(Message, frozen=True, kw_only=True):
-    """The least important line that every process of the agent logs from now on: one of `ipc.host.logs.LEVELS`."""
-
-    request_id: int
-    level: str
-
-
 FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
 ApiServerFeed = FeedMessage | Reply | Shutdown
-AdminRequest = (
-    ApplyManifests
-    | DeletePod
-    | DeleteObject
-    | RestartWorker
-    | StopAgent
-    | PostManifests
-    | ReadConfiguration
-    | SetVerbosity
-)
+AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent | PostManifests | ReadConfiguration
 ApiServerRequest = Ready | AdminRequest

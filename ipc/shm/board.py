@@ -60,7 +60,7 @@ _CHECKSUM: Final = struct.Struct("=I")
 _HEADER_BYTES: Final = _CHECKSUM.size + _FACTS.size
 _HEADER_START: Final = _SEQUENCE.size
 _CONTENT_START: Final = 32
-_ITERATION, _RELIST, _LOG_LEVEL = range(3)
+_ITERATION, _RELIST = range(2)
 """Of the master's numbers."""
 _WORKER: Final = struct.Struct("=qQ5QB")
 """Pid, incarnation, the five counters, the breaker's state; the step's text follows."""
@@ -157,16 +157,6 @@ class Board:
     def record_relist(self, mono: float) -> None:
         """For the master. One aligned store, as above."""
         self._masters[_RELIST] = mono
-
-    @property
-    def log_level(self) -> int:
-        """Number of the least important level (`logging`) that every process logs, where somebody has changed it while
-        the agent runs; 0 before that."""
-        return int(self._masters[_LOG_LEVEL])
-
-    def record_log_level(self, level: int) -> None:
-        """For the master. One aligned store, as above."""
-        self._masters[_LOG_LEVEL] = level
 
     @property
     def host_ips(self) -> tuple[str, ...]:

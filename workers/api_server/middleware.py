@@ -143,7 +143,13 @@ def _kubelets_words(_request: web.Request, error: web.HTTPException) -> str:
     return known.get(error.status) or error.text or error.reason
 
 
-statuses: Final = failures(lambda error: status_answer(error.status), _kubernetes_words)
+def _status(error: ApiError) -> web.Response:
+    answer = status_answer(error.status)
+    answer.headers.extend(error.headers)
+    return answer
+
+
+statuses: Final = failures(_status, _kubernetes_words)
 """Failures as a v1 Status, for the admin socket."""
 plain_texts: Final = failures(plain_error, _kubelets_words)
 """Failures in the kubelet's words, for its ports."""

@@ -28,10 +28,9 @@ def _get(path: str, handler: Callable[[web.Request], Awaitable[web.StreamRespons
 
 
 def _stream_routes(site: AppState) -> list[web.RouteDef]:
-    """Routes of the streams by GET, as WebSockets begin. Clients whose WebSocket is refused ask again by POST, for
-    SPDY: the answer to that is the one that people see."""
+    """Routes of the streams by GET, as WebSockets begin, and by POST, as clients of SPDY ask."""
     commands, ports = RemoteCommand(site), PortForward(site)
-    streams = {"exec": commands.exec, "attach": commands.attach, "portforward": ports.get}
+    streams = {"exec": commands.exec, "attach": commands.attach, "portforward": ports.open}
     return [
         route
         for name, handler in streams.items()

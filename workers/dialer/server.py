@@ -25,7 +25,6 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from ipc.host import logs
 from ipc.host.clock import Clock
 from ipc.messages.base import Ready, Shutdown
 from ipc.messages.catalogue import DIALER, DIALING
@@ -69,7 +68,6 @@ def run_dialer(context: ChildContext, clock: Clock, row_writer: WorkerRowWriter)
     next_beat = 0.0
     while (leave := dialer.leave(now := clock.now().mono)) is None:
         if now >= next_beat:
-            logs.follow(context.board.log_level)
             row_writer.beat(now)
             next_beat = now + context.settings.heartbeat_period_s
         ready = dialer.turn(now, next_beat)

@@ -52,7 +52,9 @@ def plain_text(code: int, text: str, **headers: str) -> web.Response:
 
 def plain_error(error: ApiError) -> web.Response:
     """The error's words without a Status around them."""
-    return plain_text(error.status.code, error.status.message)
+    answer = plain_text(error.status.code, error.status.message)
+    answer.headers.extend(error.headers)
+    return answer
 
 
 def admin_routes(routes: Sequence[Route]) -> Iterator[web.RouteDef]:

@@ -228,7 +228,11 @@ async def until(changes: AsyncIterator[Change], operation: PodOperation) -> list
     async with asyncio.timeout(DEADLINE_S):
         async for change in changes:
             for update in change.updates:
-                if isinstance(update, PodUpdate) and (update.source, update.op) == (HTTP_SOURCE, operation) and update.pods:
+                if (
+                    isinstance(update, PodUpdate)
+                    and (update.source, update.op) == (HTTP_SOURCE, operation)
+                    and update.pods
+                ):
                     return [pod.metadata.name for pod in update.pods]
     raise AssertionError("it ended")
 
