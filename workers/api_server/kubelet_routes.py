@@ -8,9 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from workers.api_server.core.route import ANY_METHOD, REFUSED, Route
+from aiohttp import hdrs
+
+from workers.api_server.core.route import ABSENT, ANY_METHOD, REFUSED, Handler, Route
 from workers.api_server.handlers.health import Health
+from workers.api_server.kubelet.container_logs import ContainerLogs
+from workers.api_server.kubelet.manifests import Manifests
+from workers.api_server.kubelet.node_logs import NodeLogs
+from workers.api_server.kubelet.pages import Pages
 from workers.api_server.kubelet.pods import Pods
+from workers.api_server.kubelet.profiles import Profiles
+from workers.api_server.kubelet.streams import KubeletStreams
 from workers.api_server.store.site import AppState
 
 
@@ -32,7 +40,69 @@ def _pods(site: AppState) -> list[Route]:
     ]
 
 
-GROUPS: Final[Sequence[Callable[[AppState], list[Route]]]] = (_health, _pods)
+def _pages(site: AppState) -> list[Route]:
+    pages = Pages(site)
+    return [
+        Route(path="/configz", handler=pages.configz, without_debugging=ABSENT),
+        Route(path="/statusz", handler=pages.statusz),
+        Route(path="/flagz", handler=pages.flagz),
+    ]
+
+
+def _streams(site: AppState) -> list[Route]:
+    streams, logs = KubeletStreams(site), ContainerLogs(site)
+    either = (hdrs.METH_GET, hdrs.METH_POST)
+    named, with_uid = "{namespace}/{name}", "{namespace}/{name}/{uid}"
+    in_container: tuple[tuple[str, Handler, tuple[str, ...]], ...] = (
+        ("run", streams.run, (hdrs.METH_POST,)),
+        ("exec", streams.exec, either),
+        ("attach", streams.attach, either),
+    )
+    return [
+        *(
+            Route(path=f"/{path}/{pod}/{{container}}", handler=handler, methods=methods, without_debugging=REFUSED)
+            for path, handler, methods in in_container
+            for pod in (named, with_uid)
+        ),
+        *(
+            Route(path=f"/portForward/{pod}", handler=streams.port_forward, methods=either, without_debugging=REFUSED)
+            for pod in (named, with_uid)
+        ),
+        Route(path=f"/containerLogs/{named}/{{container}}", handler=logs.get, without_debugging=REFUSED),
+        Route(
+            path=f"/checkpoint/{named}/{{container}}",
+            handler=streams.checkpoint,
+            methods=(hdrs.METH_POST,),
+            without_debugging=ABSENT,
+        ),
+    ]
+
+
+def _debugging(_site: AppState) -> list[Route]:
+    logs, profiles = NodeLogs(), Profiles()
+    return [
+        Route(path="/logs/", handler=logs.list, without_debugging=REFUSED),
+        Route(path="/logs/{path:.+}", handler=logs.file, without_debugging=REFUSED),
+        Route(path="/debug/pprof/{name:[^/]*}", handler=profiles.get, without_debugging=REFUSED),
+    ]
+
+
+def _manifests(site: AppState) -> list[Route]:
+    manifests = Manifests(site)
+    return [
+        Route(path=path, handler=manifests.post, methods=(hdrs.METH_POST,), without_debugging=ABSENT)
+        for path in ("/container", "/containers")
+    ]
+
+
+GROUPS: Final[Sequence[Callable[[AppState], list[Route]]]] = (
+    _health,
+    _pods,
+    _pages,
+    _streams,
+    _debugging,
+    _manifests,
+)
 
 
 def kubelet_routes(site: AppState) -> list[Route]:

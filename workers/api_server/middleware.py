@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -102,8 +102,15 @@ class InFlight:
 def _load(request: web.Request) -> Load:
     if hdrs.UPGRADE in request.headers:
         return Load.SESSION
-    streams = flag(request.query, "watch") or flag(request.query, "follow")
-    return Load.STREAM if streams else Load.SHORT
+    return Load.STREAM if any(_is_on(request.query, name) for name in ("watch", "follow")) else Load.SHORT
+
+
+def _is_on(query: Mapping[str, str], name: str) -> bool:
+    """A value that is no boolean is for the handler to refuse, in its own words."""
+    try:
+        return flag(query, name)
+    except ApiError:
+        return False
 
 
 def bounded(stall_timeout_s: float) -> Middleware:

@@ -13,8 +13,8 @@ from ipc.wire.server_settings import Port, ServerSettings
 from workers.api_server.access.certificates import Certificates
 from workers.api_server.access.filter import AccessFilter
 from workers.api_server.core.port_listener import PortListener
-from workers.api_server.core.route import admin_routes, read_only_routes, secure_routes
-from workers.api_server.kubelet_routes import healthz_routes, kubelet_routes
+from workers.api_server.core.route import Route, admin_routes, read_only_routes, secure_routes
+from workers.api_server.kubelet_routes import healthz_routes
 from workers.api_server.middleware import InFlight, Middleware, bounded, plain_texts, without_server_header
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
 
@@ -34,7 +34,7 @@ class Ports:
         self._runners = runners
 
     @classmethod
-    async def opened(cls, context: ChildContext, site: AppState, run: Run) -> Ports:
+    async def opened(cls, context: ChildContext, site: AppState, routes: Sequence[Route], run: Run) -> Ports:
         """Serve each port that is on. ``run`` makes an application ready.
 
         Raises OSError and ValueError: the certificate that is given cannot be used.
@@ -44,7 +44,7 @@ class Ports:
         if Port.SECURE in settings.ports:
             certificates = await asyncio.to_thread(Certificates, settings, site.clock)
         runners, listeners = [], []
-        for port, app in applications(site, settings).items():
+        for port, app in applications(site, routes, settings).items():
             runners.append(await run(app))
             tls = certificates.context if port is Port.SECURE and certificates is not None else None
             listening = context.ports[settings.ports.index(port)]
@@ -67,9 +67,9 @@ def server_of(runner: web.AppRunner) -> web.Server:
     return runner.server
 
 
-def applications(site: AppState, settings: ServerSettings) -> Mapping[Port, web.Application]:
+def applications(site: AppState, routes: Sequence[Route], settings: ServerSettings) -> Mapping[Port, web.Application]:
     """The HTTP side of each port that is on, without a socket."""
-    routes, limits = kubelet_routes(site), InFlight(MAX_REQUESTS, MAX_STREAMS, MAX_SESSIONS)
+    limits = InFlight(MAX_REQUESTS, MAX_STREAMS, MAX_SESSIONS)
     before: Mapping[Port, tuple[Middleware, ...]] = {Port.SECURE: (AccessFilter(settings).filtered,)}
     served: Mapping[Port, Iterable[web.RouteDef]] = {
         Port.SECURE: secure_routes(routes, debugging=settings.debugging),

@@ -22,8 +22,10 @@ from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
 from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S
 from workers.api_server.core.listener import Door, Listener, until_idle
+from workers.api_server.core.route import Route
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.http_log import HTTP_LOG
+from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
 from workers.api_server.store.requests import MasterRequests
@@ -80,10 +82,11 @@ async def run_api_server(
     )
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
-    runner = await _running(application(site), idle_timeout_s)
+    routes = kubelet_routes(site)
+    runner = await _running(application(site, routes), idle_timeout_s)
     assert runner.server is not None, "it was set up"
     door = Listener(runner.server)
-    ports = await _ports(context, site)
+    ports = await _ports(context, site, routes)
     try:
         await door.open(context.listen)
         row_writer.step("serving the admin socket")
@@ -113,21 +116,21 @@ async def _running(app: web.Application, keepalive_timeout_s: float) -> web.AppR
     return runner
 
 
-async def _ports(context: ChildContext, site: AppState) -> Ports | None:
+async def _ports(context: ChildContext, site: AppState, routes: Sequence[Route]) -> Ports | None:
     """Those of the kubelet's server, whose modules are not imported where none is on."""
     if not context.ports:
         return None
     module = await asyncio.to_thread(importlib.import_module, "workers.api_server.ports")
     opened: Ports = await module.Ports.opened(
-        context, site, functools.partial(_running, keepalive_timeout_s=IDLE_TIMEOUT_S)
+        context, site, routes, functools.partial(_running, keepalive_timeout_s=IDLE_TIMEOUT_S)
     )
     return opened
 
 
-def application(site: AppState) -> web.Application:
-    """The whole HTTP side of it, without a socket."""
+def application(site: AppState, routes: Sequence[Route]) -> web.Application:
+    """The HTTP side of the admin socket, without it; ``routes`` are the kubelet's."""
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
-    app.add_routes(route_table(site))
+    app.add_routes(route_table(site, routes))
     app.on_shutdown.append(site.sockets.stop)
     return app
 

@@ -20,8 +20,6 @@ from workers.api_server.access.users import TokenFileError, Tokens, User, authen
 from workers.api_server.core.route import plain_text
 
 UNAUTHORIZED: Final = "Unauthorized"
-USER: Final = "user"
-"""Key of the user's name in a request, for the request log."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log: Final = logging.getLogger(__name__)
@@ -76,7 +74,6 @@ class AccessFilter:
             words = forbidden(user, wanted)
             _log.info("%s", safe_line(words))
             return plain_text(403, words)
-        request[USER] = user.name
         return await handler(request)
 
     def _user(self, request: web.Request) -> User | None:
