@@ -92,4 +92,4 @@ def _names(settings: Settings) -> tuple[str, ...]:
     """Names for a certificate: the node's, the loopback's, and the address unless it means all of them."""
     address = settings.server.address
     own = () if re.fullmatch(r"[0:.]*", address) else (address,)
-    return (settings.node_name, "localhost", "127.0.0.1", "::1", *own)
+    return tuple(dict.fromkeys((settings.node_name, "localhost", "127.0.0.1", "::1", *own)))

@@ -270,17 +270,17 @@ async def api_server(
     writer.begin(1234, 1)
     writer.beat(monotonic())
     link = await Channel.open(theirs, ApiServerRequest, ApiServerFeed)
-    server = master.server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer, dialer))
+    life = master.server = asyncio.create_task(run_api_server(context, link, SystemClock(), writer, dialer))
     served = asyncio.create_task(master.serve())
     try:
         yield master
         master.feed(Shutdown())
         async with asyncio.timeout(DEADLINE_S):
-            await server
+            await life
     finally:
-        server.cancel()
+        life.cancel()
         served.cancel()
-        await asyncio.gather(server, served, return_exceptions=True)
+        await asyncio.gather(life, served, return_exceptions=True)
         await master.close()
         link.close()
         for sock in (listening, *ports):

@@ -10,6 +10,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ipc.host.clock import wall
 
@@ -30,11 +31,11 @@ class Authority:
 
     def client(self, name: str, *groups: str, days: int = 1) -> Path:
         """Key and certificate of a client in one file; of one that has ended with negative ``days``."""
-        return self._issue(_name(name, *groups), name, x509.ExtendedKeyUsageOID.CLIENT_AUTH, days)
+        return self._issue(_name(name, *groups), name, ExtendedKeyUsageOID.CLIENT_AUTH, days)
 
     def server(self, name: str = "127.0.0.1") -> Path:
         """Key and certificate of a server in one file."""
-        return self._issue(_name(name), name, x509.ExtendedKeyUsageOID.SERVER_AUTH, 1)
+        return self._issue(_name(name), name, ExtendedKeyUsageOID.SERVER_AUTH, 1)
 
     def _issue(self, subject: x509.Name, name: str, usage: x509.ObjectIdentifier, days: int) -> Path:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -74,8 +75,8 @@ class Authority:
 
 
 def _name(name: str, *groups: str) -> x509.Name:
-    organizations = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, group) for group in groups]
-    common = [x509.NameAttribute(x509.NameOID.COMMON_NAME, name)] if name else []
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    common = [x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else []
     return x509.Name([*organizations, *common])
 
 

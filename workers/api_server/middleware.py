@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
 
 from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S, ConnectionGuard
 from workers.api_server.core.query import flag
@@ -34,7 +35,6 @@ class Load(enum.Enum):
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 Words = Callable[[web.Request, web.HTTPException], str]
 _LOG: Final = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from ipc.wire.boot import ChildContext
 from ipc.wire.server_settings import Port, ServerSettings
@@ -15,7 +16,7 @@ from workers.api_server.access.filter import AccessFilter
 from workers.api_server.core.port_listener import PortListener
 from workers.api_server.core.route import Route, admin_routes, read_only_routes, secure_routes
 from workers.api_server.kubelet_routes import healthz_routes
-from workers.api_server.middleware import InFlight, Middleware, bounded, plain_texts, without_server_header
+from workers.api_server.middleware import InFlight, bounded, plain_texts, without_server_header
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
 
 MAX_REQUESTS: Final = 32

@@ -76,7 +76,7 @@ async def run_api_server(
         logs_dir=Path(context.settings.pod_logs_dir),
         podman=podman,
         dialer=dialer or dialing,
-        sockets=StreamSockets(),
+        sockets=StreamSockets(idle_timeout_s=context.settings.server.streaming_idle_timeout_s),
         quiet_relist_period_s=context.settings.quiet_relist_period_s,
         heartbeat_timeout_s=context.settings.heartbeat_period_s * MISSED_BEATS,
     )
@@ -91,7 +91,7 @@ async def run_api_server(
         await door.open(context.listen)
         row_writer.step("serving the admin socket")
         await channel.send(Ready(pid=os.getpid()))
-        doors = (door, *(ports.listeners if ports is not None else ()))
+        doors: list[Door] = [door, *(ports.listeners if ports is not None else ())]
         return await first_of(_take_feed(channel, store, changed, master), _until_idle(doors, idle_timeout_s))
     finally:
         door.close()

@@ -50,10 +50,11 @@ def _key_and_certificate(names: Sequence[str], now: float) -> bytes:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
-    title = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"{names[0]}@{now:.0f}"[:64])])
-    usage = [x509.ExtendedKeyUsageOID.SERVER_AUTH]
+    title = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{names[0]}@{now:.0f}"[:64])])
+    usage = [ExtendedKeyUsageOID.SERVER_AUTH]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(title)

@@ -88,7 +88,7 @@ def test_what_was_kept_and_cannot_be_read_removes_nothing(tmp_path: Path) -> Non
 
 # --- what a URL answers -------------------------------------------------------------------------------------------
 
-Answer = Callable[[web.Request], web.StreamResponse]
+Answer = Callable[[web.BaseRequest], web.StreamResponse]
 
 
 class Site:
@@ -99,7 +99,7 @@ class Site:
         self.headers: list[dict[str, str]] = []
         self.url = ""
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.headers.append(dict(request.headers))
         return self.answer(request)
 
@@ -127,7 +127,7 @@ async def test_headers_go_along(site: Site) -> None:
 
 
 async def test_redirects_are_followed_and_credentials_do_not_leave_their_host(site: Site) -> None:
-    def elsewhere(request: web.Request) -> web.StreamResponse:
+    def elsewhere(request: web.BaseRequest) -> web.StreamResponse:
         if request.host.startswith("127."):
             return web.Response(status=302, headers={"Location": site.url.replace("127.0.0.1", "localhost") + "?x"})
         return web.Response(body=b"there")
@@ -137,11 +137,11 @@ async def test_redirects_are_followed_and_credentials_do_not_leave_their_host(si
     assert ["Authorization" in headers for headers in site.headers] == [True, False]
 
 
-def in_a_circle(_: web.Request) -> web.StreamResponse:
+def in_a_circle(_: web.BaseRequest) -> web.StreamResponse:
     return web.Response(status=301, headers={"Location": "/again"})
 
 
-def to_a_file(_: web.Request) -> web.StreamResponse:
+def to_a_file(_: web.BaseRequest) -> web.StreamResponse:
     return web.Response(status=301, headers={"Location": "file:///etc/passwd"})
 
 
@@ -190,14 +190,14 @@ async def test_the_same_bytes_are_no_news_and_a_bad_set_keeps_what_is(site: Site
     body = await reader.read()
     assert isinstance(body, bytes)
     wrong = reader.snapshot(body)
-    assert wrong.held_files() == {site.url}, "what it stated before stays"
+    assert wrong.held_files() == frozenset({site.url}), "what it stated before stays"
     site.answer = lambda _: web.Response(status=404)
     failed = await reader.read()
     assert isinstance(failed, SourceSnapshot)
     assert not failed.complete
     assert "secret" not in str((wrong, failed))
     nothing = reader.snapshot(b"")
-    assert (nothing.complete, nothing.held_files()) == (True, {""})
+    assert (nothing.complete, nothing.held_files()) == (True, frozenset({""}))
 
 
 async def test_the_manager_polls_and_does_not_take_what_is_posted(site: Site, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +66,7 @@ async def ask(
     port: Port = Port.SECURE,
     method: str = "GET",
     pem: Path | None = None,
-    **headers: str,
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[int, str, dict[str, str]]:
     """Status, text and headers of one request on a connection of its own."""
     scheme = "https" if port is Port.SECURE else "http"
@@ -104,7 +104,7 @@ def modes(directory: Path) -> list[int]:
 async def test_who_shows_nothing_or_a_wrong_token_is_refused(
     master: Master, path: str, headers: dict[str, str]
 ) -> None:
-    code, text, answered = await ask(master, path, **headers)
+    code, text, answered = await ask(master, path, headers=headers)
     assert (code, text) == (401, "Unauthorized")
     assert "Server" not in answered
 
@@ -145,25 +145,25 @@ async def test_a_certificate_that_does_not_hold_ends_its_handshake(
 
 
 async def test_tokens(master: Master) -> None:
-    assert (await ask(master, "/pods", **bearer("xyz")))[0] == 200
-    code, text, _ = await ask(master, "/pods", **bearer("abc"))
+    assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
+    code, text, _ = await ask(master, "/pods", headers=bearer("abc"))
     assert (code, "user=prometheus" in text) == (403, True)
     assert SECRET not in text
-    assert (await ask(master, "/healthz/ping", **bearer("abc")))[:2] == (200, "ok")
+    assert (await ask(master, "/healthz/ping", headers=bearer("abc")))[:2] == (200, "ok")
 
 
 async def test_tokens_change_while_running(master: Master, settings: ServerSettings) -> None:
     write(settings.token_file, "new,admin,2,ops\n")
-    assert (await ask(master, "/pods", **bearer("xyz")))[0] == 401
-    assert (await ask(master, "/pods", **bearer("new")))[0] == 200
+    assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 401
+    assert (await ask(master, "/pods", headers=bearer("new")))[0] == 200
     write(settings.token_file, "new\n")
-    assert (await ask(master, "/pods", **bearer("new")))[0] == 401
+    assert (await ask(master, "/pods", headers=bearer("new")))[0] == 401
 
 
 async def test_anonymous_where_it_is_allowed(tmp_path: Path, settings: ServerSettings) -> None:
     async with serving(tmp_path, settings, anonymous=True, rules=None) as master:
         assert (await ask(master, "/pods"))[0] == 200
-        assert (await ask(master, "/pods", **bearer("wrong")))[0] == 401
+        assert (await ask(master, "/pods", headers=bearer("wrong")))[0] == 401
     async with serving(tmp_path / "b", settings, anonymous=True) as master:
         code, text, _ = await ask(master, "/pods")
         assert (code, "user=system:anonymous" in text) == (403, True)
@@ -208,20 +208,20 @@ async def test_the_port_for_health(master: Master) -> None:
 
 async def test_what_is_the_admin_sockets_alone(master: Master) -> None:
     for method, path in (("GET", "/api/v1/pods"), ("POST", "/rootlet/v1/stop"), ("POST", "/rootlet/v1/apply")):
-        assert (await ask(master, path, method=method, **bearer("xyz")))[0] == 404
+        assert (await ask(master, path, method=method, headers=bearer("xyz")))[0] == 404
     assert not master.requests
 
 
 async def test_without_debugging_handlers(tmp_path: Path, settings: ServerSettings) -> None:
     async with serving(tmp_path, settings, debugging=False) as master:
-        assert (await ask(master, "/pods", **bearer("xyz")))[0] == 200
-        answered = await ask(master, "/runningpods/", **bearer("xyz"))
+        assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
+        answered = await ask(master, "/runningpods/", headers=bearer("xyz"))
         assert answered[:2] == (405, "Debug endpoints are disabled.\n")
         assert (await ask(master, "/runningpods/"))[0] == 401
 
 
 async def test_a_missing_slash(master: Master) -> None:
-    code, text, headers = await ask(master, "/runningpods?a=1", **bearer("xyz"))
+    code, text, headers = await ask(master, "/runningpods?a=1", headers=bearer("xyz"))
     assert (code, headers["Location"]) == (307, "/runningpods/?a=1")
     assert text == '<a href="/runningpods/">Temporary Redirect</a>.\n\n'
 
@@ -250,17 +250,19 @@ async def test_given_files_are_read_again(
     given = tmp_path / "server.pem"
     given.write_bytes(authority.server("one").read_bytes())
 
-    async def shown() -> str:
-        return await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", master.ports[Port.SECURE]))
-
     async with serving(tmp_path, settings, cert_file=str(given), key_file=str(given)) as master:
+        where = ("127.0.0.1", master.ports[Port.SECURE])
+
+        async def shown() -> str:
+            return await asyncio.to_thread(ssl.get_server_certificate, where)
+
         before = await shown()
         given.write_bytes(authority.server("two").read_bytes())
         after = await shown()
         assert after != before
         given.write_text("no certificate")
         assert await shown() == after
-        assert (await ask(master, "/pods", **bearer("xyz")))[0] == 200
+        assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
 
 
 async def test_the_oldest_version_and_the_suites(tmp_path: Path, settings: ServerSettings) -> None:
@@ -343,7 +345,7 @@ async def test_at_most_so_many_connections_and_the_others_wait(
             late = asyncio.create_task(ask(master, "/healthz/ping", port=Port.READ_ONLY))
             # The admin socket and the other ports are none of their business.
             assert (await master.get("/api/v1/pods"))[0] == 200
-            assert (await ask(master, "/pods", **bearer("xyz")))[0] == 200
+            assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
             assert not late.done()
         assert (await late)[0] == 200
 
@@ -355,7 +357,7 @@ async def test_what_is_no_tls_on_the_secure_port(master: Master) -> None:
         with contextlib.suppress(ConnectionError):
             assert SECRET.encode() not in await reader.read()
     writer.close()
-    assert (await ask(master, "/pods", **bearer("xyz")))[0] == 200
+    assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
 
 
 async def test_it_leaves_when_nobody_comes_to_any_port(tmp_path: Path, settings: ServerSettings) -> None:
