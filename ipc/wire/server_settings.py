@@ -38,7 +38,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of ``server:`` that the API server acts on. Durations in seconds."""
 
     ports: tuple[Port, ...] = ()
-    """Those that are on; their listening sockets come in this order."""
+    """Ports that are on; their listening sockets come in this order."""
     addresses: tuple[str, ...] = ()
     """Names and IP addresses for which a certificate of our own is made."""
     pki_dir: str = ""

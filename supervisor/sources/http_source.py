@@ -40,7 +40,7 @@ class HttpSource:
         self._max_bytes = max_bytes
 
     def read(self) -> SourceSnapshot:
-        """What was posted before. Never raises: a file that cannot be read gives an incomplete snapshot."""
+        """The set that was posted before. Never raises: a file that cannot be read gives an incomplete snapshot."""
         try:
             body = read_bounded(self._file, self._max_bytes)
         except FileNotFoundError:

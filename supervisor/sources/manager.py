@@ -168,7 +168,7 @@ class SourceManager:
         return Reply(request_id=0, code=200, results=tuple(item.title for item in snapshot.pods))
 
     async def _read_http(self) -> None:
-        """What was posted, once; or what the URL answers, for ever."""
+        """Read the posted set, once; or that of the URL, for ever."""
         settings = self._settings
         if not settings.static_pod_url:
             async with self._posting:

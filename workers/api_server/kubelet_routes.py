@@ -111,7 +111,7 @@ def kubelet_routes(site: AppState) -> list[Route]:
 
 
 def healthz_routes(site: AppState) -> list[Route]:
-    """Those of the port for health: whether somebody answers (pkg/kubelet/server, healthz of its own port)."""
+    """Routes of the port for health: whether somebody answers (pkg/kubelet/server, healthz of its own port)."""
     health = Health(site, only=("ping",))
     return [
         Route(path="/healthz", methods=ANY_METHOD, handler=health.all),

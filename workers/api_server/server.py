@@ -117,7 +117,7 @@ async def _running(app: web.Application, keepalive_timeout_s: float) -> web.AppR
 
 
 async def _ports(context: ChildContext, site: AppState, routes: Sequence[Route]) -> Ports | None:
-    """Those of the kubelet's server, whose modules are not imported where none is on."""
+    """Ports of the kubelet's server, whose modules are not imported where none is on."""
     if not context.ports:
         return None
     module = await asyncio.to_thread(importlib.import_module, "workers.api_server.ports")

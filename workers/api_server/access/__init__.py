@@ -1,1 +1,1 @@
-"""Who may ask what on the server's ports: TLS, users, authorization, and the filter that every request passes first."""
+"""Access to the server's ports: TLS, users, authorization, and the filter that every request passes first."""

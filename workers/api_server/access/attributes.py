@@ -1,4 +1,4 @@
-"""What a request asks of the node, in the words of authorization (pkg/kubelet/server/auth.go). Pure."""
+"""Permissions that a request asks of the node, in the words of authorization (pkg/kubelet/server/auth.go). Pure."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ VALID_S: Final = 365 * 24 * 3600.0
 RENEWED_BEFORE_S: Final = 60 * 24 * 3600.0
 """So long before its end another one is made."""
 SKEW_S: Final = 3600.0
-"""It begins that much earlier: the clients' clocks may be late."""
+"""The certificate begins that much earlier: the clients' clocks may be late."""
 _ENDS_AT: Final = "# ends at "
 _FOR: Final = " for "
 

@@ -1,4 +1,4 @@
-"""Who is asking: a client's certificate, a token, or nobody in particular."""
+"""Users: by a client's certificate, by a token, or nobody in particular."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _NOT_RUNNING: Final[Mapping[str, str]] = {
 """Words for a master whose process is in that state (proc(5))."""
 
 Check = Callable[[], str]
-"""What is wrong; empty when nothing is."""
+"""Tells the problem; empty when there is none."""
 
 
 class Health:

@@ -39,7 +39,7 @@ _LISTING: Final = '<!doctype html>\n<meta name="viewport" content="width=device-
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What of the journal is wanted."""
+    """A choice of the journal's lines."""
 
     units: tuple[str, ...]
     since: str = ""

@@ -50,10 +50,10 @@ class Collected:
         return None
 
     async def ping(self) -> None:
-        """It is always there."""
+        """Nobody can go."""
 
     def going_away(self) -> None:
-        """Whoever asked is told by the status."""
+        """The status tells."""
 
     async def say(self, status: StreamStatus) -> None:
         self.status = status
