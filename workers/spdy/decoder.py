@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -13,10 +12,10 @@ from workers.spdy.frames import (
     HEAD,
     MAX_ID,
     MAX_LENGTH,
-    STREAM_BYTES,
     SYN_STREAM_BYTES,
     UNIDIRECTIONAL,
     VERSION,
+    WORD_BYTES,
     Data,
     Frame,
     FrameError,
@@ -35,11 +34,10 @@ from workers.spdy.header_blocks import HeaderReader
 MAX_CONTROL_BYTES: Final = 16 * 1024
 """Longest payload of a control frame."""
 
-_WORD: Final = struct.Struct(">I")
 _SIZES: Final[Mapping[int, tuple[int, int]]] = {
     Type.SYN_STREAM: (SYN_STREAM_BYTES, MAX_CONTROL_BYTES),
-    Type.SYN_REPLY: (STREAM_BYTES, MAX_CONTROL_BYTES),
-    Type.HEADERS: (STREAM_BYTES, MAX_CONTROL_BYTES),
+    Type.SYN_REPLY: (WORD_BYTES, MAX_CONTROL_BYTES),
+    Type.HEADERS: (WORD_BYTES, MAX_CONTROL_BYTES),
     Type.SETTINGS: (4, MAX_CONTROL_BYTES),
     Type.RST_STREAM: (8, 8),
     Type.PING: (4, 4),
@@ -120,7 +118,7 @@ class FrameDecoder:
 
 def _stream(payload: bytes) -> int:
     """Number of the stream, which stands first. Raises FrameError for 0."""
-    return _not_zero(int(_WORD.unpack_from(payload)[0]) & MAX_ID)
+    return _not_zero(_first(payload) & MAX_ID)
 
 
 def _not_zero(stream: int) -> int:
@@ -136,12 +134,16 @@ def _syn_stream(payload: bytes, flags: int, headers: HeaderReader) -> Frame:
 
 def _with_headers(frame: type[SynReply | MoreHeaders]) -> _Parser:
     return lambda payload, flags, headers: frame(
-        _stream(payload), headers.read(payload[STREAM_BYTES:]), bool(flags & FIN)
+        _stream(payload), headers.read(payload[WORD_BYTES:]), bool(flags & FIN)
     )
 
 
+def _first(payload: bytes) -> int:
+    return int.from_bytes(payload[:WORD_BYTES], "big")
+
+
 def _second(payload: bytes) -> int:
-    return int(_WORD.unpack_from(payload, _WORD.size)[0])
+    return int.from_bytes(payload[WORD_BYTES : 2 * WORD_BYTES], "big")
 
 
 _PARSERS: Final[Mapping[int, _Parser]] = {
@@ -150,7 +152,7 @@ _PARSERS: Final[Mapping[int, _Parser]] = {
     Type.HEADERS: _with_headers(MoreHeaders),
     Type.SETTINGS: lambda *_: Settings(),
     Type.RST_STREAM: lambda payload, *_: RstStream(_stream(payload), _second(payload)),
-    Type.PING: lambda payload, *_: Ping(int(_WORD.unpack(payload)[0])),
-    Type.GOAWAY: lambda payload, *_: GoAway(int(_WORD.unpack_from(payload)[0]) & MAX_ID, _second(payload)),
-    Type.WINDOW_UPDATE: lambda payload, *_: Window(int(_WORD.unpack_from(payload)[0]) & MAX_ID, _second(payload)),
+    Type.PING: lambda payload, *_: Ping(_first(payload)),
+    Type.GOAWAY: lambda payload, *_: GoAway(_first(payload) & MAX_ID, _second(payload)),
+    Type.WINDOW_UPDATE: lambda payload, *_: Window(_first(payload) & MAX_ID, _second(payload)),
 }

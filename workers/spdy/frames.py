@@ -136,7 +136,7 @@ _TWO_WORDS: Final = struct.Struct(">II")
 _SYN_STREAM: Final = struct.Struct(">IIBB")
 """Stream, the one that it belongs to, priority, slot."""
 SYN_STREAM_BYTES: Final = _SYN_STREAM.size
-STREAM_BYTES: Final = _WORD.size
+WORD_BYTES: Final = _WORD.size
 
 Compress = Callable[[Pairs], bytes]
 _Encoder = Callable[[Any, Compress], bytes]

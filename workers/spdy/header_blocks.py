@@ -84,4 +84,4 @@ def _parsed(text: bytes) -> Pairs:
 def _number(text: bytes, at: int) -> int:
     if len(text) - at < _COUNT.size:
         raise FrameError("a header block that ends early")
-    return int(_COUNT.unpack_from(text, at)[0])
+    return int.from_bytes(text[at : at + _COUNT.size], "big")

@@ -33,7 +33,8 @@ class TakenOver:
         self._readable = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
-        transport.set_write_buffer_limits(high=0)  # So that bytes that were written are with the kernel.
+        # So that bytes that were written are with the kernel. Not 0: with TLS it is never said to be reached again.
+        transport.set_write_buffer_limits(high=1)
 
     async def read(self) -> bytes:
         while not self._received:

@@ -23,8 +23,8 @@ from workers.spdy.connection import Broken, Connection, Event, StreamClosedError
 from workers.spdy.frames import Data, GoAway, RstStream, SynStream
 
 IDLE_TIMEOUT_S: Final = 4 * 3600.0
-"""After so long without a frame of the client's the connection ends (KubeletConfiguration,
-streamingConnectionIdleTimeout). Answers to our own pings are no frames in this sense."""
+"""After so long without a frame of the client's, and without data that it took, the connection ends
+(KubeletConfiguration, streamingConnectionIdleTimeout). Answers to our own pings are no frames in this sense."""
 INBOX_BYTES: Final = 64 * 1024
 """With so much in it an inbox is full."""
 ITEM_BYTES: Final = 256
@@ -120,7 +120,7 @@ class SpdySession:
         self._bytes = stream
         self._connection = Connection(max_streams=max_streams)
         self._idle_timeout_s = idle_timeout_s
-        self._heard_at = loop_time()
+        self._active_at = loop_time()
         self._routes: dict[int, Route] = {}
         """Of all streams with which we are not done."""
         self._writing = asyncio.Lock()
@@ -152,7 +152,7 @@ class SpdySession:
             await self._write(self._connection.answers)
 
     async def _take(self, event: Event, acceptor: Acceptor) -> None:
-        self._heard_at = loop_time()
+        self._active_at = loop_time()
         match event:
             case SynStream():
                 await self._open(event, acceptor)
@@ -180,6 +180,7 @@ class SpdySession:
     async def send(self, stream: int, data: bytes) -> None:
         """Raises ConnectionError; `StreamClosedError`, which is one, when only the stream is over."""
         await self._write(lambda: self._connection.data(stream, data))
+        self._active_at = loop_time()
 
     async def end(self, stream: int) -> None:
         """Nothing more is sent on it; harmless when that was so. Raises ConnectionError."""
@@ -196,7 +197,7 @@ class SpdySession:
         """Raises ConnectionError when the client is gone or has been idle for too long, also while nothing of ours is
         read."""
         try:
-            async with asyncio.timeout_at(self._heard_at + self._idle_timeout_s):
+            async with asyncio.timeout_at(self._active_at + self._idle_timeout_s):
                 await self._write(self._connection.ping)
         except TimeoutError:
             raise ConnectionAbortedError("the client was idle for too long") from None
