@@ -1,6 +1,9 @@
 """The filter that every request to the secure port passes before anybody looks where it goes (pkg/kubelet/server,
-server.go, InstallAuthFilter). Different on purpose: upstream answers 404 for a path that is not there to everybody; here
-nobody without a name learns which paths there are."""
+server.go, InstallAuthFilter).
+
+Different on purpose: upstream answers 404 for a path that is not there to everybody; here nobody without a name learns
+which paths there are.
+"""
 
 from __future__ import annotations
 

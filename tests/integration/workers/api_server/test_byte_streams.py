@@ -27,13 +27,10 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """Key and certificate in one file."""
-    path = tmp_path / "both.pem"
-    subprocess.run(
-        f"openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=test -keyout {path} -out {tmp_path}/certificate.pem".split(),
-        check=True,
-        capture_output=True,
-    )
-    path.write_bytes(path.read_bytes() + (tmp_path / "certificate.pem").read_bytes())
+    path, certificate = tmp_path / "both.pem", tmp_path / "certificate.pem"
+    words = f"openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=test -keyout {path} -out {certificate}"
+    subprocess.run(words.split(), check=True, capture_output=True)
+    path.write_bytes(path.read_bytes() + certificate.read_bytes())
     return path
 
 
