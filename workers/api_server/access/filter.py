@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from workers.api_server.access.rules import forbidden, is_allowed
 from workers.api_server.access.users import TokenFileError, Tokens, User, authenticate, read_tokens
 from workers.api_server.core.route import plain_text
 
+_FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 UNAUTHORIZED: Final = "Unauthorized"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -53,8 +55,10 @@ class TokenFile:
 
     def _read(self) -> Tokens:
         try:
+            if os.stat(self._file).st_mode & _FOR_OTHERS:
+                _log.warning("others than its owner may read the tokens in %s", self._file)
             return read_tokens(Path(self._file))
-        except TokenFileError as error:
+        except (TokenFileError, OSError) as error:
             _log.error("nobody is let in by a token: %s", error)
             return Tokens({})
 

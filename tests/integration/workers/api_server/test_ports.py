@@ -265,6 +265,20 @@ async def test_given_files_are_read_again(
         assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
 
 
+async def test_without_a_usable_certificate_everything_else_goes_on(
+    tmp_path: Path, settings: ServerSettings, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.api_server.access.certificates.CHECK_PERIOD_S", 0.0)
+    given = tmp_path / "server.pem"
+    async with serving(tmp_path, settings, cert_file=str(given), key_file=str(given)) as master:
+        with pytest.raises(aiohttp.ClientError):
+            await ask(master, "/pods", headers=bearer("xyz"))
+        assert (await ask(master, "/healthz", port=Port.HEALTHZ))[0] == 200
+        assert (await master.get("/api/v1/pods"))[0] == 200
+        given.write_bytes(authority.server().read_bytes())
+        assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
+
+
 async def test_the_oldest_version_and_the_suites(tmp_path: Path, settings: ServerSettings) -> None:
     suites = ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",)
     async with serving(tmp_path, settings, tls_cipher_suites=suites) as master:
