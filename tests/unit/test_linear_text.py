@@ -46,6 +46,8 @@ from supervisor.admission import node_affinity
 from supervisor.sources.documents.reader import read_documents
 from tests.harness.pods import container, pod
 from workers.api_server.core import query
+from workers.api_server.kubelet.container_logs import kubelet_log_options
+from workers.api_server.kubelet.node_logs import journal_query
 from workers.api_server.store import selectors
 from workers.api_server.streams import port_pairs
 from workers.env import downward
@@ -419,6 +421,14 @@ PARSERS: Final[Mapping[str, Parser]] = {
         lambda text: api_errors.redacted(api_errors.FieldError("a", f'Invalid value: "{text}')),
         ERRORS,
     ),
+    "options of logs": Parser(
+        "workers/api_server/kubelet/container_logs.py",
+        lambda text: kubelet_log_options({"tailLines": text}, 0.0),
+        DIGITS,
+    ),
+    "queries of the journal": Parser(
+        "workers/api_server/kubelet/node_logs.py", lambda text: journal_query([text], {}), NAMES | DIGITS
+    ),
     "log lines": Parser("workers/logs/cri_format.py", log, LOGS),
     "files of variables": Parser("workers/env/env_files.py", parse_env_file, ENV_FILES),
     "resolv.conf": Parser("workers/network/dns.py", resolv_conf, LINES),
@@ -473,6 +483,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "supervisor/load_test/",
         "supervisor/admission/node_resources.py",
         "supervisor/config/resolved_settings.py",
+        "supervisor/config/server_section.py",
         "supervisor/config/sysctl_allowlist.py",
     ),
     "the kernel's texts": (
@@ -484,6 +495,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/proc/procfs.py",
     ),
     "numbers, no texts": (
+        "workers/api_server/kubelet/pages.py",
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",

@@ -1,16 +1,17 @@
-"""The URLs of the admin socket: Kubernetes' own where it has them, ``/rootlet/v1`` for the rest."""
+"""The URLs of the admin socket: Kubernetes' own where it has them, the kubelet's (`kubelet_routes`), ``/rootlet/v1``
+for the rest."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import web
 
 from ipc.kubecontainer.config_objects import ObjectKind
+from workers.api_server.core.route import Route, admin_routes
 from workers.api_server.handlers.changes import Changes
-from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.trace import Traces
@@ -48,15 +49,15 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
     ]
 
 
-def route_table(site: AppState) -> list[web.RouteDef]:
-    """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
-    health, reads, changes, pod_log = Health(site), Reads(site), Changes(site), PodLog(site)
+def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]:
+    """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
+    never end."""
+    reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
     traces = Traces(site)
     return [
         *_stream_routes(site),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
-        _get("/healthz", health.all),
-        _get("/healthz/{check}", health.one),
+        *admin_routes(kubelets),
         _get("/version", reads.version),
         _get("/api/v1/pods", reads.pods),
         _get("/api/v1/namespaces/{namespace}/pods", reads.pods),

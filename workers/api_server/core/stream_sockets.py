@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from aiohttp import hdrs, web
 
+from ipc.host.loop_clock import loop_time
 from ipc.host.tasks import first_of
 from ipc.wire.stream_channels import (
     GOING_AWAY,
@@ -118,10 +119,27 @@ class Channels(Pinged, Protocol):
 class StreamSocket(ChannelSocket):
     """Channels of a WebSocket."""
 
-    def __init__(self, socket: web.WebSocketResponse) -> None:
+    def __init__(self, socket: web.WebSocketResponse, idle_timeout_s: float) -> None:
         super().__init__(socket, socket.ws_protocol or "")
         self.response: web.StreamResponse = socket
         self.close_code = OK
+        self._idle_timeout_s = idle_timeout_s
+        self._moved_at = loop_time()
+        """When something went over it last, either way."""
+
+    async def send(self, channel: int, data: bytes) -> None:
+        await super().send(channel, data)
+        self._moved_at = loop_time()
+
+    async def receive(self) -> Message | None:
+        message = await super().receive()
+        self._moved_at = loop_time()
+        return message
+
+    async def ping(self) -> None:
+        if loop_time() - self._moved_at > self._idle_timeout_s:
+            raise ConnectionResetError(f"nothing went over the stream for {self._idle_timeout_s:g} s")
+        await super().ping()
 
     async def ready(self) -> bool:
         return True
@@ -173,7 +191,8 @@ class StreamSockets:
     """The open stream sockets of one API server."""
 
     def __init__(self, ping_period_s: float = PING_PERIOD_S, idle_timeout_s: float = IDLE_TIMEOUT_S) -> None:
-        """``idle_timeout_s`` is that of SPDY connections."""
+        """A stream over which nothing goes for ``idle_timeout_s`` is ended (KubeletConfiguration,
+        streamingConnectionIdleTimeout)."""
         self._ping_period_s = ping_period_s
         self._idle_timeout_s = idle_timeout_s
         self._stopping = asyncio.Event()
@@ -186,7 +205,7 @@ class StreamSockets:
     async def websocket(self, request: web.Request, protocol: str) -> AsyncIterator[StreamSocket]:
         """The client's WebSocket; closed at the end, unless its client was quicker. Raises ApiError 400."""
         response = await _opened(request, protocol)
-        socket = StreamSocket(response)
+        socket = StreamSocket(response, self._idle_timeout_s)
         try:
             yield socket
         finally:

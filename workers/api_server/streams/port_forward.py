@@ -63,14 +63,17 @@ class PortForward:
 
     async def open(self, request: web.Request) -> web.StreamResponse:
         pod = (await self._site.pod(request)).message
+        return await self.forward(request, pod, request.query.getall("ports", []))
+
+    async def forward(self, request: web.Request, pod: PodChanged, ports: list[str]) -> web.StreamResponse:
+        """Forward connections into the pod; ``ports`` are for a WebSocket, which has one. Raises ApiError."""
         upgrade = negotiated(request, PORTS)
         forwarded = Forwarded(pod.pod.metadata.name, ready_sandbox(pod))
         if upgrade.carrier is Carrier.WEBSOCKET:
-            return await self._one(request, upgrade, forwarded)
+            return await self._one(request, upgrade, forwarded, forwarded_port(ports))
         return await self._many(request, upgrade, forwarded)
 
-    async def _one(self, request: web.Request, upgrade: Upgrade, forwarded: Forwarded) -> web.StreamResponse:
-        port = forwarded_port(request.query.getall("ports", []))
+    async def _one(self, request: web.Request, upgrade: Upgrade, forwarded: Forwarded, port: int) -> web.StreamResponse:
         async with self._sockets.websocket(request, upgrade.protocol) as client:
             for channel in PortChannel:
                 await client.send(channel, port.to_bytes(2, "little"))

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -31,6 +31,7 @@ from workers.api_server.core.status_errors import ApiError, bad_request, too_man
 from workers.api_server.core.stream_sockets import STOPPING_WORDS, Channels, Ended
 from workers.api_server.core.upgrades import COMMANDS, Upgrade, negotiated
 from workers.api_server.store.site import AppState
+from workers.api_server.streams.collected import Collected
 from workers.api_server.streams.command_streams import opened_channels
 from workers.api_server.streams.stream_target import Streams, Target, not_running, running_container, wanted_streams
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
@@ -67,6 +68,14 @@ class Opening(msgspec.Struct, frozen=True):
     gone: bool = False
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """A request for a container's streams, whichever URL it came by."""
+
+    streams: Streams
+    target: Target
+    upgrade: Upgrade
+
+
 class RemoteCommand:
     """The handlers."""
 
@@ -81,7 +90,14 @@ class RemoteCommand:
         command = request.query.getall("command", [])
         if not command:
             raise bad_request("you must specify at least one command for the container")
-        streams, target, upgrade = await self._target(request)
+        return await self.execute(request, command, await self._asked(request))
+
+    async def attach(self, request: web.Request) -> web.StreamResponse:
+        return await self.join(request, await self._asked(request))
+
+    async def execute(self, request: web.Request, command: Sequence[str], asked: Asked) -> web.StreamResponse:
+        """Run a command with the client's streams. Raises ApiError."""
+        streams, target, upgrade = asked.streams, asked.target, asked.upgrade
         with self._counted(target):
             with _kubelets_words(target):
                 session = await self._podman.create_exec(target.id, command, stdin=streams.stdin, tty=streams.tty)
@@ -91,9 +107,10 @@ class RemoteCommand:
                     await _say(client, await _reported(target, self._run(client, session, streams, opening)))
         return client.response
 
-    async def attach(self, request: web.Request) -> web.StreamResponse:
-        asked, target, upgrade = await self._target(request)
-        streams = msgspec.structs.replace(asked, stdin=asked.stdin and target.stdin, tty=target.tty)
+    async def join(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        """Join the client's streams with the container's own. Raises ApiError."""
+        target, upgrade = asked.target, asked.upgrade
+        streams = msgspec.structs.replace(asked.streams, stdin=asked.streams.stdin and target.stdin, tty=target.tty)
         with _kubelets_words(target):
             found = await self._podman.inspect(target.id)
             if found.state != RUNNING:
@@ -101,18 +118,27 @@ class RemoteCommand:
             notice = input_notice(target, found) if streams.stdin else ""
             process = await self._podman.attach(target.id, stdin=streams.stdin, tty=target.tty)
         try:
-            async with opened_channels(self._sockets, request, upgrade, asked) as client:
+            async with opened_channels(self._sockets, request, upgrade, asked.streams) as client:
                 joined = self._join(client, process, streams, target, notice)
                 await _say(client, await _reported(target, joined))
         finally:
             process.close()
         return client.response
 
-    async def _target(self, request: web.Request) -> tuple[Streams, Target, Upgrade]:
+    async def output(self, target: Target, command: Sequence[str]) -> Collected:
+        """Run a command without an input, and take in all that it prints. Raises ApiError."""
+        collected, streams = Collected(), Streams(stdin=False, stdout=True, stderr=True, tty=False)
+        with self._counted(target):
+            with _kubelets_words(target):
+                session = await self._podman.create_exec(target.id, command, stdin=False, tty=False)
+            collected.status = await _reported(target, self._run(collected, session, streams, Opening()))
+        return collected
+
+    async def _asked(self, request: web.Request) -> Asked:
         pod = await self._site.pod(request)
         streams = wanted_streams(request.query)
         target = running_container(pod.message, request.query.get("container", ""))
-        return streams, target, negotiated(request, COMMANDS)
+        return Asked(streams, target, negotiated(request, COMMANDS))
 
     @contextlib.contextmanager
     def _counted(self, target: Target) -> Iterator[None]:
