@@ -123,7 +123,7 @@ class Network(_Value, frozen=True, kw_only=True):
 
 class Processes(_Value, frozen=True, kw_only=True):
     source: Source
-    count: int
+    count: int | None = None
     threads: int | None = None
 
 
