@@ -87,6 +87,8 @@ class Collector:
         """File systems of this round, by path."""
         self._volumes_of: dict[str, tuple[float, tuple[tuple[str, str, str], ...]]] = {}
         """By uid: when a pod's volumes were listed (monotonic seconds), and (plugin, name, path) of each."""
+        self._log_directories: dict[str, str] = {}
+        """By uid."""
         self._has_swap = True
 
     def remember(self, last: Snapshot) -> None:
@@ -137,6 +139,7 @@ class Collector:
         self._accounts = {id: account for id, account in self._accounts.items() if id in wanted}
         uids = {pod.uid for pod in pods}
         self._pods = {uid: account for uid, account in self._pods.items() if uid in uids}
+        self._log_directories = {uid: known for uid, known in self._log_directories.items() if uid in uids}
         self._volumes_of = {uid: known for uid, known in self._volumes_of.items() if uid in uids}
 
     def _roots(self, containers: Iterable[ContainerTarget]) -> list[Root]:
@@ -243,8 +246,12 @@ class Collector:
         """Empty for the infra container, which writes none."""
         if not target.name:
             return ""
-        root = self._places.pod_logs_dir
-        return str(layout.pod_directory(root, pod.namespace, pod.name, pod.uid) / target.name)
+        directory = self._log_directories.get(pod.uid)
+        if directory is None:
+            root = self._places.pod_logs_dir
+            directory = str(layout.pod_directory(root, pod.namespace, pod.name, pod.uid))
+            self._log_directories[pod.uid] = directory
+        return f"{directory}/{target.name}"
 
     def _volume_paths(self, pod: PodTarget) -> tuple[tuple[str, str, str], ...]:
         """Listed as rarely as volumes are counted; they are all there before a container runs."""

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from ipc.stats.container_info import DEFAULT_SAMPLES, ContainerInfoRequest, container_info, host_info
 from ipc.stats.summary import summary
-from ipc.stats.values import ContainerSample, PodSample, Snapshot
+from ipc.stats.values import ContainerSample, PodSample, Snapshot, with_names
 from workers.api_server.core.query import flag
 from workers.api_server.store.site import AppState, json_answer, read_body
 from workers.stats.machine import read_machine
@@ -58,7 +58,7 @@ class Statistics:
         return json_answer(summary(snapshot, only_cpu_and_memory=only))
 
     async def snapshot(self, _request: web.Request) -> web.Response:
-        return json_answer(await self._site.statistics.snapshot(rates=True))
+        return json_answer(with_names(await self._site.statistics.snapshot(rates=True)))
 
     async def host(self, request: web.Request) -> web.Response:
         wanted = await _wanted_samples(request)
