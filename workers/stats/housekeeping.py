@@ -33,6 +33,8 @@ FIRST_PAUSE_S: Final = 1.0
 """Between the first two rounds, in seconds. The least between any two."""
 COST_FACTOR: Final = 100.0
 """A pause is at least so many times what the round before it has cost in CPU time."""
+URGENT_COST_FACTOR: Final = 10.0
+"""... and so many times when somebody wants figures that are newer than there are."""
 
 Targets = Callable[[], Sequence[PodTarget]]
 
@@ -73,7 +75,9 @@ class Housekeeping:
         pause_s = FIRST_PAUSE_S
         while self._is_wanted():
             cost_s = await self._round(collector)
-            await self._pause(max(pause_s, COST_FACTOR * cost_s))
+            await self._pause(
+                max(pause_s, COST_FACTOR * cost_s), urgent_s=max(FIRST_PAUSE_S, URGENT_COST_FACTOR * cost_s)
+            )
             pause_s = PERIOD_S * self._rng.uniform(1.0, MAX_JITTER)
         await asyncio.to_thread(collector.rest)
         self._buffer.clear()
@@ -100,10 +104,10 @@ class Housekeeping:
         packed = encode_snapshot(collector.collect(targets, self._number), self._buffer.capacity)
         return packed, thread_cpu() - began
 
-    async def _pause(self, seconds: float) -> None:
-        """Until the next round is due, or wanted earlier."""
-        end = self._clock.now().mono + seconds
-        earliest = self._clock.now().mono + FIRST_PAUSE_S
+    async def _pause(self, seconds: float, urgent_s: float) -> None:
+        """Until the next round is due, or wanted earlier, which is after ``urgent_s`` at the earliest."""
+        began = self._clock.now().mono
+        end, earliest = began + seconds, began + urgent_s
         collected_at = self._buffer.newest_at
         while (now := self._clock.now().mono) < end:
             is_urgent = self._buffer.fresh_after > collected_at
