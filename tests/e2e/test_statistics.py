@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -13,10 +12,11 @@ import pytest
 
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
+from tests.kubelet_tables.runner import SHARED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
-RECORDINGS: Final = Path("/work/shared/kubernetes_wire.json")
+RECORDINGS: Final = SHARED / "kubernetes_wire.json"
 BUSY: Final = "while :; do :; done"
 CHILDREN: Final = "while :; do sha256sum /bin/busybox > /dev/null; done"
 """Most of its CPU time is that of processes that live for milliseconds."""

@@ -52,6 +52,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.api.support",
         "ipc.kubecontainer",
         "ipc.stats",
+        "ipc.nodestatus",
         "ipc.shm",
         "ipc.wire",
         "ipc.messages",
