@@ -11,6 +11,7 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.handlers.changes import Changes
 from workers.api_server.handlers.health import Health
+from workers.api_server.handlers.nodes import Nodes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.statistics import statistics_routes
@@ -53,10 +54,12 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
 def route_table(site: AppState) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
     health, reads, changes, pod_log = Health(site), Reads(site), Changes(site), PodLog(site)
-    traces = Traces(site)
+    traces, nodes = Traces(site), Nodes(site)
     return [
         *_stream_routes(site),
         *statistics_routes(site),
+        _get("/api/v1/nodes", nodes.list),
+        _get("/api/v1/nodes/{name}", nodes.one),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
         _get("/healthz", health.all),
         _get("/healthz/{check}", health.one),

@@ -68,6 +68,7 @@ async def run_api_server(
         dialer=dialer or dialing,
         sockets=StreamSockets(),
         statistics=Statistics(context.board.statistics, clock),
+        settings=context.settings,
     )
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
