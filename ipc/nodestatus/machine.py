@@ -80,7 +80,7 @@ def is_extended(name: str) -> bool:
 
 
 def _without(amount: str, reserved: str | None) -> str:
-    """What is left, at least nothing."""
+    """The rest of an amount, at least nothing."""
     if reserved is None:
         return amount
     left = max(Fraction(0), parse_amount(amount).value - parse_amount(reserved).value)

@@ -15,9 +15,10 @@ from aiohttp import web
 from ipc.stats.container_info import DEFAULT_SAMPLES, ContainerInfoRequest, container_info, host_info
 from ipc.stats.summary import summary
 from ipc.stats.values import ContainerSample, PodSample, Snapshot, with_names
-from workers.api_server.core.query import flag
+from workers.api_server.core.query import flag, integer
 from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.store.site import AppState, json_answer, read_body
+from workers.api_server.store.statistics import WAIT_S
 from workers.stats.machine import read_machine
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -57,8 +58,9 @@ class Statistics:
         snapshot = await self._site.statistics.snapshot(rates=True)
         return json_answer(summary(snapshot, only_cpu_and_memory=only))
 
-    async def snapshot(self, _request: web.Request) -> web.Response:
-        return json_answer(with_names(await self._site.statistics.snapshot(rates=True)))
+    async def snapshot(self, request: web.Request) -> web.Response:
+        wait_s = integer(request.query, "timeoutSeconds", low=1, high=int(WAIT_S))
+        return json_answer(with_names(await self._site.statistics.snapshot(rates=True, wait_s=wait_s or WAIT_S)))
 
     async def host(self, request: web.Request) -> web.Response:
         wanted = await _wanted_samples(request)
