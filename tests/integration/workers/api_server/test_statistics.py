@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 
 from ipc.host.clock import monotonic, wall
 from ipc.stats import values
 from ipc.stats.values import Source, encode_snapshot
-from tests.harness.api_server import Master
+from tests.harness.api_server import Master, agent_changed
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -102,3 +104,23 @@ async def test_the_node_without_podman_has_no_images(measured: Master) -> None:
     assert (await measured.get("/api/v1/nodes/node-1"))[0] == 200
     code, status = await measured.get("/api/v1/nodes/other")
     assert (code, status["message"]) == (404, 'nodes "other" not found')
+
+
+async def test_the_node_tells_of_podmans_silence(measured: Master) -> None:
+    measured.ready()
+    ready = await ready_condition(measured)
+    assert (ready["status"], ready["reason"]) == ("True", "KubeletReady")
+    silent = msgspec.structs.replace(
+        agent_changed(), runtime_healthy=False, runtime_message="no answer", runtime_silent_since=5.0
+    )
+    measured.feed(silent)
+    async with asyncio.timeout(30):
+        while (ready := await ready_condition(measured))["status"] == "True":
+            pass  # the feed is on its way
+    assert (ready["reason"], ready["message"]) == ("KubeletNotReady", "no answer")
+
+
+async def ready_condition(master: Master) -> Any:
+    _, node = await master.get("/api/v1/nodes/node-1")
+    (ready,) = [condition for condition in node["status"]["conditions"] if condition["type"] == "Ready"]
+    return ready
