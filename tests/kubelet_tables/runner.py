@@ -13,6 +13,7 @@ from tests.kubelet_tables import (
     environment_groups,
     gc_groups,
     log_groups,
+    node_groups,
     printing_groups,
     selector_groups,
     server_groups,
@@ -39,6 +40,7 @@ _MODULES: Final = (
     source_groups,
     log_groups,
     server_groups,
+    node_groups,
 )
 
 

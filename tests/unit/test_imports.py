@@ -51,6 +51,8 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.api.validation",
         "ipc.api.support",
         "ipc.kubecontainer",
+        "ipc.stats",
+        "ipc.nodestatus",
         "ipc.shm",
         "ipc.wire",
         "ipc.messages",
@@ -102,6 +104,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.kuberuntime",
         "workers.pleg",
         "workers.spdy",
+        "workers.stats",
         "workers.api_server.core",
         "workers.api_server.access",
         "workers.api_server.store",
@@ -115,6 +118,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
+    "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
     "workers.eviction": "limits of local storage; the room for pressure on the node",

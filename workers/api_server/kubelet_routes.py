@@ -12,6 +12,7 @@ from aiohttp import hdrs
 
 from workers.api_server.core.route import ABSENT, ANY_METHOD, REFUSED, Handler, Route
 from workers.api_server.handlers.health import Health
+from workers.api_server.handlers.statistics import Statistics
 from workers.api_server.kubelet.container_logs import ContainerLogs
 from workers.api_server.kubelet.manifests import Manifests
 from workers.api_server.kubelet.node_logs import NodeLogs
@@ -95,6 +96,18 @@ def _manifests(site: AppState) -> list[Route]:
     ]
 
 
+def _statistics(site: AppState) -> list[Route]:
+    statistics = Statistics(site)
+    either = (hdrs.METH_GET, hdrs.METH_POST)
+    return [
+        Route(path="/stats/", handler=statistics.host, methods=either),
+        Route(path="/stats/summary", handler=statistics.summary, read_only=True),
+        Route(path="/stats/{name}/{container}", handler=statistics.container, methods=either),
+        Route(path="/stats/{namespace}/{name}/{uid}/{container}", handler=statistics.container, methods=either),
+        Route(path="/spec/", handler=statistics.machine, read_only=True),
+    ]
+
+
 GROUPS: Final[Sequence[Callable[[AppState], list[Route]]]] = (
     _health,
     _pods,
@@ -102,6 +115,7 @@ GROUPS: Final[Sequence[Callable[[AppState], list[Route]]]] = (
     _streams,
     _debugging,
     _manifests,
+    _statistics,
 )
 
 

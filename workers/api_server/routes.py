@@ -12,8 +12,10 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.core.route import Route, admin_routes
 from workers.api_server.handlers.changes import Changes
+from workers.api_server.handlers.nodes import Nodes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
+from workers.api_server.handlers.statistics import Statistics
 from workers.api_server.handlers.trace import Traces
 from workers.api_server.store.site import AppState
 from workers.api_server.streams.port_forward import PortForward
@@ -53,9 +55,11 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
     """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
     never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
-    traces = Traces(site)
+    traces, nodes, statistics = Traces(site), Nodes(site), Statistics(site)
     return [
         *_stream_routes(site),
+        _get("/api/v1/nodes", nodes.list),
+        _get("/api/v1/nodes/{name}", nodes.one),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
         *admin_routes(kubelets),
         _get("/version", reads.version),
@@ -67,6 +71,7 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         _get("/api/v1/events", reads.events),
         _get("/api/v1/namespaces/{namespace}/events", reads.events),
         _get("/rootlet/v1/workers", reads.workers),
+        _get("/rootlet/v1/statistics", statistics.snapshot),
         web.post("/rootlet/v1/workers/{name}/restart", changes.restart_worker),
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),

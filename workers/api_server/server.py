@@ -30,6 +30,7 @@ from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
 from workers.api_server.store.requests import MasterRequests
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
+from workers.api_server.store.statistics import Statistics
 from workers.api_server.store.store import Store
 from workers.api_server.store.watch import Notifier
 from workers.dialer.client import DialerClient
@@ -79,6 +80,8 @@ async def run_api_server(
         sockets=StreamSockets(idle_timeout_s=context.settings.server.streaming_idle_timeout_s),
         quiet_relist_period_s=context.settings.quiet_relist_period_s,
         heartbeat_timeout_s=context.settings.heartbeat_period_s * MISSED_BEATS,
+        statistics=Statistics(context.board.statistics, clock),
+        settings=context.settings,
     )
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
@@ -100,6 +103,7 @@ async def run_api_server(
             await ports.close()
         await runner.cleanup()
         dialing.close()
+        await site.statistics.close()
         context.board.trace.stop()
 
 
