@@ -31,6 +31,8 @@ from typing import Final
 import msgspec
 
 from ipc.shm.breaker_state import BreakerState
+from ipc.shm.metric_cells import MetricCells
+from ipc.shm.probe_cells import ProbeCells
 from ipc.shm.trace import TraceBuffer
 from ipc.text.safe_text import clipped
 
@@ -137,6 +139,10 @@ class Board:
         self._host_ips = _Cell(masters[_ALIGN_BYTES:])
         self.trace = TraceBuffer(worker_slots + 1)
         """A lane for each slot, and after them the master's."""
+        self.metrics = MetricCells(worker_slots + 1)
+        """Likewise."""
+        self.probes = ProbeCells(pod_rows)
+        """A row for each pod row."""
 
     @property
     def last_iteration(self) -> float:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, get_args
 
 import msgspec
 
+from ipc.metrics import rootlet as metrics
+from ipc.shm.metric_cells import METERS
 from ipc.text.safe_text import encodable
 from ipc.wire.framing import (
     HEADER_BYTES,
@@ -44,6 +46,11 @@ READ_BYTES: Final = 256 * 1024
 """Most that one turn of the loop reads from one channel, in bytes."""
 CLOSE_LINGER_S: Final = 1.0
 """How long a closed channel goes on writing what was pending, in seconds, before the rest is dropped."""
+
+_SENT: Final = METERS.counter(metrics.LINK_MESSAGES, "sent")
+_SENT_BYTES: Final = METERS.counter(metrics.LINK_BYTES, "sent")
+_RECEIVED: Final = METERS.counter(metrics.LINK_MESSAGES, "received")
+_RECEIVED_BYTES: Final = METERS.counter(metrics.LINK_BYTES, "received")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -217,6 +224,8 @@ class Channel(Generic[S, R]):
     def _enqueue(self, frame: bytes) -> None:
         self._refuse_if_closed()
         self._outgoing += frame
+        _SENT.inc()
+        _SENT_BYTES.inc(len(frame))
         if not self._flush_due and not self._writing:
             self._flush_due = True
             self._loop.call_soon(self._write)
@@ -291,6 +300,8 @@ class Channel(Generic[S, R]):
     def _take(self) -> R:
         payload = self._frames.popleft()
         self._frames_bytes -= len(payload) + FRAME_COST_BYTES
+        _RECEIVED.inc()
+        _RECEIVED_BYTES.inc(len(payload) + HEADER_BYTES)
         if self._frames_bytes <= RECEIVE_HIGH_WATER_BYTES and not self._ended:
             self._resume_reading()
         try:

@@ -11,6 +11,7 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.handlers.changes import Changes
 from workers.api_server.handlers.health import Health
+from workers.api_server.handlers.metrics import metric_routes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.trace import Traces
@@ -55,6 +56,7 @@ def route_table(site: AppState) -> list[web.RouteDef]:
     traces = Traces(site)
     return [
         *_stream_routes(site),
+        *metric_routes(site),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
         _get("/healthz", health.all),
         _get("/healthz/{check}", health.one),

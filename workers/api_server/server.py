@@ -19,6 +19,7 @@ from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
 from workers.api_server.core.listener import Listener
 from workers.api_server.core.stream_sockets import StreamSockets
+from workers.api_server.handlers.request_counts import counted
 from workers.api_server.http_log import HTTP_LOG
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
@@ -95,7 +96,8 @@ async def run_api_server(
 
 def application(site: AppState) -> web.Application:
     """The whole HTTP side of it, without a socket."""
-    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
+    middlewares = [counted("admin"), statuses, own_users_only, InFlight().limited]
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
     app.add_routes(route_table(site))
     app.on_shutdown.append(site.sockets.stop)
     return app

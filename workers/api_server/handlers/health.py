@@ -13,6 +13,8 @@ from typing import Final
 from aiohttp import web
 
 from ipc.messages.api_server import AgentChanged
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.api_server.core.status_errors import not_found
 from workers.api_server.store.site import AppState
 from workers.proc import procfs
@@ -37,8 +39,15 @@ class Health:
         self._site = site
         self._checks: Mapping[str, Callable[[], str]] = {"ping": lambda: "", "syncloop": self._sync_loop}
 
+    def problems(self) -> dict[str, str]:
+        """What is wrong by the name of the check, empty where nothing is; counted as a check (metrics/slis)."""
+        found = {name: check() for name, check in self._checks.items()}
+        for name, problem in found.items():
+            count_check(name, problem)
+        return found
+
     async def all(self, request: web.Request) -> web.Response:
-        problems = {name: check() for name, check in self._checks.items()}
+        problems = self.problems()
         lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in problems.items()]
         if any(problems.values()):
             return web.Response(status=500, text="\n".join((*lines, "healthz check failed\n")))
@@ -50,7 +59,9 @@ class Health:
         check = self._checks.get(name)
         if check is None:
             raise not_found("checks", name)
-        if problem := check():
+        problem = check()
+        count_check(name, problem)
+        if problem:
             return web.Response(status=500, text=f"internal server error: {problem}\n")
         return web.Response(text="ok")
 
@@ -60,6 +71,12 @@ class Health:
             return ""  # This process has just been born, of a master that lives.
         age_s = site.clock.now().mono - site.board.last_iteration
         return sync_loop_problem(agent, procfs.state_of(agent.pid), age_s)
+
+
+def count_check(name: str, problem: str) -> None:
+    """ObserveHealthcheck (component-base/metrics/prometheus/slis)."""
+    known = name if name in metrics.HEALTH_CHECKS else metrics.OTHER
+    METERS.counter(metrics.HEALTH_CHECKS_TOTAL, known, "error" if problem else "success", "healthz").inc()
 
 
 def sync_loop_problem(agent: AgentChanged, process_state: str, age_s: float) -> str:
