@@ -1,4 +1,4 @@
-"""All metrics of the agent, and their cells."""
+"""All metrics of the agent about itself, and their cells."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from ipc.metrics.layout import Layout
 from ipc.metrics.model import Metric
 
 METRICS: Final[tuple[Metric, ...]] = (*kubelet.METRICS, *rootlet.METRICS)
-"""By name unique; the statistics' own are not among them."""
+"""By name unique. Those of statistics, which nobody counts, are in `ipc.metrics.statistics`."""
 LAYOUT: Final = Layout(METRICS)

@@ -3,36 +3,24 @@
 It is made before the zygote is forked, inherited by every fork, and vanishes with the last process; it has no name and
 no locks. Each row has one writer; anyone may read.
 
-How a row is kept whole. A row is a seqlock with checksums: an 8-byte sequence number (odd while a write is under way),
-a header and content. The writer makes the number odd, stores content and header, makes it even. A reader copies the
-row between two reads of the number and accepts the copy only if the number was even and unchanged and both checksums
-hold. A writer that dies at any byte leaves a row that readers reject until the next writer, which needs nothing from
-the old content, writes it again.
-
-Why that is sound in CPython. The number is read and written through a memoryview of format ``Q``: CPython copies one
-aligned 8-byte item with a fixed-size ``memcpy``, which compilers turn into a single load or store. (``pack_into`` of
-``struct`` will not do: it fills its target with zeros first, and other processes do see those.) The other stores cannot
-move across it within the process, because each is a call of its own into the interpreter. A CPU with weak ordering may
-still show them to another process in another order, and a large copy is never atomic: both are what the checksums are
-for. The header's covers the sequence number, so a header is never accepted under the number of another write, and the
-header names the content's checksum, so content is never accepted under the header of another.
+How a row is kept whole: `ipc.shm.cell`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import mmap
-import os
 import struct
-import zlib
 from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from ipc.shm.breaker_state import BreakerState
+from ipc.shm.cell import WORD_BYTES, Cell, Stamped
 from ipc.shm.metric_cells import MetricCells
 from ipc.shm.probe_cells import ProbeCells
+from ipc.shm.statistics import StatisticsBuffer
 from ipc.shm.trace import TraceBuffer
 from ipc.text.safe_text import clipped
 
@@ -48,24 +36,13 @@ WORKER_ROW_BYTES: Final = 256
 """Size of a worker row, in bytes, its header included."""
 MAX_STEP_BYTES: Final = 96
 """Longest step text kept, in bytes of UTF-8."""
-MAX_READ_ATTEMPTS: Final = 32
-"""How often a reader looks again at a row that is being written before it calls it unreadable."""
 
 _ALIGN_BYTES: Final = 64
 """Rows start on cache lines: two writers never share one."""
-_SEQUENCE: Final = struct.Struct("=Q")
-_MAX_SEQUENCE: Final = 2**64 - 1
-_FACTS: Final = struct.Struct("=IId")
-"""Checksum of the content, its length in bytes, the stamp in seconds."""
-_CHECKSUM: Final = struct.Struct("=I")
-"""Over sequence number and facts."""
-_HEADER_BYTES: Final = _CHECKSUM.size + _FACTS.size
-_HEADER_START: Final = _SEQUENCE.size
-_CONTENT_START: Final = 32
 _WORKER: Final = struct.Struct("=qQ5QB")
 """Pid, incarnation, the five counters, the breaker's state; the step's text follows."""
 _BREAKER_STATES: Final = frozenset(BreakerState)
-_CURRENT_POD_BYTES: Final = _SEQUENCE.size
+_CURRENT_POD_BYTES: Final = WORD_BYTES
 """The last bytes of a worker row are a word of their own, beside the cell: one aligned store, with no checksum."""
 _POD: Final = struct.Struct("=I")
 """Length of the uid in bytes; uid and payload follow."""
@@ -136,13 +113,14 @@ class Board:
         self._memory = memoryview(mmap.mmap(-1, self._pods_start + pod_rows * pod_row_bytes))
         masters = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
         self._last_iteration = masters[:_ALIGN_BYTES].cast("d")
-        self._host_ips = _Cell(masters[_ALIGN_BYTES:])
+        self._host_ips = Cell(masters[_ALIGN_BYTES:])
         self.trace = TraceBuffer(worker_slots + 1)
         """A lane for each slot, and after them the master's."""
         self.metrics = MetricCells(worker_slots + 1)
         """Likewise."""
         self.probes = ProbeCells(pod_rows)
         """A row for each pod row."""
+        self.statistics = StatisticsBuffer()
 
     @property
     def last_iteration(self) -> float:
@@ -194,7 +172,7 @@ class Board:
         """
         return self._pod_cell(row).sequence()
 
-    def _worker_cell(self, slot: int) -> _Cell:
+    def _worker_cell(self, slot: int) -> Cell:
         _refuse_index("worker slot", slot, self.worker_slots)
         return self._cell(slot * WORKER_ROW_BYTES, WORKER_ROW_BYTES - _CURRENT_POD_BYTES)
 
@@ -202,18 +180,18 @@ class Board:
         end = (slot + 1) * WORKER_ROW_BYTES
         return self._memory[end - _CURRENT_POD_BYTES : end].cast("Q")
 
-    def _pod_cell(self, row: int) -> _Cell:
+    def _pod_cell(self, row: int) -> Cell:
         _refuse_index("pod row", row, self.pod_rows)
         return self._cell(self._pods_start + row * self._pod_row_bytes, self._pod_row_bytes)
 
-    def _cell(self, start: int, size: int) -> _Cell:
-        return _Cell(self._memory[start : start + size])
+    def _cell(self, start: int, size: int) -> Cell:
+        return Cell(self._memory[start : start + size])
 
 
 class WorkerRowWriter:
     """Writes one worker's row. For one thread of one process."""
 
-    def __init__(self, cell: _Cell, current_pod: memoryview) -> None:
+    def __init__(self, cell: Cell, current_pod: memoryview) -> None:
         self.current_pod = current_pod
         """One item, stored at every step of a task (`workers.sync.attribution`): see `WorkerRow.current_pod`."""
         self._cell = cell
@@ -265,7 +243,7 @@ class WorkerRowWriter:
 class PodRowWriter:
     """Writes one pod's row. For one thread of one process."""
 
-    def __init__(self, cell: _Cell) -> None:
+    def __init__(self, cell: Cell) -> None:
         self._cell = cell
 
     def write(self, uid: str, observed_at: float, payload: bytes) -> bool:
@@ -294,97 +272,7 @@ class PodRowWriter:
         self._cell.clear()
 
 
-class _Facts(msgspec.Struct, frozen=True):
-    """Header of a cell."""
-
-    checksum: int
-    length: int
-    """Bytes; 0 is an empty row."""
-    stamp: float
-    """Seconds."""
-
-
-_EMPTY: Final = _Facts(checksum=0, length=0, stamp=0.0)
-
-
-class _Stamped(msgspec.Struct, frozen=True):
-    """Whole content of a cell and the time that its writer put on it, in seconds."""
-
-    stamp: float
-    content: bytes
-
-
-class _Cell:
-    """A seqlock with checksums over one row's bytes: [sequence 8][checksum 4][facts 16][padding 4][content]."""
-
-    def __init__(self, memory: memoryview) -> None:
-        self.capacity = len(memory) - _CONTENT_START
-        """Most content, in bytes."""
-        self._memory = memory
-        self._sequence = memory[:_HEADER_START].cast("Q")
-        self._written = _EMPTY
-        """Header of the last complete write of this writer."""
-
-    def write(self, stamp: float, content: bytes) -> None:
-        """Replace everything. Content is never empty: that is what an empty row looks like."""
-        if not 0 < len(content) <= self.capacity:
-            raise ValueError(f"content of {len(content)} bytes is not within 1..{self.capacity} bytes")
-        self._store(_Facts(zlib.crc32(content), len(content), stamp), content)
-
-    def touch(self, stamp: float) -> bool:
-        """Replace the stamp. False when this writer has no content there."""
-        if not self._written.length:
-            return False
-        self._store(msgspec.structs.replace(self._written, stamp=stamp))
-        return True
-
-    def clear(self) -> None:
-        self._store(_EMPTY)
-
-    def sequence(self) -> int:
-        return self._sequence[0]
-
-    def read(self) -> _Stamped | None:
-        """A whole value, or None: empty, or not read whole in MAX_READ_ATTEMPTS attempts."""
-        for _ in range(MAX_READ_ATTEMPTS):
-            sequence = self._sequence[0]
-            if sequence == 0:
-                return None
-            facts = self._facts(sequence) if sequence % 2 == 0 else None
-            if facts is not None:
-                content = bytes(self._memory[_CONTENT_START : _CONTENT_START + facts.length])
-                if self._sequence[0] == sequence and zlib.crc32(content) == facts.checksum:
-                    return _Stamped(facts.stamp, content) if content else None
-            # The writer may have lost its CPU in the middle, possibly to this very reader.
-            os.sched_yield()
-        return None
-
-    def _facts(self, sequence: int) -> _Facts | None:
-        """The header, or None when it was not written under this sequence number or points beyond the row."""
-        header = bytes(self._memory[_HEADER_START : _HEADER_START + _HEADER_BYTES])
-        facts = _Facts(*_FACTS.unpack_from(header, _CHECKSUM.size))
-        return facts if header == _header(sequence, facts) and facts.length <= self.capacity else None
-
-    def _store(self, facts: _Facts, content: bytes = b"") -> None:
-        # Whatever a predecessor left, dead in the middle or not: on to an odd number that it did not use.
-        under_way = (self._sequence[0] + 1) | 1
-        if under_way >= _MAX_SEQUENCE:
-            under_way = 1
-        header = _header(under_way + 1, facts)
-        self._written = _EMPTY
-        self._sequence[0] = under_way
-        self._memory[_CONTENT_START : _CONTENT_START + len(content)] = content
-        self._memory[_HEADER_START : _HEADER_START + _HEADER_BYTES] = header
-        self._sequence[0] = under_way + 1
-        self._written = facts
-
-
-def _header(sequence: int, facts: _Facts) -> bytes:
-    packed = _FACTS.pack(facts.checksum, facts.length, facts.stamp)
-    return _CHECKSUM.pack(zlib.crc32(packed, zlib.crc32(_SEQUENCE.pack(sequence)))) + packed
-
-
-def _worker_row(stamped: _Stamped, current_pod: int) -> WorkerRow | None:
+def _worker_row(stamped: Stamped, current_pod: int) -> WorkerRow | None:
     """None for content that no worker's writer makes."""
     content = stamped.content
     if len(content) < _WORKER.size:
@@ -398,7 +286,7 @@ def _worker_row(stamped: _Stamped, current_pod: int) -> WorkerRow | None:
     )
 
 
-def _pod_row(stamped: _Stamped) -> PodRow | None:
+def _pod_row(stamped: Stamped) -> PodRow | None:
     """None for content that no pod row's writer makes."""
     content = stamped.content
     if len(content) < _POD.size:

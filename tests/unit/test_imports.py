@@ -51,6 +51,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc.api.validation",
         "ipc.api.support",
         "ipc.kubecontainer",
+        "ipc.stats",
         "ipc.metrics",
         "ipc.shm",
         "ipc.wire",

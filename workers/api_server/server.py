@@ -25,6 +25,7 @@ from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
 from workers.api_server.store.requests import MasterRequests
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
+from workers.api_server.store.statistics import Statistics
 from workers.api_server.store.store import Store
 from workers.api_server.store.watch import Notifier
 from workers.dialer.client import DialerClient
@@ -67,6 +68,7 @@ async def run_api_server(
         podman=podman,
         dialer=dialer or dialing,
         sockets=StreamSockets(),
+        statistics=Statistics(context.board.statistics, clock),
     )
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s
@@ -91,6 +93,7 @@ async def run_api_server(
         master.abandon()
         await runner.cleanup()
         dialing.close()
+        await site.statistics.close()
         context.board.trace.stop()
 
 

@@ -13,6 +13,9 @@ from aiohttp import hdrs, web
 
 from ipc.messages.api_server import AgentChanged, PodChanged
 from ipc.metrics.model import Endpoint
+from ipc.metrics.statistics import CADVISOR_ERROR, SCRAPE_ERROR
+from ipc.stats.values import Snapshot
+from workers.api_server.core.status_errors import ApiError
 from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.request_counts import inflight
 from workers.api_server.store.objects import StoredObject
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 GZIP_LEVEL: Final = 1
 """A scrape is read once, by a process near by: a fifteenth of its size for a hundredth of the time that it takes."""
+
+_WAITS: Final = {Endpoint.METRICS: 0.1, Endpoint.RESOURCE: 5.0, Endpoint.CADVISOR: 5.0}
+"""How long a path waits for statistics, in seconds."""
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -35,6 +41,8 @@ class _Question(msgspec.Struct, frozen=True):
     pods: Sequence[StoredObject[PodChanged]]
     problems: dict[str, str]
     """Of health checks, on their path."""
+    snapshot: Snapshot | None
+    """Of statistics, on their paths and for the sizes of logs."""
 
 
 class Metrics:
@@ -55,11 +63,23 @@ class Metrics:
             agent,
             store.pods.select(lambda _: True),
             self._health.problems() if endpoint is Endpoint.SLIS else {},
+            await self._snapshot(endpoint),
         )
         accept, packed = request.headers.get(hdrs.ACCEPT, ""), "gzip" in request.headers.get(hdrs.ACCEPT_ENCODING, "")
         body, content_type = await asyncio.to_thread(self._render, question, accept, packed=packed)
         headers = {hdrs.CONTENT_TYPE: content_type, **({hdrs.CONTENT_ENCODING: "gzip"} if packed else {})}
         return web.Response(body=body, headers=headers)
+
+    async def _snapshot(self, endpoint: Endpoint) -> Snapshot | None:
+        """None where none is needed or to be had. For the sizes of logs alone nobody waits."""
+        wait_s = _WAITS.get(endpoint)
+        if wait_s is None:
+            return None
+        try:
+            async with asyncio.timeout(wait_s):
+                return await self._site.statistics.snapshot()
+        except (TimeoutError, ApiError):
+            return None
 
     def _render(self, question: _Question, accept: str, *, packed: bool) -> tuple[bytes, str]:
         """Body and Content-Type. In a thread: it decodes pods, and reads /proc."""
@@ -71,11 +91,17 @@ class Metrics:
 
     def _families(self, question: _Question, form: Format) -> Iterator[Family]:
         from workers.api_server.metrics import agent as read
-        from workers.api_server.metrics import counted
+        from workers.api_server.metrics import counted, statistics
 
-        board = self._site.board
+        snapshot, board = question.snapshot, self._site.board
         rows = board.metrics.read()
         names = read.worker_names(question.agent, rows, board.worker_slots)
+        if question.endpoint is Endpoint.RESOURCE:
+            yield from statistics.resource_families(snapshot) if snapshot else statistics.no_statistics(SCRAPE_ERROR)
+            return
+        if question.endpoint is Endpoint.CADVISOR:
+            yield from statistics.cadvisor_families(snapshot) if snapshot else statistics.no_statistics(CADVISOR_ERROR)
+            return
         yield read.start_time_family(question.agent)
         yield from counted.counted_families(rows, question.endpoint, form, names.__getitem__)
         if question.endpoint is Endpoint.SLIS:
@@ -88,12 +114,11 @@ class Metrics:
             yield from read.worker_families(question.agent, board, self._site.clock.now().mono)
             yield from read.process_families(question.agent, rows)
             yield read.inflight_family(inflight())
+            if snapshot is not None:
+                yield statistics.log_family(snapshot)
 
 
 def metric_routes(site: AppState) -> list[web.RouteDef]:
     """Every path of metrics, for GET."""
     metrics = Metrics(site)
-    return [web.get(path, metrics.on(path), allow_head=False) for path in SERVED]
-
-
-SERVED: Final = (Endpoint.METRICS, Endpoint.PROBES, Endpoint.SLIS)
+    return [web.get(path, metrics.on(path), allow_head=False) for path in Endpoint]

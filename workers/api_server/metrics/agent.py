@@ -47,7 +47,7 @@ def worker_names(agent: AgentChanged, rows: Iterable[int], master_row: int) -> M
 
 
 def _family(metric: Metric, samples: Iterable[tuple[tuple[str, ...], float]]) -> Family:
-    return Family(metric, [("", label_text(metric.every_label, labels), value) for labels, value in samples])
+    return Family(metric, [("", label_text(metric.every_label, labels), value, 0.0) for labels, value in samples])
 
 
 def _one(metric: Metric, value: float, *labels: str) -> Family:

@@ -54,7 +54,7 @@ def _series(metric: Metric, cells: Sequence[float], before: tuple[str, ...], for
         if metric.type is MetricType.HISTOGRAM:
             yield from histogram(labels, metric.buckets, own[:-1], own[-1], form)
         else:
-            yield "", labels, own[0]
+            yield "", labels, own[0], 0.0
 
 
 def probe_families(pods: Iterable[PodChanged], cells: ProbeCells, form: Format) -> list[Family]:
@@ -74,7 +74,7 @@ def probe_families(pods: Iterable[PodChanged], cells: ProbeCells, form: Format) 
                 for result, count in counts.results.items():
                     if count:
                         values = (*place, metadata.uid, type, result)
-                        totals.append(("", label_text(kubelet.PROBES.label_names, values), count))
+                        totals.append(("", label_text(kubelet.PROBES.label_names, values), count, 0.0))
                 labels = label_text(kubelet.PROBE_DURATION.label_names, (*place, type))
                 bounds = kubelet.PROBE_DURATION.buckets
                 durations += histogram(labels, bounds, counts.buckets, counts.sum_s, form)

@@ -18,8 +18,8 @@ import msgspec
 
 from ipc.metrics.model import Metric, MetricType
 
-Sample = tuple[str, str, float]
-"""End of the name, labels as `label_text` writes them, value."""
+Sample = tuple[str, str, float, float]
+"""End of the name, labels as `label_text` writes them, value, time of its measurement (epoch seconds; 0.0 is now)."""
 
 _TOTAL: Final = "_total"
 _PLAIN: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
@@ -59,9 +59,9 @@ def histogram(
     counts = list(accumulate(buckets))
     names = [*(_bound(bound, form) for bound in bounds), "+Inf"]
     return [
-        *(("_bucket", f'{before}le="{name}"', count) for name, count in zip(names, counts, strict=True)),
-        ("_sum", labels, total),
-        ("_count", labels, counts[-1]),
+        *(("_bucket", f'{before}le="{name}"', count, 0.0) for name, count in zip(names, counts, strict=True)),
+        ("_sum", labels, total, 0.0),
+        ("_count", labels, counts[-1], 0.0),
     ]
 
 
@@ -81,9 +81,9 @@ def _lines(family: Family, form: Format) -> Iterator[str]:
         if metric.type is MetricType.COUNTER:
             name, ending = name.removesuffix(_TOTAL), _TOTAL
     yield f"# HELP {name} {documentation}\n# TYPE {name} {metric.type}\n"
-    for suffix, labels, value in family.samples:
+    for suffix, labels, value, time in family.samples:
         braces = f"{{{labels}}}" if labels else ""
-        yield f"{name}{suffix}{ending}{braces} {number(value)}\n"
+        yield f"{name}{suffix}{ending}{braces} {number(value)}{_stamp(time, form) if time else ''}\n"
 
 
 def number(value: float) -> str:
@@ -93,6 +93,10 @@ def number(value: float) -> str:
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def _stamp(time: float, form: Format) -> str:
+    return f" {time:.3f}" if form is Format.OPENMETRICS else f" {round(time * 1000)}"
 
 
 def _bound(bound: float, form: Format) -> str:

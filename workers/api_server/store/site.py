@@ -17,6 +17,7 @@ from workers.api_server.core.status_errors import ApiError, Status, not_found, u
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.store.objects import StoredObject
 from workers.api_server.store.requests import MasterRequests
+from workers.api_server.store.statistics import Statistics
 from workers.api_server.store.store import Store
 from workers.api_server.store.watch import Notifier
 from workers.libpod.streams import PodmanStreams
@@ -47,6 +48,7 @@ class AppState(msgspec.Struct, frozen=True, kw_only=True):
     podman: PodmanStreams
     dialer: Dialer
     sockets: StreamSockets
+    statistics: Statistics
     sync_timeout_s: float = SYNC_TIMEOUT_S
 
     async def synced(self) -> Store:

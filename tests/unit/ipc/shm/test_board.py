@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from ipc.shm.board import (
     MAX_POD_ROW_BYTES,
     MAX_POD_ROWS,
-    MAX_READ_ATTEMPTS,
     MAX_STEP_BYTES,
     MAX_WORKER_SLOTS,
     WORKER_ROW_BYTES,
@@ -22,12 +21,10 @@ from ipc.shm.board import (
     PodRowWriter,
     WorkerCounters,
     WorkerRow,
-    _Cell,
-    _Facts,
-    _header,
     pod_digest,
 )
 from ipc.shm.breaker_state import BreakerState
+from ipc.shm.cell import MAX_READ_ATTEMPTS, Cell, _Facts, _header
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -349,7 +346,7 @@ class RecordingSequence:
 
 
 def pod_writer(row: bytearray) -> PodRowWriter:
-    return PodRowWriter(_Cell(memoryview(row)))
+    return PodRowWriter(Cell(memoryview(row)))
 
 
 def read_pod(row: bytes | bytearray) -> PodRow | None:
@@ -445,12 +442,12 @@ def test_every_act_is_framed_by_an_odd_and_the_next_even_number(name: str, seque
 def test_odd_number_is_never_accepted() -> None:
     """Not even with checksums that hold: its writer has not said that it is done."""
     row = bytearray(ROW_BYTES)
-    _Cell(memoryview(row)).write(1.0, b"abc")
-    assert _Cell(memoryview(row)).read() is not None
+    Cell(memoryview(row)).write(1.0, b"abc")
+    assert Cell(memoryview(row)).read() is not None
     row[:8] = (3).to_bytes(8, sys.byteorder)
     header = _header(3, _Facts(zlib.crc32(b"abc"), 3, 1.0))
     row[8 : 8 + len(header)] = header
-    assert _Cell(memoryview(row)).read() is None
+    assert Cell(memoryview(row)).read() is None
 
 
 @pytest.mark.parametrize("name", ACTS)
@@ -538,8 +535,8 @@ class Interrupted:
         return self._items[index]
 
 
-def interrupted_reader(row: bytearray, between: Callable[[int], None]) -> tuple[_Cell, Interrupted]:
-    cell = _Cell(memoryview(row))
+def interrupted_reader(row: bytearray, between: Callable[[int], None]) -> tuple[Cell, Interrupted]:
+    cell = Cell(memoryview(row))
     sequence = Interrupted(row, between)
     cell._sequence = sequence  # type: ignore[assignment]
     return cell, sequence
@@ -547,7 +544,7 @@ def interrupted_reader(row: bytearray, between: Callable[[int], None]) -> tuple[
 
 def test_reader_looks_again_when_the_row_changed_under_it() -> None:
     row = bytearray(ROW_BYTES)
-    writer = _Cell(memoryview(row))
+    writer = Cell(memoryview(row))
     writer.write(1.0, b"old")
 
     def write_before_second_look(look: int) -> None:
@@ -563,7 +560,7 @@ def test_reader_looks_again_when_the_row_changed_under_it() -> None:
 
 def test_reader_gives_up_on_a_writer_that_never_rests() -> None:
     row = bytearray(ROW_BYTES)
-    writer = _Cell(memoryview(row))
+    writer = Cell(memoryview(row))
     cell, sequence = interrupted_reader(row, lambda look: writer.write(float(look), b"restless"))
     assert cell.read() is None
     assert sequence.observation_requests == 2 * MAX_READ_ATTEMPTS
@@ -571,7 +568,7 @@ def test_reader_gives_up_on_a_writer_that_never_rests() -> None:
 
 def test_reader_gives_up_on_a_writer_that_stopped_in_the_middle() -> None:
     row = bytearray(ROW_BYTES)
-    _Cell(memoryview(row)).write(1.0, b"content")
+    Cell(memoryview(row)).write(1.0, b"content")
     row[0] += 1
     cell, sequence = interrupted_reader(row, lambda _: None)
     assert cell.read() is None
@@ -605,7 +602,7 @@ def test_well_formed_nonsense_is_read_without_harm(stamp: float, content: bytes)
 
 
 def test_length_beyond_the_row_is_not_believed() -> None:
-    cell = _Cell(memoryview(bytearray(ROW_BYTES)))
+    cell = Cell(memoryview(bytearray(ROW_BYTES)))
     everything = bytes(range(cell.capacity))
     cell._store(_Facts(zlib.crc32(everything), cell.capacity, 1.0), everything)
     assert cell.read() is not None
@@ -615,6 +612,6 @@ def test_length_beyond_the_row_is_not_believed() -> None:
 
 @pytest.mark.parametrize("size", [0, ROW_BYTES])
 def test_cell_refuses_content_it_cannot_hold(size: int) -> None:
-    cell = _Cell(memoryview(bytearray(ROW_BYTES)))
+    cell = Cell(memoryview(bytearray(ROW_BYTES)))
     with pytest.raises(ValueError, match=f"{size} bytes"):
         cell.write(1.0, bytes(size))
