@@ -18,7 +18,7 @@ import math
 import os
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 import msgspec
 
@@ -47,7 +47,7 @@ from ipc.metrics import kubelet as metrics
 from ipc.shm.board import WorkerRowWriter
 from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
-from ipc.wire.boot import ChildContext
+from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
 from workers.images.pull_records import PullRecords
 from workers.images.puller import ImagePuller
@@ -64,7 +64,12 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
+from workers.stats.housekeeping import Housekeeping
+from workers.stats.targets import PodTarget, targets_of
 from workers.userns.unshare import Unshare
+
+if TYPE_CHECKING:
+    from workers.stats.collector import Collector
 
 MAX_ROUND_PODS: Final = 16
 """Pods observed in one round: later requests do not wait long, and no call waits long for a connection."""
@@ -112,6 +117,7 @@ async def run_node_worker(
                 "Podman's events": worker.watch_events,
                 "monitors' notes": worker.publish_recorded_ends,
                 "leftover processes": worker.orphans.collect,
+                "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
                 "Podman's return": functools.partial(worker.await_recovery, answers or asyncio.Event()),
             }
@@ -161,6 +167,9 @@ class NodeWorker:
         )
         self._puller = ImagePuller(runtime, clock, PullRecords(context.settings.pulled_images_dir), self._send)
         self.orphans = OrphanCollector(runtime, settings.pod_logs_dir)
+        self.statistics = Housekeeping(
+            context.board.statistics, clock, rng, self._targets, functools.partial(_make_collector, settings, clock)
+        )
         self.log_gc = LogGarbageCollector(
             settings.pod_logs_dir,
             (settings.pods_dir, settings.memory_dir),
@@ -252,6 +261,10 @@ class NodeWorker:
             answers.clear()
             self._schedule.podman_is_back()
             self._wake.set()
+
+    def _targets(self) -> Sequence[PodTarget]:
+        """Pods of which statistics are collected."""
+        return tuple(targets_of(self._published.statuses, self._observer.inspected))
 
     # --- hints ---
 
@@ -575,6 +588,19 @@ class NodeWorker:
             runtime_calls=now.calls - before.calls,
             runtime_errors=now.errors - before.errors,
         )
+
+
+def _make_collector(settings: WorkerSettings, clock: Clock) -> Collector:
+    """Imported when statistics are first asked for: most agents never are."""
+    from workers.stats.collector import Collector, Places
+
+    places = Places(
+        node_name=settings.node_name,
+        pods_dir=settings.pods_dir,
+        pod_logs_dir=settings.pod_logs_dir,
+        memory_dir=settings.memory_dir,
+    )
+    return Collector(places, clock, Unshare(podman=settings.podman_path))
 
 
 def _status_in(relisting: Relisting, uid: str) -> RuntimePodStatus:

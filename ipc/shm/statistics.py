@@ -26,7 +26,9 @@ class StatisticsBuffer:
         """Raises OSError."""
         words = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
         self._count = words[:8].cast("Q")
-        self._demand = words[8:16].cast("d")
+        self._asked_at = words[8:16].cast("d")
+        self._fresh_after = words[16:24].cast("d")
+        self._newest_at = words[24:32].cast("d")
         self._mapping = mmap.mmap(-1, SNAPSHOTS * SNAPSHOT_BYTES)
         self._memory = memoryview(self._mapping)
         self.wanted = Bell()
@@ -41,9 +43,10 @@ class StatisticsBuffer:
 
     # --- for a reader ---
 
-    def ask(self, mono: float) -> None:
-        """Statistics are wanted at this monotonic second, and for a while after it."""
-        self._demand[0] = mono
+    def ask(self, mono: float, fresh_after: float = 0.0) -> None:
+        """Statistics are wanted at this monotonic second, and for a while after it; collected after ``fresh_after``."""
+        self._asked_at[0] = mono
+        self._fresh_after[0] = max(self._fresh_after[0], fresh_after)
         self.wanted.ring()
 
     def read(self, back: int = 0) -> bytes | None:
@@ -64,18 +67,30 @@ class StatisticsBuffer:
     @property
     def asked_at(self) -> float:
         """Monotonic seconds at which statistics were last asked for; 0.0 before that."""
-        return self._demand[0]
+        return self._asked_at[0]
+
+    @property
+    def fresh_after(self) -> float:
+        """Monotonic seconds: some reader waits for a snapshot that is newer than this."""
+        return self._fresh_after[0]
+
+    @property
+    def newest_at(self) -> float:
+        """Monotonic seconds of the newest snapshot; 0.0 without one."""
+        return self._newest_at[0]
 
     def publish(self, mono: float, content: bytes) -> None:
         """Add a snapshot, which takes the place of the oldest. Raises ValueError when it is larger than `capacity`."""
         count = self._count[0]
         self._cell(count % SNAPSHOTS).write(mono, content)
+        self._newest_at[0] = mono
         self._count[0] = count + 1
         self.published.ring()
 
     def clear(self) -> None:
         """Forget all snapshots, and give their memory back."""
         self._count[0] = 0
+        self._newest_at[0] = 0.0
         self._mapping.madvise(mmap.MADV_REMOVE)
 
     def _cell(self, number: int) -> Cell:

@@ -103,6 +103,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.eviction",
         "workers.kuberuntime",
         "workers.pleg",
+        "workers.stats",
         "workers.api_server.core",
         "workers.api_server.store",
         "workers.api_server.streams",

@@ -14,6 +14,7 @@ from workers.api_server.handlers.health import Health
 from workers.api_server.handlers.metrics import metric_routes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
+from workers.api_server.handlers.statistics import statistics_routes
 from workers.api_server.handlers.trace import Traces
 from workers.api_server.store.site import AppState
 from workers.api_server.streams.port_forward import PortForward
@@ -57,6 +58,7 @@ def route_table(site: AppState) -> list[web.RouteDef]:
     return [
         *_stream_routes(site),
         *metric_routes(site),
+        *statistics_routes(site),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
         _get("/healthz", health.all),
         _get("/healthz/{check}", health.one),

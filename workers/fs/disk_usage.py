@@ -32,10 +32,16 @@ def used_bytes(path: str, max_files: int = MAX_FILES) -> int | None:
 
     Blocks. Raises OSError: EACCES when files of mapped users are in the way.
     """
+    used = used_bytes_and_inodes(path, max_files)
+    return None if used is None else used[0]
+
+
+def used_bytes_and_inodes(path: str, max_files: int = MAX_FILES) -> tuple[int, int] | None:
+    """The same, and the number of inodes. Raises OSError."""
     try:
         top = os.open(path, _OPEN)
     except FileNotFoundError:
-        return 0
+        return 0, 0
     try:
         return _Count(top, max_files).total()
     except _TooMany:
@@ -69,9 +75,10 @@ class _Count:
         self._linked: set[int] = set()
         """Inodes of files with several names."""
         self._bytes = os.fstat(top).st_blocks * BLOCK_BYTES
+        self._inodes = 1
 
-    def total(self) -> int:
-        """Raises OSError, _TooMany."""
+    def total(self) -> tuple[int, int]:
+        """Bytes and inodes. Raises OSError, _TooMany."""
         here = os.dup(self._top)
         try:
             way = [self._level("", here)]
@@ -81,7 +88,7 @@ class _Count:
                     self._climb(here, way)
                 elif self._enter(here, name := way[-1].left.pop()):
                     way.append(self._level(name, here))
-            return self._bytes
+            return self._bytes, self._inodes
         finally:
             os.close(here)
 
@@ -139,6 +146,7 @@ class _Count:
         if found.st_nlink > 1 and not stat.S_ISDIR(found.st_mode):
             self._linked.add(found.st_ino)
         self._bytes += found.st_blocks * BLOCK_BYTES
+        self._inodes += 1
 
 
 def _identity(directory: int) -> tuple[int, int]:

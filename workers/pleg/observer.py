@@ -140,6 +140,10 @@ class Observer:
         """Whether that container was inspected and is not known to be gone."""
         return container_id in self._inspected
 
+    def inspected(self, container_id: str) -> InspectedContainer | None:
+        """Newest inspect of that container."""
+        return self._inspected.get(container_id)
+
     def has_inspected_since(self, container_id: str, wall: float) -> bool:
         """Whether that container was inspected after this epoch second, put on the monotonic clock as it goes now."""
         now = self._clock.now()

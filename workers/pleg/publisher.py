@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from typing import Final
 
 import msgspec
@@ -33,6 +33,11 @@ class Publisher:
     def tracked(self) -> Set[str]:
         """Uids that have a row."""
         return self._rows.keys()
+
+    @property
+    def statuses(self) -> Collection[RuntimePodStatus]:
+        """Newest status of every pod that is known."""
+        return self._known.values()
 
     def track(self, uid: str, row: int) -> None:
         """Write that pod's statuses to that row from now on, beginning with the newest one known. Raises IndexError."""

@@ -67,6 +67,12 @@ def session_of(pid: int) -> int:
     return int(fields[_SESSION]) if fields else 0
 
 
+def parent_of(pid: int) -> int:
+    """Pid of the parent; 0 when there is no such process."""
+    fields = _stat(pid)
+    return int(fields[_PPID]) if fields else 0
+
+
 def pids() -> list[int]:
     """Pids of all processes of this host."""
     return [int(name) for name in os.listdir(PROC) if name.isdigit()]

@@ -32,17 +32,19 @@ class Statistics:
     async def snapshot(self, *, rates: bool = False, max_age_s: float = MAX_AGE_S) -> Snapshot:
         """The newest snapshot, of at most that age in seconds; it is waited for when there is none.
 
-        ``rates`` waits for the second one after a time in which nobody has asked, which has CPU use as a rate. Raises
-        ApiError 503 when none comes within WAIT_S: the node worker may be about to start.
+        ``rates`` waits for the second one after a time in which nobody has asked, which has CPU use as a rate. An older
+        one is the answer when no newer one comes within WAIT_S: its times say how old. Raises ApiError 503 when there
+        is none at all: the node worker may be about to start.
         """
         asked_at = self._clock.now().mono
-        self._buffer.ask(asked_at)
+        self._buffer.ask(asked_at, asked_at - max_age_s)
         try:
             async with asyncio.timeout(WAIT_S):
                 while (found := self._newest()) is None or not _serves(found, asked_at - max_age_s, rates):
                     await self._next()
         except TimeoutError:
-            raise unavailable("there are no statistics yet") from None
+            if found is None:
+                raise unavailable("there are no statistics yet") from None
         return found
 
     async def history(self, count: int) -> tuple[Snapshot, ...]:

@@ -85,7 +85,7 @@ def recorded() -> list[dict[str, Any]]:
 
 def test_every_metric_of_a_kubelet_is_served_as_it_is_there_or_has_a_reason(recorded: list[dict[str, Any]]) -> None:
     served = {(metric.endpoint.value, metric.name): metric for metric in every_metric()}
-    wrong = []
+    wrong: list[Any] = []
     for entry in recorded:
         name = entry["name"]
         metric = served.get((entry["path"], name))

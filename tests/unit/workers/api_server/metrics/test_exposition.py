@@ -67,6 +67,7 @@ def test_a_counter_without_the_ending_has_it_in_openmetrics_alone() -> None:
 @pytest.mark.parametrize("form", Format)
 def test_the_time_of_a_measurement(form: Format) -> None:
     [sample] = parsed([Family(GAUGE, [("", label_text(["place"], ["sea"]), 1.0, 1700000000.25)])], form)
+    assert sample.timestamp is not None
     assert float(sample.timestamp) == pytest.approx(1700000000.25)
 
 

@@ -1,0 +1,193 @@
+"""Statistics of a real agent's pods, beside a bare reading of their processes and the shapes that upstream answers."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+
+from tests.e2e.agent import Agent, Json
+from tests.e2e.manifests import STAY, container, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.podman]
+
+RECORDINGS: Final = Path("/work/shared/kubernetes_wire.json")
+BUSY: Final = "while :; do :; done"
+CHILDREN: Final = "while :; do sha256sum /bin/busybox > /dev/null; done"
+"""Most of its CPU time is that of processes that live for milliseconds."""
+TOLERANCE: Final = 0.05
+TICKS_S: Final = 0.05
+"""Clock ticks of a few processes, in seconds."""
+
+
+def sample(agent: Agent, name: str, container_name: str = "main") -> Json:
+    """Newest figures of one container; empty while there are none."""
+    for found in agent.get("/stats/summary")["pods"]:
+        if found["podRef"]["name"] == name:
+            return next((c for c in found["containers"] if c["name"] == container_name), {})
+    return {}
+
+
+def snapshot(agent: Agent, name: str) -> Json:
+    """Our own snapshot of that pod."""
+    pods = agent.get("/rootlet/v1/statistics")["pods"]
+    return next((found for found in pods if found["name"] == name), {})
+
+
+def first_process(agent: Agent, name: str) -> psutil.Process:
+    """First process of the pod's container."""
+    pids = [c.pid for c in agent.eye.containers() if c.pod == name]
+    return psutil.Process(pids[0])
+
+
+def bare_cpu_s(process: psutil.Process) -> float:
+    """CPU time of a process and its descendants, those that have ended included."""
+    times = [process.cpu_times(), *(child.cpu_times() for child in process.children(recursive=True))]
+    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+
+
+@pytest.fixture(scope="module")
+def busy(agent: Agent) -> Iterator[str]:
+    agent.run(pod("busy", container(script=BUSY)))
+    yield "busy"
+    agent.remove("busy")
+
+
+@pytest.mark.parametrize(("name", "script"), [("alone", BUSY), ("children", CHILDREN)])
+def test_cpu_time_lies_between_two_bare_readings(agent: Agent, name: str, script: str) -> None:
+    """A reading before and one after: nothing about how fast this machine is."""
+    agent.run(pod(name, container(script=script)))
+    agent.until(lambda: bool(sample(agent, name)), "it is measured")
+    process = first_process(agent, name)
+    for _ in range(2):
+        before_s = bare_cpu_s(process)
+        agent.until(functools.partial(_is_newer, agent, name, before_s), "a newer sample")
+        told_s = sample(agent, name)["cpu"]["usageCoreNanoSeconds"] / 1e9
+        after_s = bare_cpu_s(process)
+        assert told_s <= after_s * (1 + TOLERANCE) + TICKS_S
+    agent.remove(name)
+
+
+def _is_newer(agent: Agent, name: str, before_s: float) -> bool:
+    told_s = sample(agent, name)["cpu"]["usageCoreNanoSeconds"] / 1e9
+    return bool(told_s * (1 + TOLERANCE) + TICKS_S >= before_s)
+
+
+def test_memory_is_that_of_its_processes(agent: Agent) -> None:
+    """One process that holds 32 MiB and does nothing else: both readings see the same."""
+    script = (
+        f"dd if=/dev/zero of=/tmp/x bs=1M count=1 2>/dev/null; x=$(head -c 32000000 /dev/zero | tr '\\0' x); {STAY}"
+    )
+    agent.run(pod("full", container(script=script)))
+    agent.until(lambda: bool(sample(agent, "full")), "it is measured")
+    process = first_process(agent, "full")
+
+    def is_same() -> bool:
+        told = sample(agent, "full")["memory"]["workingSetBytes"]
+        bare = sum(p.memory_info().rss for p in (process, *process.children(recursive=True)))
+        return bare > 32_000_000 and abs(told - bare) <= TOLERANCE * bare
+
+    agent.until(is_same, "memory as the processes have it")
+    agent.remove("full")
+
+
+def test_every_figure_says_where_it_is_from(agent: Agent, busy: str) -> None:
+    agent.until(lambda: bool(snapshot(agent, busy)), "it is measured")
+    found = snapshot(agent, busy)
+    (main,) = found["containers"]
+    assert main["cpu"]["source"] in {"cgroup", "processes"}
+    assert main["memory"]["source"] in {"cgroup", "processes"}
+    assert main["processes"]["count"] == 1
+    assert found["cpu"]["source"] == "containers"
+    assert found["network"]["default"]
+
+
+def test_a_busy_container_has_a_rate_and_an_idle_one_has_less(agent: Agent, busy: str) -> None:
+    agent.run(pod("idle"))
+    agent.until(lambda: "usageNanoCores" in sample(agent, "idle").get("cpu", {}), "rates")
+    rates = {name: sample(agent, name)["cpu"]["usageNanoCores"] for name in (busy, "idle")}
+    assert rates["idle"] < rates[busy]
+    agent.remove("idle")
+
+
+def test_counters_go_on_when_the_node_worker_dies(agent: Agent, busy: str) -> None:
+    agent.until(lambda: bool(sample(agent, busy)), "it is measured")
+    before = sample(agent, busy)["cpu"]["usageCoreNanoSeconds"]
+    agent.kill_and_recover("node")
+    agent.until(lambda: bool(sample(agent, busy)), "it is measured again")
+    assert sample(agent, busy)["cpu"]["usageCoreNanoSeconds"] >= before
+
+
+def test_files_of_a_pod_are_counted(agent: Agent) -> None:
+    script = f"head -c 3000000 /dev/zero > /data/x; head -c 2000000 /dev/zero > /y; echo written; {STAY}"
+    main = container(script=script, volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    agent.run(pod("files", main, volumes=[{"name": "data", "emptyDir": {}}]))
+    agent.until(lambda: "written" in agent.output("files"), "it has written")
+
+    def is_counted() -> bool:
+        found = next((p for p in agent.get("/stats/summary")["pods"] if p["podRef"]["name"] == "files"), {})
+        volumes = {v["name"]: v for v in found.get("volume", ())}
+        return bool(volumes.get("data", {}).get("usedBytes", 0) >= 3_000_000)
+
+    agent.until(is_counted, "the volume's size", deadline_s=90)
+    agent.remove("files")
+
+
+def test_container_info_and_machine_info(agent: Agent, busy: str) -> None:
+    agent.until(lambda: bool(sample(agent, busy)), "it is measured")
+    info = agent.get(f"/stats/{busy}/main")
+    assert info["spec"]["labels"]["io.kubernetes.pod.name"] == busy
+    assert info["stats"][-1]["cpu"]["usage"]["total"] > 0
+    uid = agent.pods()[busy]["metadata"]["uid"]
+    assert agent.get(f"/stats/default/{busy}/{uid}/main")["id"] == info["id"]
+    machine = agent.get("/spec/")
+    assert machine["memory_capacity"] == psutil.virtual_memory().total
+    assert machine["num_cores"] == psutil.cpu_count()
+
+
+def shape(value: Any, path: str = "") -> set[tuple[str, str]]:
+    """(path, type) of every leaf."""
+    match value:
+        case dict():
+            return {leaf for key, each in value.items() for leaf in shape(each, f"{path}.{key}")}
+        case list():
+            return {leaf for each in value for leaf in shape(each, f"{path}[]")}
+        case _:
+            kind = "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+            return {(path, kind)}
+
+
+@pytest.mark.parametrize("query", ["", "only_cpu_and_memory=true"])
+def test_the_summary_has_the_shape_of_upstreams(agent: Agent, busy: str, query: str) -> None:
+    if not RECORDINGS.exists():
+        pytest.skip("the recordings of a real kubelet do not lie here")
+    records = json.loads(RECORDINGS.read_text())["records"]
+    theirs = {
+        leaf
+        for r in records
+        if r.get("path") == "/stats/summary" and r["status"] == 200 and bool(r["query"]) == bool(query)
+        for leaf in shape(r["response_body"])
+    }
+    agent.until(lambda: bool(sample(agent, busy)), "it is measured")
+    agent.until(lambda: "usedBytes" in sample(agent, busy).get("logs", {}), "files are counted")
+    ours = shape(agent.get(f"/stats/summary?{query}"))
+    ours_only = {leaf for leaf in ours - theirs if ".volume[]" not in leaf[0]}
+    assert ours_only == set()
+    missing = {path for path, _ in theirs - ours}
+    assert {path for path in missing if not _may_be_missing(path)} == set()
+
+
+def _may_be_missing(path: str) -> bool:
+    """Figures that a host without delegated controllers, or with nothing that uses them, does not have."""
+    return (
+        ".psi." in path
+        or ".io." in path
+        or path.endswith(("availableBytes", "swapAvailableBytes"))
+        or path.startswith((".node.runtime.imageFs.", ".node.runtime.containerFs."))
+        or path == ".node.systemContainers[].startTime"
+    )

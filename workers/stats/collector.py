@@ -1,0 +1,378 @@
+"""One housekeeping: from the pods that run to a snapshot of what they, and the node, use. Blocks: for a thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from ipc.host.clock import Clock
+from ipc.host.file_systems import mount_id
+from ipc.stats.values import (
+    ContainerSample,
+    Cpu,
+    FileSystem,
+    Io,
+    Memory,
+    Network,
+    NodeSample,
+    PodSample,
+    Processes,
+    Snapshot,
+    Source,
+    SystemContainer,
+    VolumeSample,
+)
+from workers.logs import layout
+from workers.proc.procfs import boot_time, parent_of, start_ticks
+from workers.stats import cgroup, flat_files, groups, host, processes
+from workers.stats.accounts import Counters, Process, ProcessAccount
+from workers.stats.groups import GroupAccount, figures_of
+from workers.stats.process_table import ProcessTable, Root
+from workers.stats.rates import Rates
+from workers.stats.storage import PERIOD_S, DiskUsage, file_system, sum_of, used_on, volumes_in
+from workers.stats.targets import ContainerTarget, PodTarget
+from workers.userns.unshare import Unshare
+
+KUBELET: Final = "kubelet"
+RUNTIME: Final = "runtime"
+PODS: Final = "pods"
+"""Names of system containers (statsapi.SystemContainerKubelet and others)."""
+NODE: Final = "node"
+PODMAN: Final = "podman"
+EMPTY_DIR: Final = "kubernetes.io~empty-dir"
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Directories that are measured, and the node's name."""
+
+    node_name: str
+    pods_dir: str
+    pod_logs_dir: str
+    memory_dir: str = ""
+
+
+class _Measured(msgspec.Struct, frozen=True):
+    """A container's figures without its files."""
+
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+    io: Io | None = None
+    processes: Processes | None = None
+
+
+class Collector:
+    """Remembers between two rounds what rates and counters need. For one thread at a time."""
+
+    def __init__(self, places: Places, clock: Clock, unshare: Unshare, agent_pid: int | None = None) -> None:
+        """``agent_pid``: the master's; by default the parent of this process's parent, which is the zygote."""
+        self._places = places
+        self._clock = clock
+        self._agent_pid = agent_pid if agent_pid is not None else parent_of(os.getppid())
+        self._table = ProcessTable()
+        self._accounts: dict[str, ProcessAccount] = {}
+        """By container id."""
+        self._pods: dict[str, GroupAccount] = {}
+        """By uid."""
+        self._all_pods = GroupAccount()
+        self._cgroups: dict[str, str] = {}
+        """Own cgroup of each container, by its id; empty without one."""
+        self._rates = Rates()
+        self._disk = DiskUsage(unshare)
+        self._layer = ""
+        """A container's layer that was there: it lies in Podman's storage."""
+        self._fs: dict[str, FileSystem | None] = {}
+        """File systems of this round, by path."""
+        self._volumes_of: dict[str, tuple[float, tuple[tuple[str, str, str], ...]]] = {}
+        """By uid: when a pod's volumes were listed (monotonic seconds), and (plugin, name, path) of each."""
+        self._log_directories: dict[str, str] = {}
+        """By uid."""
+        self._has_swap = True
+
+    def remember(self, last: Snapshot) -> None:
+        """Go on with the counters of an earlier incarnation of this process."""
+        for pod in last.pods:
+            members = [*pod.containers, *([pod.infra] if pod.infra is not None else [])]
+            for container in members:
+                self._accounts[container.id] = ProcessAccount(_counters_of(container))
+            figures = {container.id: figures_of(container.cpu, container.memory) for container in members}
+            self._pods[pod.uid] = GroupAccount(figures, figures_of(pod.cpu, pod.memory))
+        everything = next((c for c in last.node.system_containers if c.name == PODS), None)
+        if everything is not None:
+            pods = {pod.uid: figures_of(pod.cpu, pod.memory) for pod in last.pods}
+            self._all_pods = GroupAccount(pods, figures_of(everything.cpu, everything.memory))
+
+    def rest(self) -> None:
+        """Nobody asks any more. Counters stay, so that they never go backwards."""
+        self._table.forget()
+        self._rates.forget()
+        for account in self._accounts.values():
+            account.forget_processes()
+
+    def collect(self, pods: Sequence[PodTarget], number: int) -> Snapshot:
+        """Measure everything once. ``number`` is the snapshot's. Reads many files, raises nothing of theirs."""
+        began = self._clock.now()
+        self._fs.clear()
+        containers = {member.id: member for pod in pods for member in pod.members}
+        self._retain(containers, pods)
+        self._disk.count(self._directories(pods))
+        host_memory = host.read_memory(began.wall)
+        self._has_swap = host_memory.has_swap
+        members = self._table.scan(self._roots(containers.values()))
+        measured = {id: self._measure(target, members.get(id, ())) for id, target in containers.items()}
+        samples = tuple(self._pod(pod, measured, members) for pod in pods)
+        node = self._node(samples, host_memory.memory, members)
+        self._rates.round_over()
+        return Snapshot(time=began.wall, mono=began.mono, number=number, node=node, pods=samples)
+
+    # --- processes and cgroups ---
+
+    def _retain(self, containers: Mapping[str, ContainerTarget], pods: Sequence[PodTarget]) -> None:
+        """Forget what is gone; find the cgroups of what is new."""
+        self._cgroups = {
+            id: known if (known := self._cgroups.get(id)) is not None else cgroup.own_cgroup(target.pid, id)
+            for id, target in containers.items()
+        }
+        wanted = {*containers, KUBELET, RUNTIME}
+        self._accounts = {id: account for id, account in self._accounts.items() if id in wanted}
+        uids = {pod.uid for pod in pods}
+        self._pods = {uid: account for uid, account in self._pods.items() if uid in uids}
+        self._log_directories = {uid: known for uid, known in self._log_directories.items() if uid in uids}
+        self._volumes_of = {uid: known for uid, known in self._volumes_of.items() if uid in uids}
+
+    def _roots(self, containers: Iterable[ContainerTarget]) -> list[Root]:
+        """Containers whose cgroup does not tell everything, and the agent's own processes."""
+        roots = [Root(c.id, c.pid, c.start_ticks) for c in containers if not self._has_memory(self._cgroups[c.id])]
+        roots.append(Root(KUBELET, self._agent_pid))
+        children = [child for zygote in host.children_of(self._agent_pid) for child in host.children_of(zygote)]
+        roots += [Root(RUNTIME, pid) for pid in children if host.command_of(pid) == PODMAN][:1]
+        return roots
+
+    def _has_memory(self, directory: str) -> bool:
+        return bool(directory) and os.path.exists(f"{directory}/memory.current")
+
+    def _measure(self, target: ContainerTarget, members: Sequence[Process]) -> _Measured:
+        now = self._clock.now()
+        directory = self._cgroups[target.id]
+        found = _Measured()
+        if members:
+            found = self._by_processes(target.id, members, now.wall)
+        if directory:
+            found = _Measured(
+                cpu=cgroup.read_cpu(directory, now.wall) or found.cpu,
+                memory=cgroup.read_memory(directory, now.wall) or found.memory,
+                io=cgroup.read_io(directory, now.wall),
+                processes=found.processes or cgroup.read_processes(directory),
+            )
+        if found.cpu is None:
+            return found
+        return msgspec.structs.replace(found, cpu=self._rates.with_rate(target.id, found.cpu, now.mono))
+
+    def _by_processes(self, name: str, members: Sequence[Process], time: float) -> _Measured:
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = ProcessAccount()
+        counters = account.add(members)
+        return _Measured(
+            cpu=processes.cpu_of(counters, time),
+            memory=processes.memory_of(members, counters, time, has_swap=self._has_swap),
+            processes=processes.count_of(members),
+        )
+
+    # --- pods ---
+
+    def _pod(
+        self, pod: PodTarget, measured: Mapping[str, _Measured], members: Mapping[str, Sequence[Process]]
+    ) -> PodSample:
+        now = self._clock.now()
+        containers = tuple(self._container(pod, target, measured[target.id]) for target in pod.containers)
+        parts = [measured[member.id] for member in pod.members]
+        figures = {member.id: figures_of(measured[member.id].cpu, measured[member.id].memory) for member in pod.members}
+        account = self._pods.setdefault(pod.uid, GroupAccount())
+        summed = account.add(figures)
+        volumes = tuple(self._volumes(pod))
+        return PodSample(
+            uid=pod.uid,
+            name=pod.name,
+            namespace=pod.namespace,
+            started_at=pod.started_at,
+            containers=containers,
+            infra=self._container(pod, pod.infra, measured[pod.infra.id]) if pod.infra is not None else None,
+            cpu=self._rates.with_rate(pod.uid, groups.cpu_of(summed, now.wall), now.mono),
+            memory=groups.memory_of(summed, [part.memory for part in parts], now.wall),
+            network=self._network(pod, members, now.wall),
+            processes=_all_processes([part.processes for part in parts]),
+            volumes=volumes,
+            ephemeral_storage=self._ephemeral(pod, containers, volumes, now.wall),
+        )
+
+    def _network(self, pod: PodTarget, members: Mapping[str, Sequence[Process]], time: float) -> Network | None:
+        """Of a process that is certainly the pod's."""
+        if pod.host_network:
+            return None
+        for member in reversed(pod.members):
+            if member.id in members or (member.start_ticks and start_ticks(member.pid) == member.start_ticks):
+                return flat_files.network(flat_files.read(f"/proc/{member.pid}/net/dev"), time)
+        return None
+
+    def _container(self, pod: PodTarget, target: ContainerTarget, found: _Measured) -> ContainerSample:
+        time = self._clock.now().wall
+        logs = self._logs(pod, target)
+        return ContainerSample(
+            id=target.id,
+            name=target.name,
+            attempt=target.attempt,
+            image=target.image,
+            started_at=target.started_at,
+            cpu=found.cpu,
+            memory=found.memory,
+            io=found.io,
+            processes=found.processes,
+            rootfs=self._used(target.layer, target.layer, time) if target.layer else None,
+            logs=self._used(logs, self._places.pod_logs_dir, time) if logs else None,
+        )
+
+    # --- files ---
+
+    def _directories(self, pods: Sequence[PodTarget]) -> Iterable[str]:
+        for pod in pods:
+            for target in pod.containers:
+                yield from filter(None, (target.layer, self._logs(pod, target)))
+            yield from (path for _, _, path in self._volume_paths(pod))
+
+    def _logs(self, pod: PodTarget, target: ContainerTarget) -> str:
+        """Empty for the infra container, which writes none."""
+        if not target.name:
+            return ""
+        directory = self._log_directories.get(pod.uid)
+        if directory is None:
+            root = self._places.pod_logs_dir
+            directory = str(layout.pod_directory(root, pod.namespace, pod.name, pod.uid))
+            self._log_directories[pod.uid] = directory
+        return f"{directory}/{target.name}"
+
+    def _volume_paths(self, pod: PodTarget) -> tuple[tuple[str, str, str], ...]:
+        """Listed as rarely as volumes are counted; they are all there before a container runs."""
+        if not pod.containers:
+            return ()
+        now, known = self._clock.now().mono, self._volumes_of.get(pod.uid)
+        if known is None or now - known[0] > PERIOD_S:
+            known = (
+                now,
+                tuple(
+                    (plugin, name, os.path.join(root, pod.uid, "volumes", plugin, name))
+                    for root in filter(None, (self._places.pods_dir, self._places.memory_dir))
+                    for plugin, name in volumes_in(root, pod.uid)
+                ),
+            )
+            self._volumes_of[pod.uid] = known
+        return known[1]
+
+    def _volumes(self, pod: PodTarget) -> Iterable[VolumeSample]:
+        for plugin, name, path in self._volume_paths(pod):
+            fs = self._used(path, path, self._clock.now().wall)
+            if fs is not None:
+                yield VolumeSample(name=name, plugin=plugin, fs=fs)
+
+    def _used(self, path: str, on: str, time: float) -> FileSystem | None:
+        return used_on(self._file_system(on, time), self._disk.of(path), path, time)
+
+    def _file_system(self, path: str, time: float) -> FileSystem | None:
+        if path not in self._fs:
+            self._fs[path] = file_system(path, time)
+        return self._fs[path]
+
+    def _ephemeral(
+        self, pod: PodTarget, containers: Iterable[ContainerSample], volumes: Iterable[VolumeSample], time: float
+    ) -> FileSystem | None:
+        paths = [fs.path for c in containers for fs in (c.rootfs, c.logs) if fs is not None]
+        paths += [v.fs.path for v in volumes if v.plugin == EMPTY_DIR and v.fs.path.startswith(self._places.pods_dir)]
+        usage = sum_of(map(self._disk.of, paths)) if all(target.layer for target in pod.containers) else None
+        return used_on(self._file_system(self._places.pods_dir, time), usage, self._places.pods_dir, time)
+
+    # --- the node ---
+
+    def _node(
+        self, pods: Sequence[PodSample], memory: Memory | None, members: Mapping[str, Sequence[Process]]
+    ) -> NodeSample:
+        now = self._clock.now()
+        cpu = host.read_cpu(now.wall)
+        layers = [c.rootfs.path for pod in pods for c in pod.containers if c.rootfs is not None and c.rootfs.path]
+        self._layer = next(iter(layers), self._layer)
+        return NodeSample(
+            name=self._places.node_name,
+            started_at=boot_time(),
+            cpu=self._rates.with_rate(NODE, cpu, now.mono) if cpu is not None else None,
+            memory=memory,
+            io=host.read_io(now.wall),
+            network=flat_files.network(flat_files.read("/proc/net/dev"), now.wall),
+            fs=_with_device(self._file_system(self._places.pods_dir, now.wall)),
+            image_fs=_with_device(self._image_fs(now.wall)),
+            process_limit=host.read_process_limit(now.wall),
+            system_containers=tuple(self._system_containers(pods, members)),
+        )
+
+    def _image_fs(self, time: float) -> FileSystem | None:
+        """The storage's file system; what images use of it is not counted here."""
+        found = self._file_system(self._layer, time) if self._layer else None
+        return msgspec.structs.replace(found, used=None, inodes_used=None) if found is not None else None
+
+    def _system_containers(
+        self, pods: Sequence[PodSample], members: Mapping[str, Sequence[Process]]
+    ) -> Iterable[SystemContainer]:
+        now = self._clock.now()
+        for name in (KUBELET, RUNTIME):
+            if found := members.get(name):
+                measured = self._by_processes(name, found, now.wall)
+                assert measured.cpu is not None
+                cpu = self._rates.with_rate(name, measured.cpu, now.mono)
+                yield SystemContainer(name=name, cpu=cpu, memory=measured.memory)
+        summed = self._all_pods.add({pod.uid: figures_of(pod.cpu, pod.memory) for pod in pods})
+        yield SystemContainer(
+            name=PODS,
+            cpu=self._rates.with_rate(PODS, groups.cpu_of(summed, now.wall), now.mono),
+            memory=groups.memory_of(summed, [pod.memory for pod in pods], now.wall),
+        )
+
+
+def _all_processes(several: Sequence[Processes | None]) -> Processes:
+    return Processes(
+        source=Source.CONTAINERS,
+        count=groups.total([each.count if each is not None else None for each in several]),
+        threads=groups.total([each.threads if each is not None else None for each in several]),
+    )
+
+
+def _counters_of(container: ContainerSample) -> Counters:
+    """Counters that a sample was made of; none of one that a cgroup has told."""
+    cpu, memory = container.cpu, container.memory
+    ticks = cpu if cpu is not None and cpu.source is Source.PROCESSES else None
+    faults = memory if memory is not None and memory.source is Source.PROCESSES else None
+    return Counters(
+        user_ticks=(ticks.user_ns or 0) // processes.NS_PER_TICK if ticks is not None else 0,
+        system_ticks=(ticks.system_ns or 0) // processes.NS_PER_TICK if ticks is not None else 0,
+        page_faults=(faults.page_faults or 0) if faults is not None else 0,
+        major_page_faults=(faults.major_page_faults or 0) if faults is not None else 0,
+    )
+
+
+def _with_device(fs: FileSystem | None) -> FileSystem | None:
+    """With the mount's source and the kind of file system, where they can be found out."""
+    if fs is None:
+        return None
+    try:
+        fd = os.open(fs.path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            wanted = str(mount_id(fd))
+        finally:
+            os.close(fd)
+    except OSError:
+        return fs
+    for line in (flat_files.read("/proc/self/mountinfo") or b"").decode(errors="surrogateescape").splitlines():
+        head, _, tail = line.partition(" - ")
+        if head.split(" ", 1)[0] == wanted:
+            kind, device, *_ = *tail.split(" "), "", ""
+            return msgspec.structs.replace(fs, type=kind, device=device)
+    return fs

@@ -1,0 +1,123 @@
+"""When statistics are collected: every ten seconds while somebody asks, and not at all otherwise.
+
+Upstream's housekeeping runs for ever, every 10 to 15 s (pkg/kubelet/cadvisor/cadvisor_linux.go). Here a request begins
+it, and two minutes after the last one it ends. The first round is followed by another after a second, so that rates are
+there soon. A round that costs much makes the pause after it longer: never more than a hundredth of one CPU.
+
+The collector is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ipc.host.clock import Clock, thread_cpu
+from ipc.shm.statistics import StatisticsBuffer
+from ipc.stats.values import Snapshot, decode_snapshot, encode_snapshot
+from workers.stats.targets import PodTarget
+
+if TYPE_CHECKING:
+    from workers.stats.collector import Collector
+
+KEEP_S: Final = 120.0
+"""Housekeeping goes on for so long after the last request, in seconds."""
+PERIOD_S: Final = 10.0
+MAX_JITTER: Final = 1.5
+"""A period is up to so many times as long."""
+FIRST_PAUSE_S: Final = 1.0
+"""Between the first two rounds, in seconds. The least between any two."""
+COST_FACTOR: Final = 100.0
+"""A pause is at least so many times what the round before it has cost in CPU time."""
+
+Targets = Callable[[], Sequence[PodTarget]]
+
+
+class Housekeeping:
+    """The node worker's task of statistics, and the one writer of the buffer."""
+
+    def __init__(
+        self,
+        buffer: StatisticsBuffer,
+        clock: Clock,
+        rng: random.Random,
+        targets: Targets,
+        make: Callable[[], Collector],
+    ) -> None:
+        """``targets``: what runs now. ``make`` imports the collector."""
+        self._buffer = buffer
+        self._clock = clock
+        self._rng = rng
+        self._targets = targets
+        self._make = make
+        self._collector: Collector | None = None
+        self._number = 0
+
+    async def run(self) -> None:
+        """Collect whenever that is wanted, for ever."""
+        while True:
+            while not self._is_wanted():
+                await self._buffer.wanted.wait()
+            await self._collect_while_wanted()
+
+    def _is_wanted(self) -> bool:
+        asked_at = self._buffer.asked_at
+        return asked_at > 0.0 and self._clock.now().mono - asked_at <= KEEP_S
+
+    async def _collect_while_wanted(self) -> None:
+        collector = await self._ready()
+        pause_s = FIRST_PAUSE_S
+        while self._is_wanted():
+            cost_s = await self._round(collector)
+            await self._pause(max(pause_s, COST_FACTOR * cost_s))
+            pause_s = PERIOD_S * self._rng.uniform(1.0, MAX_JITTER)
+        await asyncio.to_thread(collector.rest)
+        self._buffer.clear()
+
+    async def _ready(self) -> Collector:
+        """The collector; with what an earlier incarnation of this process has counted."""
+        if self._collector is None:
+            self._collector = await asyncio.to_thread(self._make)
+            if (last := _decoded(self._buffer.read())) is not None:
+                self._collector.remember(last)
+                self._number = last.number + 1
+        return self._collector
+
+    async def _round(self, collector: Collector) -> float:
+        """CPU time that it has cost, in seconds."""
+        began = self._clock.now().mono
+        packed, cost_s = await asyncio.to_thread(self._collect, collector, self._targets())
+        self._number += 1
+        self._buffer.publish(began, packed)
+        return cost_s
+
+    def _collect(self, collector: Collector, targets: Sequence[PodTarget]) -> tuple[bytes, float]:
+        began = thread_cpu()
+        packed = encode_snapshot(collector.collect(targets, self._number), self._buffer.capacity)
+        return packed, thread_cpu() - began
+
+    async def _pause(self, seconds: float) -> None:
+        """Until the next round is due, or wanted earlier."""
+        end = self._clock.now().mono + seconds
+        earliest = self._clock.now().mono + FIRST_PAUSE_S
+        collected_at = self._buffer.newest_at
+        while (now := self._clock.now().mono) < end:
+            is_urgent = self._buffer.fresh_after > collected_at
+            if is_urgent and now >= earliest:
+                return
+            try:
+                async with asyncio.timeout((earliest if is_urgent else end) - now):
+                    await self._buffer.wanted.wait()
+            except TimeoutError:
+                continue
+
+
+def _decoded(packed: bytes | None) -> Snapshot | None:
+    try:
+        return decode_snapshot(packed) if packed is not None else None
+    except msgspec.DecodeError:
+        return None
