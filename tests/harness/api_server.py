@@ -233,9 +233,10 @@ async def api_server(
     listen: socket.socket | None = None,
     dialer: Dialer | None = None,
     idle_timeout_s: float = IDLE_TIMEOUT_S,
+    pod_rows: int = 4,
 ) -> AsyncIterator[Master]:
     """Start it, hand out its master, and see it end properly."""
-    board = Board.create(worker_slots=4, pod_rows=4)
+    board = Board.create(worker_slots=4, pod_rows=pod_rows)
     ours, theirs = socket.socketpair()
     master = Master(directory, await Channel.open(ours, ApiServerFeed, ApiServerRequest), board)
     master.logs_dir.mkdir(exist_ok=True)
