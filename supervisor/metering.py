@@ -13,6 +13,7 @@ from ipc.messages.base import PullEnded
 from ipc.messages.catalogue import ChildCommand
 from ipc.messages.pod_worker import AbandonPull, PullImage, SyncDone, SyncPod, WorkType
 from ipc.metrics import kubelet, rootlet
+from ipc.metrics.reasons import CANCELLED, INTERNAL, OTHER, SYNC_ERRORS
 from ipc.shm.metric_cells import METERS
 from supervisor.protocol.events import LoopEvent, Observations, PullRequest
 from supervisor.protocol.source_updates import PodOperation, PodUpdate
@@ -22,9 +23,8 @@ _OF_PHASE: Final = {WorkType.TERMINATING: KILL, WorkType.TERMINATED: TERMINATED}
 _DURATIONS: Final = {
     operation: METERS.histogram(kubelet.POD_WORKER_DURATION, operation) for operation in kubelet.POD_WORKER_OPERATIONS
 }
-_SYNCS: Final = {error: METERS.counter(rootlet.SYNCS, error) for error in rootlet.SYNC_ERRORS}
-_CANCELLED: Final = "Cancelled"
-_UNEXPECTED: Final = _SYNCS["Internal"]
+_SYNCS: Final = {error: METERS.counter(rootlet.SYNCS, error) for error in SYNC_ERRORS}
+_UNEXPECTED: Final = _SYNCS[INTERNAL]
 _START: Final = METERS.histogram(kubelet.POD_START_DURATION)
 _START_TOTAL: Final = METERS.histogram(kubelet.POD_START_TOTAL_DURATION)
 _START_SLI: Final = METERS.histogram(kubelet.POD_START_SLI_DURATION)
@@ -32,14 +32,14 @@ _WORKER_START: Final = METERS.histogram(kubelet.POD_WORKER_START_DURATION)
 _CONTAINERS: Final = METERS.histogram(kubelet.CONTAINERS_PER_POD)
 _EVENT: Final = METERS.histogram(rootlet.SYNC_LOOP_DURATION)
 _KNOWN_ENDS: Final = frozenset(kubelet.ENDS)
-_OTHER_END: Final = (kubelet.OTHER, kubelet.OTHER)
+_OTHER_END: Final = (OTHER, OTHER)
 
 Interval = tuple[float, float]
 """Wall times."""
 
 
 class _Pod:
-    """What is remembered of a pod until it has started, and which ends of containers were counted."""
+    """Record of a pod: times of its start and of its sync under way, and ends of containers that were counted."""
 
     def __init__(self, pod: Pod, now: Instant) -> None:
         self.pod = pod
@@ -112,7 +112,7 @@ class LoopMeter:
             known.pod, known.operation = pod, UPDATE
 
     def _done(self, done: SyncDone, now: Instant) -> None:
-        _SYNCS.get(_CANCELLED if done.cancelled else done.error, _UNEXPECTED).inc()
+        _SYNCS.get(CANCELLED if done.cancelled else done.error, _UNEXPECTED).inc()
         known = self._pods.get(done.uid)
         if known is None or known.flight is None:
             return

@@ -1,1 +1,1 @@
-"""Which metrics there are, and where in shared memory each is counted. Pure: `ipc.shm.metric_cells` has the memory."""
+"""Metrics of the agent, and the place of each in shared memory. Pure: `ipc.shm.metric_cells` has the memory."""

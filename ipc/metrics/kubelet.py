@@ -6,6 +6,7 @@ from typing import Final
 
 from ipc.kubecontainer.probe_results import ProbeType
 from ipc.metrics.model import DEFAULT_BUCKETS, Endpoint, Labels, Metric, MetricType, Source, Stability, label
+from ipc.metrics.reasons import OTHER, START_ERRORS
 
 _STARTUP_BUCKETS: Final = (
     *(0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0),
@@ -18,7 +19,6 @@ _PULL_BUCKETS: Final = (
 )
 _COUNTER, _GAUGE, _HISTOGRAM = MetricType.COUNTER, MetricType.GAUGE, MetricType.HISTOGRAM
 _ALPHA: Final = Stability.ALPHA
-OTHER: Final = "other"
 
 CONTAINER_TYPES: Final = ("container", "init_container", "ephemeral_container")
 """Values of ``container_type`` (pkg/kubelet/metrics/metrics.go)."""
@@ -206,10 +206,6 @@ STARTED_CONTAINERS: Final = Metric(
     stability=_ALPHA,
     source=Source.POD_WORKER,
     labels=(_CONTAINER_TYPE,),
-)
-START_ERRORS: Final = (
-    *("InvalidImageName", "ImageInspectError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff"),
-    *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError", OTHER),
 )
 STARTED_CONTAINERS_ERRORS: Final = Metric(
     name="kubelet_started_containers_errors_total",

@@ -1,4 +1,4 @@
-"""What is declared of a metric: name, type, labels with the values that they may have, and which process counts it."""
+"""Declaration of a metric: name, type, labels with the values that they may have, and which process counts it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     per_process: bool = False
     """Every process has a series of its own, with the label ``worker``."""
     always: bool = False
-    """Its series are shown from the start, with 0, although nothing was counted yet. The others' absence is normal."""
+    """Whether series are shown from the start, with 0. Those of other metrics appear when they are first counted."""
 
     @property
     def counted(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ipc.metrics.model import DEFAULT_BUCKETS, Metric, MetricType, Source, label
+from ipc.metrics.reasons import SYNC_ERRORS
 
 _COUNTER, _GAUGE, _HISTOGRAM = MetricType.COUNTER, MetricType.GAUGE, MetricType.HISTOGRAM
 
@@ -19,14 +20,6 @@ SYNC_LOOP_DURATION: Final = Metric(
     buckets=SYNC_LOOP_BUCKETS,
     always=True,
 )
-SYNC_ERRORS: Final = (
-    *("", "InvalidImageName", "ImageInspectError", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff"),
-    *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"),
-    *("PostStartHookError", "KillContainerError", "EndStraysError", "RemoveError", "CreatePodSandboxError"),
-    *("KillPodSandboxError", "EtcFileError", "FailedMount", "FailedUnMount", "Timeout", "Unavailable", "StaleView"),
-    *("TooLarge", "Unencodable", "Internal", "Cancelled"),
-)
-"""`ipc.messages.sync_error.SyncError`, and that the sync was cancelled."""
 SYNCS: Final = Metric(
     name="rootlet_syncs_total",
     type=_COUNTER,

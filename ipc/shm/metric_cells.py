@@ -1,4 +1,4 @@
-"""What every process counts: cells of eight bytes in one anonymous shared mapping, made before the first fork.
+"""Cells in which every process counts: eight bytes each, in one anonymous shared mapping made before the first fork.
 
 Each slot has a row of cells, and so has the master; the process that runs there is the row's only writer. The next
 incarnation of a slot goes on with the same cells, so no count is lost with a worker, and none goes backwards but at the

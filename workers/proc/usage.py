@@ -14,7 +14,7 @@ _UTIME, _STIME, _VSIZE, _RSS = 14 - 3, 15 - 3, 23 - 3, 24 - 3
 
 
 class ProcessUsage(msgspec.Struct, frozen=True):
-    """What the kernel says of a process."""
+    """CPU time and memory of one process."""
 
     cpu_s: float
     rss_bytes: int

@@ -7,6 +7,7 @@ from ipc.kubecontainer.pod_containers import container_type
 from ipc.messages.pod_worker import SyncAction, SyncDone, SyncPod, SyncResult
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
+from ipc.metrics.reasons import OTHER, START_ERRORS
 from ipc.shm.metric_cells import METERS
 from workers.images.pull_backoff import PullBackoff
 
@@ -114,5 +115,5 @@ def _count(request: SyncPod, action: SyncAction, target: str, error: SyncError =
         type = container_type(request.pod.spec, target)
         METERS.counter(metrics.STARTED_CONTAINERS, type).inc()
         if error:
-            code = error if error in metrics.START_ERRORS else metrics.OTHER
+            code = error if error in START_ERRORS else OTHER
             METERS.counter(metrics.STARTED_CONTAINERS_ERRORS, type, code).inc()

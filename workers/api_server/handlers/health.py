@@ -14,6 +14,7 @@ from aiohttp import web
 
 from ipc.messages.api_server import AgentChanged
 from ipc.metrics import kubelet as metrics
+from ipc.metrics.reasons import OTHER
 from ipc.shm.metric_cells import METERS
 from workers.api_server.core.status_errors import not_found
 from workers.api_server.store.site import AppState
@@ -40,7 +41,7 @@ class Health:
         self._checks: Mapping[str, Callable[[], str]] = {"ping": lambda: "", "syncloop": self._sync_loop}
 
     def problems(self) -> dict[str, str]:
-        """What is wrong by the name of the check, empty where nothing is; counted as a check (metrics/slis)."""
+        """Problems by the name of the check, empty where there is none; each is counted as a check (/metrics/slis)."""
         found = {name: check() for name, check in self._checks.items()}
         for name, problem in found.items():
             count_check(name, problem)
@@ -75,7 +76,7 @@ class Health:
 
 def count_check(name: str, problem: str) -> None:
     """ObserveHealthcheck (component-base/metrics/prometheus/slis)."""
-    known = name if name in metrics.HEALTH_CHECKS else metrics.OTHER
+    known = name if name in metrics.HEALTH_CHECKS else OTHER
     METERS.counter(metrics.HEALTH_CHECKS_TOTAL, known, "error" if problem else "success", "healthz").inc()
 
 

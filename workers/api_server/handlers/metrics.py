@@ -34,7 +34,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class _Question(msgspec.Struct, frozen=True):
-    """What the loop knows at a scrape; the rest is found out in a thread."""
+    """State of the API server at a scrape, taken on the loop; the rest is found out in a thread."""
 
     endpoint: Endpoint
     agent: AgentChanged

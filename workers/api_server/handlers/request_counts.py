@@ -11,6 +11,7 @@ from aiohttp.typedefs import Middleware
 
 from ipc.host.clock import monotonic
 from ipc.metrics import kubelet as metrics
+from ipc.metrics.reasons import OTHER
 from ipc.shm.metric_cells import METERS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -48,11 +49,11 @@ def counted(server_type: str) -> Middleware:
 
 
 def labels_of(path: str, method: str, server_type: str) -> Labels:
-    """Whatever a client asks for, the values are of a fixed set."""
+    """Values of a fixed set, whatever a client asks for."""
     first, _, rest = path.strip("/").partition("/")
-    bucket = f"{first}/{rest}" if f"{first}/{rest}" in _PATHS else first if first in _PATHS else metrics.OTHER
+    bucket = f"{first}/{rest}" if f"{first}/{rest}" in _PATHS else first if first in _PATHS else OTHER
     is_long = "true" if bucket in metrics.LONG_RUNNING else "false"
-    return is_long, bucket, method if method in metrics.HTTP_METHODS else metrics.OTHER, server_type
+    return is_long, bucket, method if method in metrics.HTTP_METHODS else OTHER, server_type
 
 
 def _count_stream(path: str) -> None:

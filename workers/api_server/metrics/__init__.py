@@ -1,1 +1,1 @@
-"""Metrics of the agent in Prometheus' formats: what was counted, what is read at the scrape, what statistics say."""
+"""Metrics in Prometheus' formats: counts of all processes, values read at the scrape, statistics."""

@@ -14,6 +14,7 @@ from ipc.metrics.layout import combinations
 from ipc.metrics.model import Metric, MetricType
 from ipc.metrics.not_served import REASONS, speaks_for
 from ipc.metrics.page import every_metric, render_metrics
+from ipc.metrics.reasons import CANCELLED, OTHER, START_ERRORS, SYNC_ERRORS
 from ipc.metrics.table import LAYOUT
 from ipc.wire.boot import Role
 
@@ -64,7 +65,8 @@ def test_only_the_api_servers_metrics_lie_beyond_those_of_all() -> None:
 
 
 def test_values_of_labels_are_those_of_the_code() -> None:
-    assert set(rootlet.SYNC_ERRORS) == {*SyncError, "Cancelled"}
+    assert set(SYNC_ERRORS) == {*SyncError, CANCELLED}
+    assert set(START_ERRORS) - {OTHER} <= {*SyncError}
     assert set(rootlet.ROLES) == {role.value for role in Role}
 
 
