@@ -7,6 +7,7 @@ import resource
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from ipc.api.decode import decode_pod
@@ -59,7 +60,7 @@ def pod(number: int) -> PodChanged:
 def snapshot() -> Snapshot:
     cpu = Cpu(source=Source.CGROUP, time=STARTED, usage_ns=10**9, user_ns=10**8, system_ns=10**8, nano_cores=5)
     sizes = dict.fromkeys(("usage", "working_set", "rss", "cache", "mapped_file", "swap", "page_faults"), 12345)
-    memory = Memory(source=Source.CGROUP, time=STARTED, **sizes)
+    memory = msgspec.structs.replace(Memory(source=Source.CGROUP, time=STARTED), **sizes)
     counts = dict.fromkeys(
         ("rx_bytes", "rx_packets", "rx_errors", "rx_dropped", "tx_bytes", "tx_packets", "tx_errors", "tx_dropped"), 7
     )
@@ -67,8 +68,15 @@ def snapshot() -> Snapshot:
 
     def container(name: str) -> ContainerSample:
         processes = Processes(source=Source.CGROUP, count=3, threads=4)
-        use = {"cpu": cpu, "memory": memory, "processes": processes}
-        return ContainerSample(id="c0ffee" * 10, name=name, image="busybox", started_at=STARTED, **use)
+        return ContainerSample(
+            id="c0ffee" * 10,
+            name=name,
+            image="busybox",
+            started_at=STARTED,
+            cpu=cpu,
+            memory=memory,
+            processes=processes,
+        )
 
     pods = tuple(
         PodSample(
