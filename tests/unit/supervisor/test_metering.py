@@ -90,7 +90,7 @@ def loop() -> Loop:
 
 def seconds_of(metric: Any) -> float:
     """Sum of a histogram without labels."""
-    return METERS.cells[LAYOUT.cell(metric) + metric.width - 1]
+    return float(METERS.cells[LAYOUT.cell(metric) + metric.width - 1])
 
 
 def operations() -> dict[str, float]:
