@@ -12,7 +12,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -22,7 +22,16 @@ from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.messages import event_reasons
-from ipc.messages.api_server import AgentChanged, ApplyManifests, DeleteObject, DeletePod, RestartWorker, StopAgent
+from ipc.messages.api_server import (
+    AgentChanged,
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    PostManifests,
+    ReadConfiguration,
+    RestartWorker,
+    StopAgent,
+)
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
@@ -35,8 +44,10 @@ from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.admission.node_resources import node_resources, read_machine
 from supervisor.config.config_file import load_settings
+from supervisor.config.server_section import server_settings
 from supervisor.config.settings import PODS_DIR, Settings, SettingsError, worker_settings
 from supervisor.config.settings_reload import diff_reload
+from supervisor.config.shown_settings import shown_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Level
 from supervisor.doctor.host import gather
@@ -106,7 +117,7 @@ class Master:
         config_path: Path | None,
         board: Board,
         zygote: socket.socket,
-        listening: Mapping[Role, socket.socket],
+        listening: Mapping[Role, Sequence[socket.socket]],
         service: PodmanService,
         label_key: LabelKey,
     ) -> None:
@@ -137,7 +148,9 @@ class Master:
             self._clock,
             zygote,
             listening,
-            lambda: worker_settings(self._settings, str(self._service.socket), label_key, node),
+            lambda: worker_settings(
+                self._settings, str(self._service.socket), label_key, node, server_settings(self._settings)
+            ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
         self._started_at = self._clock.now().wall
@@ -293,6 +306,7 @@ class Master:
             case Observed(observations=observations):
                 self._feed(Observations(board_views.resolve(self._board, observations)))
             case Relisted(started_at=started_at, changed=changed, unseen=unseen):
+                self._board.record_relist(started_at)
                 self._feed(Observations(board_views.resolve(self._board, changed), started_at, unseen))
             case RuntimeHealth():
                 self._podman.take(message)
@@ -300,6 +314,8 @@ class Master:
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
             case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | StopAgent():
+                self._requests.take(message)
+            case PostManifests() | ReadConfiguration():
                 self._requests.take(message)
             case _:
                 assert_never(message)
@@ -340,6 +356,9 @@ class Master:
         self._feed(WorkerLeaving(slot))
         self._children.end(slot, self._settings.shutdown_grace_period_s)
         self._report_agent()
+
+    def configuration(self) -> str:
+        return shown_settings(self._settings)
 
     def stop(self, *, pods: bool) -> None:
         if pods:

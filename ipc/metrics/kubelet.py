@@ -447,7 +447,7 @@ HTTP_REQUESTS_DURATION: Final = Metric(
     labels=_HTTP_LABELS,
     buckets=DEFAULT_BUCKETS,
 )
-HEALTH_CHECKS: Final = ("ping", "log", "syncloop", "podman", "workers", OTHER)
+HEALTH_CHECKS: Final = ("ping", "log", "syncloop", "relist", "podman", "workers", OTHER)
 HEALTH_CHECKS_TOTAL: Final = Metric(
     name="kubernetes_healthchecks_total",
     type=_COUNTER,

@@ -217,6 +217,7 @@ class _Zygote:
             settings=spawn.settings,
             link=socket.socket(fileno=link_fd),
             listen=socket.socket(fileno=listen_fds[0]) if listen_fds else None,
+            ports=tuple(socket.socket(fileno=fd) for fd in listen_fds[1:]),
             board=self._board,
             mutation_slots=self._call_slots,
             crash_fd=crash_fd,

@@ -15,6 +15,7 @@ from tests.kubelet_tables import (
     log_groups,
     printing_groups,
     selector_groups,
+    server_groups,
     source_groups,
     status_groups,
     worker_groups,
@@ -37,7 +38,7 @@ _MODULES: Final = (
     selector_groups,
     source_groups,
     log_groups,
-    source_groups,
+    server_groups,
 )
 
 

@@ -104,11 +104,14 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.kuberuntime",
         "workers.pleg",
         "workers.stats",
+        "workers.spdy",
         "workers.api_server.core",
+        "workers.api_server.access",
         "workers.api_server.store",
         "workers.api_server.streams",
         "workers.api_server.metrics",
         "workers.api_server.handlers",
+        "workers.api_server.kubelet",
         "workers.api_server",
         "workers",
     ),
@@ -116,7 +119,6 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
-    "workers.api_server.streams": "exec, attach and port-forward, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
     "workers.eviction": "limits of local storage; the room for pressure on the node",

@@ -116,9 +116,3 @@ class Metrics:
             yield read.inflight_family(inflight())
             if snapshot is not None:
                 yield statistics.log_family(snapshot)
-
-
-def metric_routes(site: AppState) -> list[web.RouteDef]:
-    """Every path of metrics, for GET."""
-    metrics = Metrics(site)
-    return [web.get(path, metrics.on(path), allow_head=False) for path in Endpoint]
