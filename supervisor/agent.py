@@ -15,6 +15,7 @@ from ipc.host.clock import SystemClock
 from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_process_name
 from ipc.shm.board import Board
+from ipc.shm.metric_cells import METERS
 from ipc.shm.mutation_slots import MutationSlots
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import LoadWorkerMain, Role
@@ -66,6 +67,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     set_process_name("rootlet-master")
     forbid_core_dumps()
     TRACER.attach(board.trace, SLOTS, "master")
+    METERS.attach(board.metrics, SLOTS)
     try:
         # After the fork, while the zygote imports what children run: so neither has what only the other one needs.
         from supervisor.master import Master

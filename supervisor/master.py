@@ -37,7 +37,9 @@ from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import ObservationFailed, Observed, Relisted, RuntimeHealth, ServiceSilent
 from ipc.messages.pod_worker import AbandonPull, ProbeResultChanged, ProbingStopped, PullImage, SyncDone
+from ipc.metrics import rootlet as metrics
 from ipc.shm.board import Board
+from ipc.shm.metric_cells import METERS
 from ipc.wire.boot import Role
 from supervisor.admin_requests import AdminRequests
 from supervisor.admission.node_resources import node_resources, read_machine
@@ -49,6 +51,7 @@ from supervisor.config.shown_settings import shown_settings
 from supervisor.doctor.checks import check_host
 from supervisor.doctor.findings import Level
 from supervisor.doctor.host import gather
+from supervisor.metering import LoopMeter
 from supervisor.podworkers import board_views
 from supervisor.podworkers.board_rows import SPARE_ROWS
 from supervisor.processes import sd_notify
@@ -131,6 +134,7 @@ class Master:
         self._event_writer = EventWriter(EventLog(settings.state_dir / EVENTS_FILE), self._clock)
         self._probe_checkpoint = ProbeCheckpoint(settings.state_dir / PROBES_FILE, self._clock)
         self._podman = PodmanHealth(self._clock, self._node_event)
+        self._meter = LoopMeter()
         pool = WorkerPool(
             child_specs(service, self._loop.workers),
             heartbeat_timeout_s=settings.workers.heartbeat_timeout_s,
@@ -233,15 +237,20 @@ class Master:
     # --- events in, commands out ---------------------------------------------------------------------------------
 
     def _feed(self, event: LoopEvent) -> None:
+        began = self._clock.now()
+        self._meter.took(event, began)
         with traced_event(event):
-            self._carry_out(self._loop.handle(event, self._clock.now()))
-        self._board.record_iteration(self._clock.now().mono)
+            self._carry_out(self._loop.handle(event, began))
+        ended = self._clock.now().mono
+        self._meter.handled(began.mono, ended)
+        self._board.record_iteration(ended)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
             match command:
                 case Send(slot, message):
                     trace_sent(message)
+                    self._meter.sent(message, self._clock.now())
                     self._children.send(slot, message)
                 case UpdateRefused(pod):
                     self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
@@ -334,6 +343,7 @@ class Master:
                 sd_notify.notify("READY=1")
 
     def _manifest_error(self, error: ManifestError) -> None:
+        METERS.counter(metrics.MANIFESTS_REFUSED).inc()
         log.warning("manifest refused: %s", error)
         self._node_event(event_reasons.FAILED_VALIDATION, str(error))
 

@@ -43,7 +43,9 @@ from ipc.messages.node_worker import (
     Track,
     Untrack,
 )
+from ipc.metrics import kubelet as metrics
 from ipc.shm.board import WorkerRowWriter
+from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import ChildContext, WorkerSettings
 from ipc.wire.channel import Channel, ChannelClosed
@@ -199,6 +201,8 @@ class NodeWorker:
         """A relist has succeeded since the stream of events last broke. At first Podman may be about to start."""
         self._wake = asyncio.Event()
         self._counted = CallCounts()
+        self._relisted_at = 0.0
+        """When the last relist began, monotonic seconds; 0.0 before the first."""
 
     async def close(self) -> None:
         """Stop watching and pulling."""
@@ -300,6 +304,7 @@ class NodeWorker:
                 note_failure("an event of Podman's", error)
                 why = f"unexpected {type(error).__name__}"
             failures += 1
+            METERS.counter(metrics.EVENT_STREAM_ERRORS).inc()
             level = logging.INFO if self._has_relisted else logging.DEBUG
             self._has_relisted = False
             log.log(level, "Podman's stream of events broke: %s", why)
@@ -410,9 +415,11 @@ class NodeWorker:
         TRACER.of(uid)
         listing = self._observer.needs_list(uid)
         answers = EVERY_REQUEST if listing else self._numbers.get(uid, 0)
+        began = self._now()
         try:
             with TRACER.span("observes"):
                 status = await self._observer.observe(uid, listing=listing)
+            METERS.histogram(metrics.PLEG_POD_RELIST_DURATION).observe(self._now() - began)
         except RuntimeCallError as error:
             if error.kind is not ErrorKind.UNAVAILABLE:
                 await self._observation_failed(uid, str(error))
@@ -442,7 +449,9 @@ class NodeWorker:
         """Observe everything; requests that wait are answered by it."""
         self._row_writer.step("relisting")
         waiting = self._queue.take_all()
-        self._schedule.begun(self._now())
+        began = self._now()
+        self._count_relist(began)
+        self._schedule.begun(began)
         try:
             version = self._runtime_state.version or await self._runtime.version()
             listing = await self._list()
@@ -455,6 +464,7 @@ class NodeWorker:
             await self._relist_failed(waiting, unexpected(error, "relist"))
             return
         now = self._now()
+        METERS.histogram(metrics.PLEG_RELIST_DURATION).observe(now - began)
         self._schedule.answered(now)
         self._has_relisted = True
         self.orphans.relisted()
@@ -589,7 +599,13 @@ class NodeWorker:
         """Monotonic seconds."""
         return self._clock.now().mono
 
+    def _count_relist(self, began: float) -> None:
+        if self._relisted_at:
+            METERS.histogram(metrics.PLEG_RELIST_INTERVAL).observe(began - self._relisted_at)
+        self._relisted_at = began
+
     def _count(self) -> None:
+        METERS.counter(metrics.PLEG_LAST_SEEN).set(self._clock.now().wall)
         now, before = self._runtime.counts(), self._counted
         self._counted = now
         self._row_writer.count(

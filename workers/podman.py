@@ -22,6 +22,8 @@ from ipc.host.clock import wall
 from ipc.host.id_ranges import IdRanges
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.registry_login import RegistryLogin
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.exec import tags
 from workers.exec.runner import Execs
 from workers.exec.sessions import ExecSessions
@@ -327,6 +329,7 @@ class PodmanRuntime:
         params = {"stream": "true", **self._ours()}
         request = Request(call="events", method="GET", path="events", kind=Kind.EVENTS, params=params)
         async with self._client.stream(request) as parts:
+            METERS.counter(metrics.EVENT_STREAMS).inc()
             splitter = LineSplitter()
             async for part in parts:
                 for line in splitter.feed(part):

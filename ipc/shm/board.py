@@ -18,6 +18,8 @@ import msgspec
 
 from ipc.shm.breaker_state import BreakerState
 from ipc.shm.cell import WORD_BYTES, Cell, Stamped
+from ipc.shm.metric_cells import MetricCells
+from ipc.shm.probe_cells import ProbeCells
 from ipc.shm.statistics import StatisticsBuffer
 from ipc.shm.trace import TraceBuffer
 from ipc.text.safe_text import clipped
@@ -116,6 +118,10 @@ class Board:
         self._host_ips = Cell(masters[_ALIGN_BYTES:])
         self.trace = TraceBuffer(worker_slots + 1)
         """A lane for each slot, and after them the master's."""
+        self.metrics = MetricCells(worker_slots + 1)
+        """Likewise."""
+        self.probes = ProbeCells(pod_rows)
+        """A row for each pod row."""
         self.statistics = StatisticsBuffer()
 
     @property

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, get_args
 
 import msgspec
 
+from ipc.metrics import rootlet as metrics
+from ipc.shm.metric_cells import METERS
 from ipc.text.safe_text import encodable
 from ipc.wire.framing import (
     HEADER_BYTES,
@@ -46,6 +48,11 @@ LAZY_S: Final = 0.1
 """How long a lazy message may wait for others that leave with it, in seconds."""
 CLOSE_LINGER_S: Final = 1.0
 """How long a closed channel goes on writing what was pending, in seconds, before the rest is dropped."""
+
+_SENT: Final = METERS.counter(metrics.LINK_MESSAGES, "sent")
+_SENT_BYTES: Final = METERS.counter(metrics.LINK_BYTES, "sent")
+_RECEIVED: Final = METERS.counter(metrics.LINK_MESSAGES, "received")
+_RECEIVED_BYTES: Final = METERS.counter(metrics.LINK_BYTES, "received")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -223,6 +230,8 @@ class Channel(Generic[S, R]):
     def _enqueue(self, frame: bytes, *, lazy: bool) -> None:
         self._refuse_if_closed()
         self._outgoing += frame
+        _SENT.inc()
+        _SENT_BYTES.inc(len(frame))
         if not lazy:
             self._flush_soon()
         elif not self._flush_due and not self._writing and self._lazy_flush is None:
@@ -309,6 +318,8 @@ class Channel(Generic[S, R]):
     def _take(self) -> R:
         payload = self._frames.popleft()
         self._frames_bytes -= len(payload) + FRAME_COST_BYTES
+        _RECEIVED.inc()
+        _RECEIVED_BYTES.inc(len(payload) + HEADER_BYTES)
         if self._frames_bytes <= RECEIVE_HIGH_WATER_BYTES and not self._ended:
             self._resume_reading()
         try:

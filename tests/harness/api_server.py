@@ -238,10 +238,11 @@ async def api_server(
     listen: socket.socket | None = None,
     dialer: Dialer | None = None,
     idle_timeout_s: float = IDLE_TIMEOUT_S,
+    pod_rows: int = 4,
     server: ServerSettings = NO_SERVER,
 ) -> AsyncIterator[Master]:
     """Start it, hand out its master, and see it end properly. Each of the ``server``'s ports is in `Master.ports`."""
-    board = Board.create(worker_slots=4, pod_rows=4)
+    board = Board.create(worker_slots=4, pod_rows=pod_rows)
     ours, theirs = socket.socketpair()
     master = Master(directory, await Channel.open(ours, ApiServerFeed, ApiServerRequest), board)
     master.logs_dir.mkdir(exist_ok=True)

@@ -493,9 +493,11 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
         "workers/proc/procfs.py",
+        "workers/proc/usage.py",
     ),
     "numbers, no texts": (
         "workers/api_server/kubelet/pages.py",
+        "workers/api_server/metrics/exposition.py",
         "workers/api_server/server.py",
         "workers/dialer/client.py",
         "workers/exec/runner.py",

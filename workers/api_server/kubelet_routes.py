@@ -10,8 +10,10 @@ from typing import Final
 
 from aiohttp import hdrs
 
+from ipc.metrics.model import Endpoint
 from workers.api_server.core.route import ABSENT, ANY_METHOD, REFUSED, Handler, Route
 from workers.api_server.handlers.health import Health
+from workers.api_server.handlers.metrics import Metrics
 from workers.api_server.handlers.statistics import Statistics
 from workers.api_server.kubelet.container_logs import ContainerLogs
 from workers.api_server.kubelet.manifests import Manifests
@@ -96,6 +98,12 @@ def _manifests(site: AppState) -> list[Route]:
     ]
 
 
+def _metrics(site: AppState) -> list[Route]:
+    metrics = Metrics(site)
+    either = (hdrs.METH_GET, hdrs.METH_POST)
+    return [Route(path=path, handler=metrics.on(path), methods=either, read_only=True) for path in Endpoint]
+
+
 def _statistics(site: AppState) -> list[Route]:
     statistics = Statistics(site)
     either = (hdrs.METH_GET, hdrs.METH_POST)
@@ -115,6 +123,7 @@ GROUPS: Final[Sequence[Callable[[AppState], list[Route]]]] = (
     _streams,
     _debugging,
     _manifests,
+    _metrics,
     _statistics,
 )
 

@@ -16,6 +16,7 @@ from workers.api_server.access.certificates import Certificates
 from workers.api_server.access.filter import AccessFilter
 from workers.api_server.core.port_listener import PortListener
 from workers.api_server.core.route import Route, admin_routes, read_only_routes, secure_routes
+from workers.api_server.handlers.request_counts import counted
 from workers.api_server.kubelet_routes import healthz_routes
 from workers.api_server.middleware import InFlight, bounded, plain_texts, without_server_header
 from workers.api_server.store.site import MAX_BODY_BYTES, AppState
@@ -72,6 +73,14 @@ def server_of(runner: web.AppRunner) -> web.Server:
     return runner.server
 
 
+_COUNTED: Final[Mapping[Port, Middleware]] = {
+    Port.SECURE: counted("readwrite"),
+    Port.READ_ONLY: counted("readonly"),
+    Port.HEALTHZ: counted("readonly"),
+}
+"""Each port's requests by the kubelet's word for the server (pkg/kubelet/server/server.go)."""
+
+
 def applications(site: AppState, routes: Sequence[Route], settings: ServerSettings) -> Mapping[Port, web.Application]:
     """The HTTP side of each port that is on, without a socket."""
     limits = InFlight(MAX_REQUESTS, MAX_STREAMS, MAX_SESSIONS)
@@ -82,7 +91,7 @@ def applications(site: AppState, routes: Sequence[Route], settings: ServerSettin
         Port.HEALTHZ: admin_routes(healthz_routes(site)),
     }
     return {
-        port: _application(site, settings, (*before.get(port, ()), limits.limited), served[port])
+        port: _application(site, settings, (_COUNTED[port], *before.get(port, ()), limits.limited), served[port])
         for port in settings.ports
     }
 

@@ -76,6 +76,7 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/stop", changes.stop),
+        _get("/rootlet/v1/statistics", statistics.snapshot),
         web.post("/rootlet/v1/trace", traces.start),
         _get("/rootlet/v1/trace", traces.read),
         web.delete("/rootlet/v1/trace", traces.stop),

@@ -24,6 +24,7 @@ from workers.api_server.core.connection_guard import IDLE_TIMEOUT_S
 from workers.api_server.core.listener import Door, Listener, until_idle
 from workers.api_server.core.route import Route
 from workers.api_server.core.stream_sockets import StreamSockets
+from workers.api_server.handlers.request_counts import counted
 from workers.api_server.http_log import HTTP_LOG
 from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.middleware import InFlight, own_users_only, statuses
@@ -79,8 +80,8 @@ async def run_api_server(
         dialer=dialer or dialing,
         sockets=StreamSockets(idle_timeout_s=context.settings.server.streaming_idle_timeout_s),
         quiet_relist_period_s=context.settings.quiet_relist_period_s,
-        heartbeat_timeout_s=context.settings.heartbeat_period_s * MISSED_BEATS,
         statistics=Statistics(context.board.statistics, clock),
+        heartbeat_timeout_s=context.settings.heartbeat_period_s * MISSED_BEATS,
         settings=context.settings,
     )
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
@@ -133,7 +134,8 @@ async def _ports(context: ChildContext, site: AppState, routes: Sequence[Route])
 
 def application(site: AppState, routes: Sequence[Route]) -> web.Application:
     """The HTTP side of the admin socket, without it; ``routes`` are the kubelet's."""
-    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[statuses, own_users_only, InFlight().limited])
+    middlewares = [counted("admin"), statuses, own_users_only, InFlight().limited]
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=middlewares)
     app.add_routes(route_table(site, routes))
     app.on_shutdown.append(site.sockets.stop)
     return app

@@ -23,6 +23,8 @@ from ipc.messages import event_reasons
 from ipc.messages.base import PullEnded
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
@@ -94,7 +96,9 @@ class ImageManager:
         present = self._known(str(image)) or await self._inspect(reference, image, send_event)
         logins = find_logins(image)
         is_free = present is None or self._records.allows(str(image), present.id, logins)
-        if present is not None and is_free and not should_pull(image, policy):
+        is_enough = present is not None and is_free and not should_pull(image, policy)
+        _count_request(present is not None, policy, is_pulled=not is_enough and policy != "Never")
+        if present is not None and is_enough:
             await _report_present(reference, send_event)
             return present
         if policy == "Never":
@@ -199,6 +203,7 @@ class ImageManager:
         backoff.succeeded(reference)
         now = self._clock.now().mono
         self._saw(pull.reference, pulled, now, stamp)
+        METERS.histogram(metrics.IMAGE_PULL_DURATION, size_label(pulled.size_bytes)).observe(ended.took_s)
         took, waited = duration_to_the_ms(ended.took_s), duration_to_the_ms(now - asked_at)
         size = f"Image size: {pulled.size_bytes} bytes."
         done = f'Successfully pulled image "{reference}" in {took} ({waited} including waiting). {size}'
@@ -236,6 +241,17 @@ class ImageManager:
 
 _NOT_PRESENT: Final = "is not present with pull policy of Never"
 _NOT_FREE: Final = "is present with pull policy of Never but does not have the proper credentials to access the image"
+
+
+def _count_request(is_present: bool, policy: PullPolicy, *, is_pulled: bool) -> None:
+    """pkg/kubelet/images/image_manager.go, EnsureImageExists."""
+    labels = (str(is_present).lower(), policy.lower(), str(is_pulled).lower())
+    METERS.counter(metrics.ENSURE_IMAGE_REQUESTS, *labels).inc()
+
+
+def size_label(size_bytes: int) -> str:
+    """Value of the label ``image_size_in_bytes`` (pkg/kubelet/metrics/metrics.go, GetImageSizeBucket)."""
+    return next(words for least, words in reversed(metrics.IMAGE_SIZES) if size_bytes >= least)
 
 
 async def _report_present(reference: str, send_event: SendEvent) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,8 @@ from ipc.kubecontainer.hashing import sandbox_hash
 from ipc.messages import event_reasons
 from ipc.messages.pod_worker import SyncAction
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
 from workers.kubecontainer.look import Look
@@ -32,6 +35,9 @@ from workers.specgen.spec import pod_spec
 from workers.sync.record import SyncEnded
 from workers.sync.run import SyncRun
 
+NO_HANDLER: Final = ""
+"""Value of ``runtime_handler``: there are no RuntimeClasses."""
+
 
 class Sandbox(msgspec.Struct, frozen=True):
     """The sandbox in which a sync starts containers."""
@@ -44,6 +50,7 @@ class Sandbox(msgspec.Struct, frozen=True):
 async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod, attempt: int) -> Sandbox:
     """A new sandbox that is ready. Raises SyncEnded."""
     run.step(f"creating sandbox {attempt}")
+    began = run.clock.now().mono
     try:
         made = await _create_or_adopt(run, node, pod, attempt)
         await _start(run, made.id, made.infra)
@@ -51,11 +58,13 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
         await etc_files.report_problems()
     except (RuntimeCallError, HostnameError, OSError) as error:
+        METERS.counter(metrics.RUN_POD_SANDBOX_ERRORS, NO_HANDLER).inc()
         run.checkpoint()
         message = error.message if isinstance(error, RuntimeCallError) else str(error)
         run.record.failed(SyncAction.CREATE_SANDBOX, pod.metadata.name, SyncError.CREATE_POD_SANDBOX, message)
         await run.event(event_reasons.FAILED_CREATE_POD_SANDBOX, f"Failed to create pod sandbox: {message}")
         raise SyncEnded(SyncError.CREATE_POD_SANDBOX, message) from error
+    METERS.histogram(metrics.RUN_POD_SANDBOX_DURATION, NO_HANDLER).observe(run.clock.now().mono - began)
     run.record.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.record.did(f"created sandbox {attempt}")
     return Sandbox(made.id, network, etc_files)

@@ -15,6 +15,8 @@ from ipc.api.v1.container import Container
 from ipc.api.v1.probe import HTTPGetAction
 from ipc.host.loop_clock import loop_time
 from ipc.messages import event_reasons
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.convert import pod_status, sandbox_behind
 from workers.kubecontainer.label_signatures import Ownership
 from workers.podhttp.client import (
@@ -63,6 +65,7 @@ class HttpHookClient(msgspec.Struct, frozen=True, kw_only=True):
                 await _get(self.dialer, request, timeout_s)
             except NoTls:
                 await _get(self.dialer, _in_plain_http(request), timeout_s)
+                METERS.counter(metrics.HTTP_FALLBACKS).inc()
                 answered = f"request to HTTPS lifecycle hook {endpoint.address} got HTTP response"
                 await run.event(event_reasons.LIFECYCLE_HTTP_FALLBACK, f"{answered}, retry with HTTP succeeded")
         except NoHttp as error:

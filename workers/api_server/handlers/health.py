@@ -9,12 +9,15 @@ which somebody who only wants to know whether a restart would help leaves out by
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final
 
 from aiohttp import web
 
 from ipc.messages.api_server import AgentChanged, WorkerInfo
+from ipc.metrics import kubelet as metrics
+from ipc.metrics.reasons import OTHER
+from ipc.shm.metric_cells import METERS
 from workers.api_server.core.route import NOT_FOUND
 from workers.api_server.core.status_errors import ApiError
 from workers.api_server.store.site import AppState
@@ -51,9 +54,16 @@ class Health:
         self._site = site
         self._only = only
 
+    def problems(self, excluded: Set[str] = frozenset()) -> dict[str, str]:
+        """Problems by the name of the check, empty where there is none; each is counted as a check (/metrics/slis)."""
+        found = {name: check() for name, check in self.checks().items() if name not in excluded}
+        for name, problem in found.items():
+            count_check(name, problem)
+        return found
+
     async def all(self, request: web.Request) -> web.Response:
         excluded = set(request.query.getall("exclude", []))
-        problems = {name: check() for name, check in self.checks().items() if name not in excluded}
+        problems = self.problems(excluded)
         lines = [f"[-]{name} failed: {why}" if why else f"[+]{name} ok" for name, why in problems.items()]
         lines += [f"[+]{name} excluded: ok" for name in sorted(excluded & self.checks().keys())]
         if any(problems.values()):
@@ -65,7 +75,9 @@ class Health:
         check = self.checks().get(request.match_info["check"])
         if check is None:
             raise ApiError(404, NOT_FOUND)
-        if problem := check():
+        problem = check()
+        count_check(request.match_info["check"], problem)
+        if problem:
             return web.Response(status=500, text=f"internal server error: {problem}\n")
         return web.Response(text="ok")
 
@@ -96,6 +108,13 @@ class Health:
         row = site.board.read_worker(info.slot) if 0 <= info.slot < site.board.worker_slots else None
         beat = row.heartbeat if row is not None and row.incarnation == info.incarnation else 0.0
         return worker_problem(info, site.clock.now().mono - beat if beat else None, site.heartbeat_timeout_s)
+
+
+def count_check(name: str, problem: str) -> None:
+    """ObserveHealthcheck (component-base/metrics/prometheus/slis)."""
+    name = "workers" if name.startswith(WORKER) else name
+    known = name if name in metrics.HEALTH_CHECKS else OTHER
+    METERS.counter(metrics.HEALTH_CHECKS_TOTAL, known, "error" if problem else "success", "healthz").inc()
 
 
 def sync_loop_problem(agent: AgentChanged, process_state: str, age_s: float) -> str:

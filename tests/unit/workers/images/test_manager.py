@@ -10,12 +10,14 @@ from ipc.api.v1.container import PullPolicy
 from ipc.kubecontainer.registry_login import RegistryLogin
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
+from ipc.metrics import kubelet as metrics
+from ipc.shm.metric_cells import METERS
 from supervisor.managers.image_pulls import PullLimits
 from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakeRuntime, Flavour
-from workers.images.manager import MAX_SEEN, SEEN_FOR_S, ImageError, ImageManager
+from workers.images.manager import MAX_SEEN, SEEN_FOR_S, ImageError, ImageManager, size_label
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
@@ -531,3 +533,36 @@ def test_beyond_the_rate_a_pull_is_an_error_that_backs_off() -> None:
         await kit.ensure(REMOTE)
 
     simulate(main)
+
+
+# --- counts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reference", "policy", "labels"),
+    [
+        (THERE, "IfNotPresent", ("true", "ifnotpresent", "false")),
+        (THERE, "Always", ("true", "always", "true")),
+        (REMOTE, "IfNotPresent", ("false", "ifnotpresent", "true")),
+        (THERE, "Never", ("true", "never", "false")),
+    ],
+)
+def test_requests_are_counted_by_what_they_need(reference: str, policy: PullPolicy, labels: tuple[str, ...]) -> None:
+    METERS.detach()
+
+    async def main() -> None:
+        await Kit().ensure(reference, policy)
+
+    simulate(main)
+    assert METERS.value(metrics.ENSURE_IMAGE_REQUESTS, *labels) == 1.0
+    pulls = sum(METERS.value(metrics.IMAGE_PULL_DURATION, words) for _, words in metrics.IMAGE_SIZES)
+    assert pulls == float(labels[-1] == "true")
+    METERS.detach()
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "words"),
+    [(0, "N/A"), (1, "0-10MB"), (10 * 2**20 - 1, "0-10MB"), (10 * 2**20, "10MB-100MB"), (2**40, "GT100GB")],
+)
+def test_sizes_of_images(size_bytes: int, words: str) -> None:
+    assert size_label(size_bytes) == words
