@@ -528,6 +528,8 @@ class NodeWorker:
         )
         reported = within_one_message(seen[uid] for uid in news)
         unseen = failed.keys() | {uid for uid in relisting.passed_over if self._queue.is_requested(uid)}
+        for uid in self._observer.relying_on_records():
+            self._request(uid, self._now() + RECORD_HOLDS_S)
         await self._send(Relisted(started_at=relisting.started_at, changed=reported, unseen=tuple(sorted(unseen))))
 
     def _is_settled(self, relisting: Relisting) -> bool:

@@ -161,6 +161,11 @@ class Observer:
         """Whether the end of a container of that pod is known from its monitor's record alone."""
         return bool(self._told(uid))
 
+    def relying_on_records(self) -> Set[str]:
+        """Uids of all pods of which that is so."""
+        ended = self._exits.unconfirmed & self._inspected.keys()
+        return {read_uid(self._inspected[id].labels) for id in ended if self._exits.is_told(id)}
+
     def _told(self, uid: str) -> Set[str]:
         ended = self._exits.unconfirmed & self._ours.get(uid, frozenset()) & self._inspected.keys()
         return {id for id in ended if self._exits.is_told(id)}

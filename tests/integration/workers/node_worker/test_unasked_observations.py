@@ -44,6 +44,10 @@ async def test_the_end_of_a_process_is_told_as_its_monitor_has_noted_it_and_podm
         master.send(Observe(uids=("u1",)))
         assert (await master.observation("u1", is_over, before)).observed_at > ended_at
         assert len(host.runtime.calls) == calls, "the record stands for what Podman would say"
+        before = len(master.reports)
+        master.send(Relist())
+        await master.first(Relisted, after=before)
+        assert "inspect_container" not in list(host.runtime.calls)[calls:], "beside a list as well"
         confirmed = await master.observation("u1", is_over, len(master.reports))
         assert confirmed.observed_at >= ended_at + RECORD_HOLDS_S
         assert list(host.runtime.calls)[calls:].count("inspect_container") == 1
