@@ -101,7 +101,10 @@ class ObservationRequests:
         return entry
 
     def ask_again(self) -> None:
-        """The node worker that was asked is gone. The next one begins with everything that there is."""
+        """The node worker that was asked is gone. The next one begins with everything that there is, but it may have
+        begun before an act of which the request that told has not arrived."""
+        for uid in self._needed.keys() & self._awaited:
+            self.touched(uid, (), unsure=True)
         self._asked |= self._awaited
         self._needed.clear()
 
