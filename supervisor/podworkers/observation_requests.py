@@ -120,8 +120,10 @@ class ObservationRequests:
         return entry
 
     def ask_again(self) -> None:
-        """The node worker that was asked is gone. The next one begins with everything that there is, and has to be told
-        what may come late."""
+        """The node worker that was asked is gone. The next one begins with everything that there is, but it may have
+        begun before an act of which the request that told has not arrived, and has to be told what may come late."""
+        for uid in self._needed.keys() & self._awaited:
+            self.touched(uid, (), unsure=True)
         self._asked |= self._awaited | self._suspected
         self._unsure |= self._suspected
         self._needed.clear()

@@ -121,16 +121,28 @@ def test_after_a_look_at_everything_since_the_act_what_knows_no_number_counts_ag
     assert entry.observed_at == 4.0
 
 
-def test_a_new_node_worker_need_not_be_told_of_acts_before_its_time(requests: ObservationRequests) -> None:
+def test_a_new_node_worker_is_told_of_acts_that_its_list_may_not_have_seen(requests: ObservationRequests) -> None:
+    """The request that told of them was on its way, and its list may be older than they are."""
     requests.acted("a", 2.0, with_effect=True)
     requests.touched("a", ["c1"], unsure=False)
     assert asked(requests) == ("a",)
     requests.ask_again()
     request = requests.take_request()
     assert request is not None
-    assert (request.uids, request.touched) == (("a",), {})
-    requests.take(seen(3.0, answers=0))
+    assert (request.uids, request.unsure) == (("a",), ("a",))
+    requests.take(seen(3.0, answers=request.number - 1))
+    assert requests.newer("a") is None, "it knows of no act"
+    requests.take(seen(4.0, answers=request.number))
     assert requests.newer("a") is not None
+
+
+def test_a_new_node_worker_need_not_be_told_of_acts_that_were_seen(requests: ObservationRequests) -> None:
+    requests.acted("a", 2.0, with_effect=True)
+    requests.touched("a", ["c1"], unsure=False)
+    assert asked(requests) == ("a",)
+    requests.take(seen(3.0))
+    requests.ask_again()
+    assert requests.take_request() is None
 
 
 def test_a_new_node_worker_is_asked_for_what_is_open(requests: ObservationRequests) -> None:
