@@ -148,7 +148,7 @@ class PortPairs:
         return self._begun.pop(id)
 
     def _spawn(self, act: Callable[[PortPair], Awaitable[None]], pair: PortPair) -> None:
-        """Its permit is given back at the end, also when it was cancelled before it began."""
+        """The permit is given back at the end, also when the task was cancelled before it began."""
         task = self._tasks.spawn(_quietly(act, pair), name=f"forwarding of port {pair.port}")
         task.add_done_callback(lambda _: self._permits.give_back())
 
