@@ -345,6 +345,27 @@ async def test_a_huge_head_is_refused(master: Master, line: bytes) -> None:
     assert (await ask(master, "/healthz/ping", port=Port.READ_ONLY))[0] == 200
 
 
+async def test_who_does_not_read_is_hung_up_on(
+    tmp_path: Path, settings: ServerSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_guard, "IDLE_TIMEOUT_S", 0.2)
+    large = {"a": "x" * 3_000_000}
+    async with api_server(tmp_path, server=settings) as master:
+        master.ready(*(pod_changed(number, f"large-{number}", annotations=large) for number in range(1, 7)))
+        reader, writer = await asyncio.open_connection("127.0.0.1", master.ports[Port.READ_ONLY], limit=1024)
+        async with asyncio.timeout(DEADLINE_S):
+            writer.write(b"GET /pods HTTP/1.1\r\nHost: a\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            wanted = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            await asyncio.sleep(1.0)  # Our loop is the server's: its timer is due before this one.
+            received = 0
+            with contextlib.suppress(ConnectionError):
+                while data := await reader.read(1 << 20):
+                    received += len(data)
+        writer.close()
+        assert received < wanted
+
+
 async def test_at_most_so_many_connections_and_the_others_wait(
     tmp_path: Path, settings: ServerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
