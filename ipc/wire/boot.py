@@ -66,6 +66,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout_s: float = 120.0
     """Children that run on demand leave after so long without a request."""
     max_container_restart_period_s: float = 300.0
+    max_pods: int = 110
+    """Most pods that this node takes."""
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
     log_level: str = "info"

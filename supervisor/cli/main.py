@@ -20,8 +20,10 @@ EXIT_INTERRUPTED: Final = 130
 
 COMMANDS: Final[Mapping[str, str]] = {
     "run": "Run the agent.",
-    "get": "Show pods, events, ConfigMaps, Secrets or workers.",
-    "describe": "Show everything about a pod, ConfigMap or Secret.",
+    "get": "Show pods, the node, events, ConfigMaps, Secrets or workers.",
+    "describe": "Show everything about a pod, the node, a ConfigMap or Secret.",
+    "top": "Show CPU and memory of pods, the node or workers.",
+    "stats": "Show everything that pods use, and where each figure is from.",
     "logs": "Print the log of a container.",
     "exec": "Run a command in a container.",
     "attach": "Join the streams of a running container.",

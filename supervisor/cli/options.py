@@ -121,3 +121,4 @@ def split_pod_name(text: str) -> str:
 
 
 POD_ALIASES: Final = frozenset(("pod", "pods", "po"))
+NODE_ALIASES: Final = frozenset(("node", "nodes", "no"))

@@ -19,6 +19,8 @@ WATCH_TIMEOUT_S: Final = 15.0
 MAX_READ_ATTEMPTS: Final = 4
 """How often a read is asked again when the API server dies over it. Its successor takes the connection."""
 TRACE_PATH: Final = "/rootlet/v1/trace"
+NODES_PATH: Final = "/api/v1/nodes"
+STATISTICS_PATH: Final = "/rootlet/v1/statistics"
 
 Json = Mapping[str, Any]
 PodKey = tuple[str, str]

@@ -301,6 +301,7 @@ def worker_settings(
         heartbeat_period_s=float(settings.workers.heartbeat_timeout_s) / BEATS_PER_TIMEOUT,
         idle_timeout_s=float(settings.workers.idle_timeout_s),
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
+        max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
         log_level=settings.logging.verbosity,
         log_format=settings.logging.format,

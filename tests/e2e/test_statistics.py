@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -13,10 +14,11 @@ import pytest
 
 from tests.e2e.agent import Agent, Json
 from tests.e2e.manifests import STAY, container, pod
+from tests.kubelet_tables.runner import SHARED
 
 pytestmark = [pytest.mark.e2e, pytest.mark.podman]
 
-RECORDINGS: Final = Path("/work/shared/kubernetes_wire.json")
+RECORDINGS: Final = SHARED / "kubernetes_wire.json"
 BUSY: Final = "while :; do :; done"
 CHILDREN: Final = "while :; do sha256sum /bin/busybox > /dev/null; done"
 """Most of its CPU time is that of processes that live for milliseconds."""
@@ -130,7 +132,7 @@ def test_files_of_a_pod_are_counted(agent: Agent) -> None:
     agent.until(lambda: "written" in agent.output("files"), "it has written")
 
     def is_counted() -> bool:
-        found = next((p for p in agent.get("/stats/summary")["pods"] if p["podRef"]["name"] == "files"), {})
+        found: Any = next((p for p in agent.get("/stats/summary")["pods"] if p["podRef"]["name"] == "files"), {})
         volumes = {v["name"]: v for v in found.get("volume", ())}
         return bool(volumes.get("data", {}).get("usedBytes", 0) >= 3_000_000)
 
@@ -191,3 +193,78 @@ def _may_be_missing(path: str) -> bool:
         or path.startswith((".node.runtime.imageFs.", ".node.runtime.containerFs."))
         or path == ".node.systemContainers[].startTime"
     )
+
+
+def lines_of(agent: Agent, *arguments: str) -> list[list[str]]:
+    done = agent.cli(*arguments)
+    assert done.code == 0, done.err
+    return [line.split() for line in done.out.splitlines()]
+
+
+def test_top_shows_pods_containers_node_and_workers(agent: Agent, busy: str) -> None:
+    agent.until(lambda: "usageNanoCores" in sample(agent, busy).get("cpu", {}), "rates")
+    header, *rows = lines_of(agent, "top", "pods", "--sort-by", "cpu")
+    assert header == ["NAME", "CPU(cores)", "MEMORY(bytes)"]
+    assert rows[0][0] == busy
+    assert re.fullmatch(r"[1-9][0-9]*m", rows[0][1])
+    header, *rows = lines_of(agent, "top", "pods", busy, "--containers", "-A")
+    assert header[:3] == ["NAMESPACE", "POD", "NAME"]
+    assert rows[0][:3] == ["default", busy, "main"]
+    header, row = lines_of(agent, "top", "node")
+    assert header == ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"]
+    assert row[0] == "e2e"
+    assert all(cell != "<unknown>" for cell in row)
+    rows = lines_of(agent, "top", "workers", "--no-headers")
+    assert {"node", "api", "pods-0"} <= {row[0] for row in rows}
+    missing = agent.cli("top", "pods", "nope")
+    assert (missing.code, "nope" in missing.err) == (1, True)
+
+
+def test_stats_tells_the_sources(agent: Agent, busy: str) -> None:
+    agent.until(lambda: bool(sample(agent, busy)), "it is measured")
+    header, row = lines_of(agent, "stats", busy)
+    assert len(row) == len(header) - 1, "WORKING SET is two words"
+    assert set(row[-1].split(",")) <= {"cgroup", "processes"}
+    document = json.loads(agent.cli("stats", busy, "-o", "json").out)
+    assert [pod["name"] for pod in document["pods"]] == [busy]
+
+
+def test_a_live_view_goes_on(agent: Agent, busy: str) -> None:
+    with agent.following("top", "pods", busy, "--no-headers", "-w") as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline().split()[0] for _ in range(2)] == [busy, busy]
+
+
+def test_a_description_shows_use_beside_requests(agent: Agent) -> None:
+    requests = {"requests": {"cpu": "10m", "memory": "16Mi"}}
+    agent.run(pod("asking", container(resources=requests)))
+
+    def use() -> list[str]:
+        described = agent.describe("asking")
+        assert "Usage:" in described
+        return described.partition("Usage:")[2].split()[:4]
+
+    agent.until(lambda: "<unknown>" not in use(), "its use is known")
+    titles, figures = use()[::2], use()[1::2]
+    assert titles == ["cpu:", "memory:"]
+    assert re.fullmatch(r"[0-9]+m", figures[0])
+    assert re.fullmatch(r"[0-9]+Mi", figures[1])
+    agent.remove("asking")
+
+
+def test_the_node_is_shown_listed_and_described(agent: Agent, busy: str) -> None:
+    header, row = lines_of(agent, "get", "nodes")
+    assert header == ["NAME", "STATUS", "ROLES", "AGE", "VERSION"]
+    assert row[:2] == ["e2e", "Ready"]
+    node = json.loads(agent.cli("get", "node", "e2e", "-o", "json").out)
+    assert node["kind"] == "Node"
+    assert node["status"]["capacity"]["cpu"] == str(len(os.sched_getaffinity(0)))
+    assert node["status"]["capacity"]["pods"] == "500"
+    assert node["status"]["conditions"][-1]["type"] == "Ready"
+    assert node["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("podman://")
+    assert any("rootlet-test" in name for image in node["status"]["images"] for name in image.get("names", ()))
+    described = agent.cli("describe", "node").out
+    for part in ("Conditions:", "Capacity:", "Allocatable:", "System Info:", "Allocated resources:", "Images:", busy):
+        assert part in described
+    other = agent.cli("describe", "node", "other")
+    assert (other.code, other.err) == (1, 'Error from server (NotFound): nodes "other" not found\n')

@@ -30,6 +30,7 @@ from ipc.messages.api_server import (
     WorkerInfo,
 )
 from ipc.messages.base import Ready, Shutdown
+from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
 from ipc.wire.channel import Channel
@@ -257,6 +258,7 @@ async def api_server(
             instance="test",
             label_key=LABEL_KEY,
             node_name="node-1",
+            node=NodeResources(allocatable={"ephemeral-storage": "1Gi"}),
             podman_socket=str(directory / PODMAN_SOCKET),
             pod_logs_dir=str(master.logs_dir),
             idle_timeout_s=idle_timeout_s,

@@ -27,6 +27,9 @@ UNREAD: Final[Mapping[str, Mapping[str, str]]] = {
         "static_pod": "every pod is one",
     },
     "label_selector_parse": {"requirements": "null where an error is expected"},
+    "node_machine_info": {
+        "disable_local_storage_capacity_isolation": "changes nothing in the expected nodes",
+    },
     "oom_score_adj": {
         "expected_high": "actual_in_go lies between",
         "expected_low": "actual_in_go lies between",
@@ -59,7 +62,7 @@ NOT_BUILT: Final[Mapping[str, str]] = {
     "allocation_": "in-place resize",
     "resize_": "in-place resize",
     "status_": "a status that is kept between two syncs and told to an API server",
-    "node_": "the Node object and its status",
+    "node_": "the Node object in an API server",
     "cgroup_": "cgroups of pods and QoS classes, which Podman makes",
     "cpu_weight_": "cgroups of pods and QoS classes, which Podman makes",
     "resource_config_": "cgroups of pods and QoS classes, which Podman makes",

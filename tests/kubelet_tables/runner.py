@@ -13,6 +13,7 @@ from tests.kubelet_tables import (
     environment_groups,
     gc_groups,
     log_groups,
+    node_groups,
     printing_groups,
     selector_groups,
     server_groups,
@@ -38,7 +39,9 @@ _MODULES: Final = (
     selector_groups,
     source_groups,
     log_groups,
+    node_groups,
     server_groups,
+    source_groups,
 )
 
 

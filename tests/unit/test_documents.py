@@ -111,6 +111,7 @@ def test_every_route_of_the_api_server_is_stable_or_said_not_to_be() -> None:
         dialer=unused,
         sockets=unused,
         statistics=unused,
+        settings=unused,
     )
     told = {path for row in rows(COMPATIBILITY, "## HTTP on the admin socket") for path in _URL.findall(row[0])}
     assert {_PATTERN.sub("}", route.path) for route in route_table(site, kubelet_routes(site))} == told

@@ -12,6 +12,7 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.core.route import Route, admin_routes
 from workers.api_server.handlers.changes import Changes
+from workers.api_server.handlers.nodes import Nodes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.statistics import Statistics
@@ -54,9 +55,11 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
     """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
     never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
-    traces, statistics = Traces(site), Statistics(site)
+    traces, statistics, nodes = Traces(site), Statistics(site), Nodes(site)
     return [
         *_stream_routes(site),
+        _get("/api/v1/nodes", nodes.list),
+        _get("/api/v1/nodes/{name}", nodes.one),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
         *admin_routes(kubelets),
         _get("/version", reads.version),

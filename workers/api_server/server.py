@@ -82,6 +82,7 @@ async def run_api_server(
         quiet_relist_period_s=context.settings.quiet_relist_period_s,
         statistics=Statistics(context.board.statistics, clock),
         heartbeat_timeout_s=context.settings.heartbeat_period_s * MISSED_BEATS,
+        settings=context.settings,
     )
     context.board.trace.stop()  # who has started one was a client of an earlier incarnation
     idle_timeout_s = context.settings.idle_timeout_s

@@ -1,4 +1,4 @@
-"""Exec and attach with all their streams: connections to Podman that the event loop itself reads and writes.
+"""Podman for the API server: exec and attach with all their streams, and what is asked now and then.
 
 A start of an exec session and an attach are HTTP requests that take their connection over (101, pkg/api/handlers/
 compat exec.go and containers_attach.go): from then on it carries the process's input one way, and its output the
@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 import msgspec
 import orjson
 
+from ipc.nodestatus.images import StoredImage
 from ipc.wire.duplex import Duplex
 from ipc.wire.stream_channels import CHUNK_BYTES, Channel, TerminalSize
 from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, RuntimeCallError
@@ -52,6 +53,15 @@ class ExecState(msgspec.Struct, frozen=True, rename="pascal"):
     """In this host's numbers."""
     can_remove: bool = False
     """Whether it has ended; a command that neither runs nor has ended was not begun, or begins at this moment."""
+
+
+class _Image(msgspec.Struct, frozen=True, rename="pascal"):
+    """One of GET images/json."""
+
+    id: str
+    size: int = 0
+    repo_tags: tuple[str, ...] | None = None
+    repo_digests: tuple[str, ...] | None = None
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -174,6 +184,16 @@ class PodmanStreams:
 
     async def inspect(self, id: str) -> InspectedContainer:
         return decode.decode_container(await self._call(_get("inspect container", f"containers/{id}/json")))
+
+    async def images(self) -> tuple[StoredImage, ...]:
+        """All images in Podman's storage that have a size. Takes Podman a millisecond for each."""
+        found = msgspec.json.decode(await self._call(_get("list images", "images/json")), type=tuple[_Image, ...])
+        return tuple(
+            StoredImage(
+                id=image.id, size=image.size, repo_tags=image.repo_tags or (), repo_digests=image.repo_digests or ()
+            )
+            for image in found
+        )
 
     async def _call(self, request: Request) -> bytes:
         async def whole(connection: Connection) -> bytes:

@@ -24,6 +24,8 @@ from ipc.stats.values import (
     Source,
     SystemContainer,
     VolumeSample,
+    decode_snapshot,
+    encode_snapshot,
 )
 from workers.logs import layout
 from workers.proc.procfs import boot_time, parent_of, start_ticks
@@ -91,8 +93,21 @@ class Collector:
         """By uid."""
         self._has_swap = True
 
+    def resume(self, packed: bytes) -> int:
+        """Go on after the last snapshot of an earlier incarnation of this process; the number of the next one."""
+        try:
+            last = decode_snapshot(packed)
+        except msgspec.DecodeError:
+            return 0
+        self.remember(last)
+        return last.number + 1
+
+    def collect_encoded(self, pods: Sequence[PodTarget], number: int, max_bytes: int) -> bytes:
+        """A snapshot as it lies in shared memory."""
+        return encode_snapshot(self.collect(pods, number), max_bytes)
+
     def remember(self, last: Snapshot) -> None:
-        """Go on with the counters of an earlier incarnation of this process."""
+        """Go on with these counters."""
         for pod in last.pods:
             members = [*pod.containers, *([pod.infra] if pod.infra is not None else [])]
             for container in members:

@@ -4,7 +4,7 @@ Upstream's housekeeping runs for ever, every 10 to 15 s (pkg/kubelet/cadvisor/ca
 it, and two minutes after the last one it ends. The first round is followed by another after a second, so that rates are
 there soon. A round that costs much makes the pause after it longer: never more than a hundredth of one CPU.
 
-The collector is imported when it is first asked for.
+The collector is imported when it is first asked for, and with it the types of what it collects.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from ipc.host.clock import Clock, thread_cpu
 from ipc.shm.statistics import StatisticsBuffer
-from ipc.stats.values import Snapshot, decode_snapshot, encode_snapshot
 from workers.stats.targets import PodTarget
 
 if TYPE_CHECKING:
@@ -33,6 +30,8 @@ FIRST_PAUSE_S: Final = 1.0
 """Between the first two rounds, in seconds. The least between any two."""
 COST_FACTOR: Final = 100.0
 """A pause is at least so many times what the round before it has cost in CPU time."""
+URGENT_COST_FACTOR: Final = 10.0
+"""... and so many times when somebody wants figures that are newer than there are."""
 
 Targets = Callable[[], Sequence[PodTarget]]
 
@@ -73,7 +72,9 @@ class Housekeeping:
         pause_s = FIRST_PAUSE_S
         while self._is_wanted():
             cost_s = await self._round(collector)
-            await self._pause(max(pause_s, COST_FACTOR * cost_s))
+            await self._pause(
+                max(pause_s, COST_FACTOR * cost_s), urgent_s=max(FIRST_PAUSE_S, URGENT_COST_FACTOR * cost_s)
+            )
             pause_s = PERIOD_S * self._rng.uniform(1.0, MAX_JITTER)
         await asyncio.to_thread(collector.rest)
         self._buffer.clear()
@@ -82,9 +83,8 @@ class Housekeeping:
         """The collector; with what an earlier incarnation of this process has counted."""
         if self._collector is None:
             self._collector = await asyncio.to_thread(self._make)
-            if (last := _decoded(self._buffer.read())) is not None:
-                self._collector.remember(last)
-                self._number = last.number + 1
+            if (last := self._buffer.read()) is not None:
+                self._number = self._collector.resume(last)
         return self._collector
 
     async def _round(self, collector: Collector) -> float:
@@ -97,13 +97,13 @@ class Housekeeping:
 
     def _collect(self, collector: Collector, targets: Sequence[PodTarget]) -> tuple[bytes, float]:
         began = thread_cpu()
-        packed = encode_snapshot(collector.collect(targets, self._number), self._buffer.capacity)
+        packed = collector.collect_encoded(targets, self._number, self._buffer.capacity)
         return packed, thread_cpu() - began
 
-    async def _pause(self, seconds: float) -> None:
-        """Until the next round is due, or wanted earlier."""
-        end = self._clock.now().mono + seconds
-        earliest = self._clock.now().mono + FIRST_PAUSE_S
+    async def _pause(self, seconds: float, urgent_s: float) -> None:
+        """Until the next round is due, or wanted earlier, which is after ``urgent_s`` at the earliest."""
+        began = self._clock.now().mono
+        end, earliest = began + seconds, began + urgent_s
         collected_at = self._buffer.newest_at
         while (now := self._clock.now().mono) < end:
             is_urgent = self._buffer.fresh_after > collected_at
@@ -114,10 +114,3 @@ class Housekeeping:
                     await self._buffer.wanted.wait()
             except TimeoutError:
                 continue
-
-
-def _decoded(packed: bytes | None) -> Snapshot | None:
-    try:
-        return decode_snapshot(packed) if packed is not None else None
-    except msgspec.DecodeError:
-        return None

@@ -1,4 +1,4 @@
-"""What is measured: pods with something that runs, by their newest observations. Pure."""
+"""Pods and containers to measure: those that run something, by their newest observations. Pure."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import msgspec
 from ipc.host import clock
 from supervisor.cli.config_objects import CONFIG_MAPS, OBJECT_ALIASES, SECRETS, SINGULAR
 from supervisor.cli.options import (
+    NODE_ALIASES,
     POD_ALIASES,
     Failure,
     agent,
@@ -22,13 +23,14 @@ from supervisor.cli.options import (
     selector_option,
     split_pod_name,
 )
-from supervisor.cli.printers import config_objects, events, pods, workers
+from supervisor.cli.printers import config_objects, events, nodes, pods, workers
 from supervisor.cli.printers.documents import as_json, as_list
 from supervisor.cli.printers.staleness import warn_if_stale
 from supervisor.cli.printers.tables import TablePrinter
 from supervisor.cli.printers.yaml_document import as_yaml
 from supervisor.client.errors import RequestFailed
 from supervisor.client.http import (
+    NODES_PATH,
     AgentClient,
     Query,
     config_object_path,
@@ -56,6 +58,7 @@ class Kind(msgspec.Struct, frozen=True):
     row: Callable[[Json, float, bool], Sequence[str]]
     one: Callable[[str, str], str] | None = None
     """The URL of one by namespace and name, where there is such."""
+    is_namespaced: bool = True
 
 
 _POD: Final = Kind(
@@ -73,6 +76,14 @@ _EVENT: Final = Kind(
     events.WIDE_HEADER,
     lambda event, now, wide: events.event_row(event, now, wide=wide),
 )
+_NODE: Final = Kind(
+    "node",
+    lambda namespace: NODES_PATH,
+    nodes.HEADER,
+    nodes.WIDE_HEADER,
+    lambda node, now, wide: nodes.node_row(node, now, wide=wide),
+    is_namespaced=False,
+)
 _CONFIG_MAP: Final = Kind(
     SINGULAR[CONFIG_MAPS],
     functools.partial(config_objects_path, CONFIG_MAPS),
@@ -89,9 +100,16 @@ _SECRET: Final = Kind(
     lambda found, now, wide: config_objects.secret_row(found, now, wide=wide),
     functools.partial(config_object_path, SECRETS),
 )
-_KINDS: Final[Mapping[str, Kind]] = {"pods": _POD, "events": _EVENT, CONFIG_MAPS: _CONFIG_MAP, SECRETS: _SECRET}
+_KINDS: Final[Mapping[str, Kind]] = {
+    "pods": _POD,
+    "nodes": _NODE,
+    "events": _EVENT,
+    CONFIG_MAPS: _CONFIG_MAP,
+    SECRETS: _SECRET,
+}
 _ALIASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(POD_ALIASES, "pods"),
+    **dict.fromkeys(NODE_ALIASES, "nodes"),
     **dict.fromkeys(("event", "events", "ev"), "events"),
     **OBJECT_ALIASES,
     **dict.fromkeys(("worker", "workers"), "workers"),
@@ -113,7 +131,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("resource", metavar="pods|events|configmaps|secrets|workers")
+@click.argument("resource", metavar="pods|nodes|events|configmaps|secrets|workers")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @namespace_option
 @all_namespaces_option
@@ -141,7 +159,7 @@ def get(
     watch: bool,
     no_headers: bool,
 ) -> None:
-    """Show pods, events, ConfigMaps, Secrets or workers. Of ConfigMaps and Secrets nobody is told values.
+    """Show pods, the node, events, ConfigMaps, Secrets or workers. Of ConfigMaps and Secrets nobody is told values.
 
     \b
     rootlet get pods                  the pods of the namespace "default"
@@ -154,7 +172,7 @@ def get(
     names = (name, *names) if slash else names
     kind = _ALIASES.get(resource)
     if kind is None:
-        known = "only pods, events, configmaps, secrets and workers"
+        known = "only pods, nodes, events, configmaps, secrets and workers"
         raise click.UsageError(f'there is no resource type "{resource}": {known}')
     with agent(ctx) as client:
         if kind == "workers":
@@ -162,12 +180,14 @@ def get(
             return
         view = View(
             kind=_KINDS[kind],
-            namespace=None if all_namespaces else namespace,
+            namespace=None if all_namespaces and _KINDS[kind].is_namespaced else namespace,
             names=tuple(split_pod_name(n) if kind == "pods" else n for n in names),
             selector=selector,
             output=output,
             headers=not no_headers,
         )
+        if watch and kind == "nodes":
+            raise click.UsageError("a node cannot be watched; `rootlet top node -w` shows what it uses")
         if kind == "pods" and output in _TABLES:
             warn_if_stale(client)
         (_watch if watch else _list)(client, view)

@@ -27,14 +27,15 @@ _CONTAINER_KINDS: Final = (
 )
 
 
-def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float) -> str:
-    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID."""
+def describe_pod(pod: Json, details: Json, events: Iterable[Json], now: float, usage: Json | None = None) -> str:
+    """Everything about one pod for people; ``now`` in epoch seconds. ``events``: those of its UID. ``usage``: its
+    sample of a snapshot; empty when there is none, None when nobody asked for it."""
     parts = (
         _head(pod, now),
         _addresses(pod.get("status", {})),
         _owner(pod),
         _resources(pod.get("spec", {}).get("resources", {})),
-        _containers(pod),
+        _containers(pod, usage),
         _readiness_gates(pod),
         _conditions(pod.get("status", {})),
         _volumes(pod.get("spec", {})),
@@ -137,14 +138,17 @@ def _resources(resources: Json) -> Iterator[str]:
     yield from describe_resources(resources, "  ")
 
 
-def _containers(pod: Json) -> Iterator[str]:
+def _containers(pod: Json, usage: Json | None) -> Iterator[str]:
     spec, status = pod.get("spec", {}), pod.get("status", {})
+    samples = {sample["name"]: sample for sample in (usage or {}).get("containers", ())}
     for title, kind, status_kind in _CONTAINER_KINDS:
         statuses = {s["name"]: s for s in status.get(status_kind, ())}
         if spec.get(kind):
             yield f"{title}:"
         for container in spec.get(kind, ()):
-            yield from describe_container(container, statuses.get(container["name"]), pod)
+            name = container["name"]
+            sample = samples.get(name, {}) if usage is not None else None
+            yield from describe_container(container, statuses.get(name), pod, sample)
 
 
 def _readiness_gates(pod: Json) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from ipc.podresources.ports import join_host_port
 from ipc.text.gofmt import quoted
 from supervisor.cli.printers.human import NONE, local_time
+from supervisor.cli.printers.usage import cores, mebibytes, rate_of, working_set_of
 
 Json = Mapping[str, Any]
 
@@ -32,8 +33,9 @@ _FIELDS: Final[Mapping[str, Callable[[Json], str]]] = {
 """Field paths that a description resolves; kubectl too leaves those empty that only the kubelet knows."""
 
 
-def describe_container(container: Json, status: Json | None, pod: Json) -> Iterator[str]:
-    """Lines of a container, from its name to its mounts; ``status`` is None before the first report."""
+def describe_container(container: Json, status: Json | None, pod: Json, usage: Json | None = None) -> Iterator[str]:
+    """Lines of a container, from its name to its mounts; ``status`` is None before the first report. ``usage``: its
+    newest sample, None when nobody asked for it."""
     yield f"{_L1}{container['name']}:"
     yield from _basics(container, status)
     yield from _words("Command", container.get("command", ()))
@@ -45,6 +47,8 @@ def describe_container(container: Json, status: Json | None, pod: Json) -> Itera
         yield f"{_L2}Ready:\t{bool(status.get('ready'))}"
         yield f"{_L2}Restart Count:\t{status.get('restartCount', 0)}"
     yield from describe_resources(container.get("resources", {}), _L2)
+    if usage is not None and status is not None and status.get("state", {}).get("running") is not None:
+        yield from _usage(usage)
     yield from _restarts(container)
     for title, field in _PROBES:
         if container.get(field):
@@ -53,6 +57,13 @@ def describe_container(container: Json, status: Json | None, pod: Json) -> Itera
     yield from _env_from(container.get("envFrom", ()))
     yield from _env(container.get("env", ()), container, pod)
     yield from _mounts(container)
+
+
+def _usage(sample: Json) -> Iterator[str]:
+    """CPU and memory, to be read beside limits and requests."""
+    yield f"{_L2}Usage:"
+    yield f"{_L3}cpu:\t{cores(rate_of(sample))}"
+    yield f"{_L3}memory:\t{mebibytes(working_set_of(sample))}"
 
 
 def _basics(container: Json, status: Json | None) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Statistics by HTTP: the summary API, the first kubelet's /stats/ and /spec/, and our own snapshot with its sources.
 
-Mirrors pkg/kubelet/server/stats/handler.go, and its first version for what the present one has dropped. Errors of the
-kubelet's own paths are texts, not v1 Status.
+Mirrors pkg/kubelet/server/stats/handler.go, and its first version for what the present one has dropped.
 """
 
 from __future__ import annotations
@@ -16,8 +15,10 @@ from aiohttp import web
 from ipc.stats.container_info import DEFAULT_SAMPLES, ContainerInfoRequest, container_info, host_info
 from ipc.stats.summary import summary
 from ipc.stats.values import ContainerSample, PodSample, Snapshot, with_names
-from workers.api_server.core.query import flag
+from workers.api_server.core.query import flag, integer
+from workers.api_server.core.status_errors import ApiError, bad_request
 from workers.api_server.store.site import AppState, json_answer, read_body
+from workers.api_server.store.statistics import WAIT_S
 from workers.stats.machine import read_machine
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -35,8 +36,9 @@ class Statistics:
         snapshot = await self._site.statistics.snapshot(rates=True)
         return json_answer(summary(snapshot, only_cpu_and_memory=only))
 
-    async def snapshot(self, _request: web.Request) -> web.Response:
-        return json_answer(with_names(await self._site.statistics.snapshot(rates=True)))
+    async def snapshot(self, request: web.Request) -> web.Response:
+        wait_s = integer(request.query, "timeoutSeconds", low=1, high=int(WAIT_S))
+        return json_answer(with_names(await self._site.statistics.snapshot(rates=True, wait_s=wait_s or WAIT_S)))
 
     async def host(self, request: web.Request) -> web.Response:
         wanted = await _wanted_samples(request)
@@ -48,10 +50,10 @@ class Statistics:
         history = await self._history(wanted)
         pod = next((pod for pod in history[-1].pods if _is_named(pod, place)), None)
         if pod is None:
-            raise web.HTTPNotFound(text="Pod not found")
+            raise ApiError(404, "Pod not found")
         container = next((c for c in pod.containers if c.name == place["container"]), None)
         if container is None:
-            raise web.HTTPNotFound(text=f'container "{place["container"]}" not found in pod "{pod.name}"')
+            raise ApiError(404, f'container "{place["container"]}" not found in pod "{pod.name}"')
         return json_answer(container_info(pod, container, _samples(history, pod.uid, container.id)))
 
     async def machine(self, _request: web.Request) -> web.Response:
@@ -85,11 +87,11 @@ def _samples(history: Sequence[Snapshot], uid: str, container_id: str) -> list[C
 
 
 async def _wanted_samples(request: web.Request) -> int:
-    """How many samples a request asks for. Raises HTTPBadRequest."""
+    """How many samples a request asks for. Raises ApiError 400."""
     body = await read_body(request) if request.can_read_body else b""
     if not body:
         return DEFAULT_SAMPLES
     try:
         return _REQUEST.decode(body).num_stats
     except msgspec.DecodeError as error:
-        raise web.HTTPBadRequest(text=f"the request's body is no ContainerInfoRequest: {error}") from None
+        raise bad_request(f"the request's body is no ContainerInfoRequest: {error}") from None

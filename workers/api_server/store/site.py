@@ -13,6 +13,7 @@ from aiohttp import web
 from ipc.host.clock import Clock
 from ipc.messages.api_server import AgentChanged, PodChanged
 from ipc.shm.board import Board
+from ipc.wire.boot import WorkerSettings
 from workers.api_server.core.status_errors import ApiError, Status, not_found, unavailable
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.store.objects import StoredObject
@@ -49,6 +50,7 @@ class AppState(msgspec.Struct, frozen=True, kw_only=True):
     dialer: Dialer
     sockets: StreamSockets
     statistics: Statistics
+    settings: WorkerSettings
     sync_timeout_s: float = SYNC_TIMEOUT_S
     quiet_relist_period_s: float = 300.0
     heartbeat_timeout_s: float = 15.0

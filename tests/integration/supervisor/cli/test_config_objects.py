@@ -168,5 +168,5 @@ async def test_a_manifest_that_cannot_be_read_is_not_repeated(master: Master, bo
 
 
 def test_what_has_no_description() -> None:
-    found = run_here("--socket", "/nowhere", "describe", "nodes", "a")
-    assert (found.code, "only pods, configmaps and secrets" in found.err) == (2, True)
+    found = run_here("--socket", "/nowhere", "describe", "services", "a")
+    assert (found.code, "only pods, the node, configmaps and secrets" in found.err) == (2, True)

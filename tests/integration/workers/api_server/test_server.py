@@ -104,7 +104,9 @@ async def test_unknown_pod_is_a_v1_status(master: Master) -> None:
         (f"{PODS}/web/log", {"sinceSeconds": "5", "sinceTime": "2026-01-01T00:00:00Z"}, 400),
         (f"{PODS}/web/log", {"container": "../../etc"}, 400),
         (f"{PODS}/..%2F..%2Fweb", {}, 404),
-        ("/api/v1/nodes", {}, 404),
+        ("/api/v1/services", {}, 404),
+        ("/api/v1/nodes/other", {}, 404),
+        ("/rootlet/v1/statistics", {"timeoutSeconds": "0"}, 400),
         ("/rootlet/v1/workers", {"resources": "2"}, 400),
     ],
 )

@@ -1,0 +1,87 @@
+"""The v1 Node, as far as this agent sets it (staging/src/k8s.io/api/core/v1/types.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ipc.api.v1.meta import ObjectMeta
+
+
+class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Base: what is not set is left out."""
+
+
+class NodeCondition(_Shape, frozen=True, kw_only=True):
+    """One condition. Times as RFC 3339."""
+
+    type: str
+    status: str
+    last_heartbeat_time: str = ""
+    last_transition_time: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class NodeAddress(_Shape, frozen=True, kw_only=True):
+    """An address of the node."""
+
+    type: str
+    address: str
+
+
+class SwapInfo(_Shape, frozen=True, kw_only=True):
+    """Swap space of the node, in bytes."""
+
+    capacity: int | None = None
+
+
+class NodeSystemInfo(_Shape, frozen=True, kw_only=True):
+    """Identity and software of the node."""
+
+    machine_id: str = msgspec.field(name="machineID", default="")
+    system_uuid: str = msgspec.field(name="systemUUID", default="")
+    boot_id: str = msgspec.field(name="bootID", default="")
+    kernel_version: str = ""
+    os_image: str = ""
+    container_runtime_version: str = ""
+    kubelet_version: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+    swap: SwapInfo | None = None
+
+
+class ContainerImage(_Shape, frozen=True, kw_only=True):
+    """An image on the node."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class NodeStatus(_Shape, frozen=True, kw_only=True):
+    """Everything that is observed of the node."""
+
+    capacity: Mapping[str, str] = {}
+    allocatable: Mapping[str, str] = {}
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+    images: tuple[ContainerImage, ...] = ()
+
+
+class Node(_Shape, frozen=True, kw_only=True):
+    """The node."""
+
+    api_version: str = msgspec.field(default_factory=lambda: "v1")
+    kind: str = msgspec.field(default_factory=lambda: "Node")
+    metadata: ObjectMeta
+    status: NodeStatus
+
+
+class NodeEvent(msgspec.Struct, frozen=True):
+    """An event about the node that a change of its status is the reason of."""
+
+    type: str
+    reason: str
+    message: str = ""

@@ -1,0 +1,57 @@
+"""`rootlet stats`: everything that is known of what pods use, and where each figure is from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import click
+
+from supervisor.cli.options import (
+    Failure,
+    agent,
+    agent_options,
+    all_namespaces_option,
+    namespace_option,
+    split_pod_name,
+)
+from supervisor.cli.printers import usage
+from supervisor.cli.printers.documents import as_json
+from supervisor.cli.printers.tables import TablePrinter
+from supervisor.cli.printers.yaml_document import as_yaml
+from supervisor.client.http import STATISTICS_PATH
+
+Json = Mapping[str, Any]
+
+_DOCUMENTS: Final[Mapping[str, Callable[[Json], str]]] = {"json": as_json, "yaml": as_yaml}
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[POD]...")
+@namespace_option
+@all_namespaces_option
+@click.option(
+    "-o", "--output", type=click.Choice(["", *_DOCUMENTS]), default="", metavar="FORMAT", help="json or yaml."
+)
+@agent_options
+@click.pass_context
+def stats(ctx: click.Context, names: tuple[str, ...], namespace: str, all_namespaces: bool, output: str) -> None:
+    """Show CPU, memory, network, processes and disk of pods; as a document with every figure and its source.
+
+    \b
+    rootlet stats -A
+    rootlet stats web -o yaml
+    """
+    wanted = {split_pod_name(name) for name in names}
+    with agent(ctx) as client:
+        snapshot = client.get(STATISTICS_PATH)
+    found = [pod for pod in snapshot.get("pods", ()) if all_namespaces or pod["namespace"] == namespace]
+    if missing := wanted - {pod["name"] for pod in found}:
+        raise Failure(f"no statistics of pod {', '.join(sorted(missing))}: it is not there or runs nothing")
+    shown = usage.in_order((pod for pod in found if not wanted or pod["name"] in wanted), "")
+    if output:
+        click.echo(_DOCUMENTS[output]({**snapshot, "pods": shown}), nl=False)
+        return
+    header = ("NAMESPACE", *usage.STATS_HEADER) if all_namespaces else usage.STATS_HEADER
+    rows = ((pod["namespace"], *usage.stats_row(pod)) if all_namespaces else usage.stats_row(pod) for pod in shown)
+    click.echo(TablePrinter(header).format(rows), nl=False)

@@ -1,0 +1,140 @@
+"""The node as a v1 Node: its resources, conditions, addresses, versions and images, put together when somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import platform
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from ipc.api.v1.meta import ObjectMeta
+from ipc.host.clock import rfc3339
+from ipc.messages.api_server import AgentChanged
+from ipc.nodestatus.conditions import pressures_of, set_pressure, set_ready, with_conditions
+from ipc.nodestatus.images import StoredImage, node_images
+from ipc.nodestatus.machine import NodeLimits, set_machine_info
+from ipc.nodestatus.node import Node, NodeAddress, NodeCondition, NodeStatus
+from ipc.nodestatus.version import HostVersions, set_versions
+from ipc.stats.machine_info import MachineInfo
+from ipc.stats.values import NodeSample
+from workers.api_server.core.status_errors import ApiError, not_found
+from workers.api_server.store.site import AppState, json_answer
+from workers.kubecontainer.runtime import RuntimeCallError
+from workers.stats.machine import read_machine
+
+RUNTIME: Final = "podman"
+HARDWARE: Final = ("cpu", "memory")
+"""Resources of which the machine tells the capacity."""
+_ARCHITECTURES: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+"""Go's names of the machine's."""
+
+
+class Nodes:
+    """The handlers. They remember conditions, so that these know since when they hold."""
+
+    def __init__(self, site: AppState) -> None:
+        self._site = site
+        self._conditions: tuple[NodeCondition, ...] = ()
+
+    async def list(self, _request: web.Request) -> web.Response:
+        node = await self._node()
+        return json_answer({"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": [node]})
+
+    async def one(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name != self._site.settings.node_name:
+            raise not_found("nodes", name)
+        return json_answer(await self._node())
+
+    async def _node(self) -> Node:
+        site, agent = self._site, await self._site.agent()
+        machine, versions = await asyncio.to_thread(lambda: (read_machine(), read_versions()))
+        sample, images = await asyncio.gather(self._sample(), self._images())
+        status = NodeStatus(addresses=_addresses(site.board.host_ips, site.settings.node_name))
+        status, _ = set_machine_info(status, self._usable(machine), self._limits(), site.settings.node_name)
+        status = set_versions(
+            status,
+            versions,
+            runtime=RUNTIME,
+            runtime_version=agent.runtime_version,
+            kubelet_version=f"v{agent.version}",
+        )
+        status = self._with_conditions(status, agent, sample)
+        labels = {
+            "kubernetes.io/hostname": site.settings.node_name,
+            "kubernetes.io/os": versions.operating_system,
+            "kubernetes.io/arch": versions.architecture,
+        }
+        return Node(
+            metadata=ObjectMeta(
+                name=site.settings.node_name, labels=labels, creation_timestamp=rfc3339(agent.started_at)
+            ),
+            status=msgspec.structs.replace(status, images=node_images(images)),
+        )
+
+    def _usable(self, machine: MachineInfo) -> MachineInfo:
+        """CPUs that pods may have: this agent may be bound to some of the machine's."""
+        return msgspec.structs.replace(machine, num_cores=len(os.sched_getaffinity(0)))
+
+    def _limits(self) -> NodeLimits:
+        settings = self._site.settings
+        known = settings.node.allocatable.items()
+        return NodeLimits(
+            max_pods=settings.max_pods, capacity={name: amount for name, amount in known if name not in HARDWARE}
+        )
+
+    async def _sample(self) -> NodeSample | None:
+        try:
+            return (await self._site.statistics.snapshot()).node
+        except ApiError:
+            return None
+
+    async def _images(self) -> tuple[StoredImage, ...]:
+        """None when Podman does not answer, as upstream."""
+        try:
+            return await self._site.podman.images()
+        except RuntimeCallError:
+            return ()
+
+    def _with_conditions(self, status: NodeStatus, agent: AgentChanged, sample: NodeSample | None) -> NodeStatus:
+        """Without figures there are no conditions about them."""
+        now = rfc3339(self._site.clock.now().wall)
+        conditions = self._conditions or _first_ready(agent)
+        for kind, pressure in (pressures_of(sample) if sample is not None else {}).items():
+            conditions, _ = set_pressure(conditions, kind, pressure=pressure, now=now)
+        errors = [] if agent.runtime_healthy else [agent.runtime_message or "Podman does not answer"]
+        conditions, _ = set_ready(conditions, errors=errors, capacity=status.capacity, now=now)
+        self._conditions = conditions
+        return with_conditions(status, conditions)
+
+
+def _first_ready(agent: AgentChanged) -> tuple[NodeCondition, ...]:
+    """Ready as it was before anybody has asked: since the agent's start, or since Podman is silent."""
+    since = agent.started_at if agent.runtime_healthy else agent.runtime_silent_since or agent.started_at
+    status = "True" if agent.runtime_healthy else "False"
+    return (NodeCondition(type="Ready", status=status, last_transition_time=rfc3339(since)),)
+
+
+def _addresses(ips: tuple[str, ...], name: str) -> tuple[NodeAddress, ...]:
+    found = (ip for ip in ips if not ipaddress.ip_address(ip).is_loopback)
+    return (*(NodeAddress(type="InternalIP", address=ip) for ip in found), NodeAddress(type="Hostname", address=name))
+
+
+def read_versions() -> HostVersions:
+    """Versions of this host. Reads files: not for the loop."""
+    host = os.uname()
+    try:
+        image = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:
+        image = ""
+    return HostVersions(
+        kernel=host.release,
+        os_image=image,
+        operating_system=host.sysname.lower(),
+        architecture=_ARCHITECTURES.get(host.machine, host.machine),
+    )
