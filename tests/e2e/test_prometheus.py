@@ -1,6 +1,6 @@
 """A real Prometheus scrapes a real agent's read-only port: every path, the alert rules, the dashboard's expressions.
 
-Without Debian's package `prometheus` that is skipped; prometheus-client's parsers read the agent's answers all the same.
+Without Debian's package `prometheus` that is skipped; prometheus-client's parsers read the answers all the same.
 """
 
 from __future__ import annotations
