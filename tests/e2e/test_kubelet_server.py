@@ -18,7 +18,7 @@ from typing import IO, Any, Final, NamedTuple
 import psutil
 import pytest
 
-from tests.e2e.agent import CLI_DEADLINE_S, DEADLINE_S, Agent, restart_count
+from tests.e2e.agent import CLI_DEADLINE_S, DEADLINE_S, Agent, free_ports, restart_count
 from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.harness.certificates import Authority, client_context
@@ -65,13 +65,6 @@ class Server(NamedTuple):
         answer = self.curl(path)
         assert answer.code == 200, answer
         return json.loads(answer.text)
-
-
-def free_ports(count: int) -> list[int]:
-    """Numbers that nobody listens on just now."""
-    with contextlib.ExitStack() as stack:
-        socks = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [sock.getsockname()[1] for sock in socks]
 
 
 def serving(new_agent: NewAgent, directory: Path, **changes: Any) -> Server:

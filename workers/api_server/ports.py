@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -25,6 +26,8 @@ MAX_STREAMS: Final = 64
 MAX_SESSIONS: Final = 100
 """Most at once on all ports, of each kind (`middleware.Load`): half of what the admin socket has for itself."""
 
+_log: Final = logging.getLogger(__name__)
+
 Run = Callable[[web.Application], Awaitable[web.AppRunner]]
 
 
@@ -37,10 +40,7 @@ class Ports:
 
     @classmethod
     async def opened(cls, context: ChildContext, site: AppState, routes: Sequence[Route], run: Run) -> Ports:
-        """Serve each port that is on. ``run`` makes an application ready.
-
-        Raises OSError and ValueError: the certificate that is given cannot be used.
-        """
+        """Serve each port that is on. ``run`` makes an application ready."""
         settings = context.settings.server
         certificates = None
         if Port.SECURE in settings.ports:
@@ -53,6 +53,10 @@ class Ports:
             listeners.append(PortListener(server_of(runners[-1]), listening, tls))
         for listener in listeners:
             listener.open()
+        if Port.SECURE in settings.ports and settings.anonymous and settings.rules is None:
+            _log.warning(
+                "everybody who reaches the secure port may run commands in containers: set authorization.rules"
+            )
         return cls(runners, listeners)
 
     async def close(self) -> None:

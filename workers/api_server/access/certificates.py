@@ -27,37 +27,46 @@ Marks = tuple[tuple[int, int, int], ...]
 _log: Final = logging.getLogger(__name__)
 
 
+class NoCertificate(OSError):
+    """There is none that can be used: nobody can be served."""
+
+
 class Certificates:
-    """Gives the context for the next connection. A change that cannot be used is told, and what was before stays."""
+    """Gives the context for the next connection. Files that cannot be used are told once, and the context before them
+    stays; where there was none, nobody is served until there is. The agent and its other ports go on either way."""
 
     def __init__(self, settings: ServerSettings, clock: Clock) -> None:
-        """Raises OSError and ValueError (`ssl.SSLError` is one of both) when there is no certificate to begin with."""
         self._settings = settings
         self._clock = clock
         self._files = _files(settings)
-        self._make_if_due()
-        self._marks = self._look()
-        self._context = server_context(settings, *self._files)
+        self._marks: Marks | None = None
+        self._context: ssl.SSLContext | None = None
+        self._told = ""
         self._checked_at = clock.now().mono
+        self._refresh()
 
     def context(self) -> ssl.SSLContext:
-        """Of the newest files."""
+        """Of the newest files. Raises NoCertificate."""
         now = self._clock.now().mono
         if now - self._checked_at >= CHECK_PERIOD_S:
             self._checked_at = now
-            try:
-                self._refresh()
-            except (OSError, ValueError) as error:
-                _log.error("the server keeps its certificate, the new one cannot be used: %s", error)
+            self._refresh()
+        if self._context is None:
+            raise NoCertificate(self._told)
         return self._context
 
     def _refresh(self) -> None:
-        self._make_if_due()
-        marks = self._look()
-        if marks != self._marks:
-            self._marks = marks  # also of a file that cannot be used: it is told once
-            self._context = server_context(self._settings, *self._files)
-            _log.info("the server has read its certificate anew")
+        try:
+            self._make_if_due()
+            marks = self._look()
+            if marks != self._marks:
+                self._context = server_context(self._settings, *self._files)
+                self._marks, self._told = marks, ""
+                _log.info("the server has read its certificate")
+        except (OSError, ValueError) as error:  # `ssl.SSLError` is one of both
+            if (why := str(error)) != self._told:
+                self._told = why
+                _log.error("the server's certificate cannot be used: %s", why)
 
     def _make_if_due(self) -> None:
         """Ours. Blocks for some milliseconds, once in months."""

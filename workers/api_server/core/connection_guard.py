@@ -30,6 +30,8 @@ class ConnectionGuard(FrameGuard):
         self._timer: asyncio.TimerHandle | None = None
         self._stalled: asyncio.TimerHandle | None = None
         self._stall_timeout_s = IDLE_TIMEOUT_S
+        self._has_answer = False
+        """An answer is there that the client has to read."""
         self._head_bytes = 0
         """Of the head that is coming in; -1 from its end to that of its answer."""
 
@@ -41,11 +43,13 @@ class ConnectionGuard(FrameGuard):
     def begin(self, stall_timeout_s: float = IDLE_TIMEOUT_S) -> None:
         """A request is being answered; its client may leave bytes of ours unread for so long."""
         self._stall_timeout_s = stall_timeout_s
+        self._has_answer = False
         self._set_timer(None)
 
     def end(self) -> None:
         """The answer is there, and has to be read."""
         self._head_bytes = 0
+        self._has_answer = True
         self._stall_timeout_s = IDLE_TIMEOUT_S
         self._set_timer(IDLE_TIMEOUT_S)
 
@@ -71,6 +75,8 @@ class ConnectionGuard(FrameGuard):
 
     def resume_writing(self) -> None:
         self._forget_stall()
+        if self._has_answer:
+            self._set_timer(IDLE_TIMEOUT_S)  # The client reads, however large the answer is.
         super().resume_writing()
 
     def _is_head_small(self, data: bytes) -> bool:

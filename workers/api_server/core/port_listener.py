@@ -37,7 +37,8 @@ class PortListener:
         listening: socket.socket,
         tls: Callable[[], ssl.SSLContext] | None,
     ) -> None:
-        """``tls``: the context for the next connection; None on a plain port."""
+        """``tls``: the context for the next connection; None on a plain port. It raises OSError where nobody can be
+        served: the connection is closed."""
         self.accepted = 0
         self._server = server
         self._listening = listening
@@ -95,9 +96,9 @@ class PortListener:
 
     async def _admit(self, connection: socket.socket) -> None:
         guard = ConnectionGuard(self._server(), self._lost)
-        context = None if self._tls is None else self._tls()
-        timeouts = {} if context is None else {"ssl_handshake_timeout": HANDSHAKE_TIMEOUT_S}
         try:
+            context = None if self._tls is None else self._tls()
+            timeouts = {} if context is None else {"ssl_handshake_timeout": HANDSHAKE_TIMEOUT_S}
             await asyncio.get_running_loop().connect_accepted_socket(lambda: guard, connection, ssl=context, **timeouts)
         except OSError as error:  # ssl.SSLError and TimeoutError are
             _log.debug("a connection was not made: %s", error)

@@ -14,6 +14,7 @@ from ipc.host.clock import rfc3339_micro
 from ipc.kubecontainer.pod_status import SandboxState, SandboxStatus
 from ipc.messages.api_server import PostManifests, ReadConfiguration, Reply
 from ipc.wire.server_settings import ServerSettings
+from ipc.wire.stream_channels import decode_status
 from tests.harness.api_server import (
     DEADLINE_S,
     STARTED,
@@ -24,9 +25,11 @@ from tests.harness.api_server import (
     status_of,
 )
 from tests.harness.podman_streams import PodmanEnd, Process
+from tests.harness.spdy_client import spdy_client
 from tests.kubelet_tables.runner import SHARED
 from workers.api_server.core.spdy_session import IDLE_TIMEOUT_S
 from workers.api_server.core.stream_sockets import StreamSockets
+from workers.api_server.core.upgrades import COMMAND_V4
 from workers.api_server.kubelet.node_logs import LOG_NAME
 
 RECORDINGS: Final = SHARED / "kubernetes_wire.json"
@@ -362,3 +365,20 @@ async def test_a_stream_over_which_nothing_goes_is_ended(
         podman.program = until_cut_off
         async with asyncio.timeout(DEADLINE_S), master.http.ws_connect(path, protocols=["v5.channel.k8s.io"]) as client:
             assert [message async for message in client] == []
+
+
+async def echoed(process: Process) -> int:
+    await process.say(await process.input.read())
+    return 0
+
+
+async def test_spdy_on_the_kubelets_paths(master: Master, podman: PodmanEnd) -> None:
+    podman.program = echoed
+    world(master)
+    query = (("command", "cat"), ("input", "1"), ("output", "1"))
+    path = "/exec/default/web/c"
+    async with spdy_client(master, path, query, (COMMAND_V4,)) as client:
+        streams = {kind: await client.open(streamtype=kind) for kind in ("error", "stdin", "stdout")}
+        await client.send(streams["stdin"], b"hello", fin=True)
+        assert await client.rest(streams["stdout"]) == b"hello"
+        assert decode_status(await client.rest(streams["error"])).exit_code() == 0

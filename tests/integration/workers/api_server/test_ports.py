@@ -265,6 +265,20 @@ async def test_given_files_are_read_again(
         assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
 
 
+async def test_without_a_usable_certificate_everything_else_goes_on(
+    tmp_path: Path, settings: ServerSettings, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.api_server.access.certificates.CHECK_PERIOD_S", 0.0)
+    given = tmp_path / "server.pem"
+    async with serving(tmp_path, settings, cert_file=str(given), key_file=str(given)) as master:
+        with pytest.raises(aiohttp.ClientError):
+            await ask(master, "/pods", headers=bearer("xyz"))
+        assert (await ask(master, "/healthz", port=Port.HEALTHZ))[0] == 200
+        assert (await master.get("/api/v1/pods"))[0] == 200
+        given.write_bytes(authority.server().read_bytes())
+        assert (await ask(master, "/pods", headers=bearer("xyz")))[0] == 200
+
+
 async def test_the_oldest_version_and_the_suites(tmp_path: Path, settings: ServerSettings) -> None:
     suites = ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",)
     async with serving(tmp_path, settings, tls_cipher_suites=suites) as master:
@@ -329,6 +343,27 @@ async def test_a_huge_head_is_refused(master: Master, line: bytes) -> None:
             assert answer.split(b" ")[1] in (b"400", b"431")
     writer.close()
     assert (await ask(master, "/healthz/ping", port=Port.READ_ONLY))[0] == 200
+
+
+async def test_who_does_not_read_is_hung_up_on(
+    tmp_path: Path, settings: ServerSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_guard, "IDLE_TIMEOUT_S", 0.2)
+    large = {"a": "x" * 3_000_000}
+    async with api_server(tmp_path, server=settings) as master:
+        master.ready(*(pod_changed(number, f"large-{number}", annotations=large) for number in range(1, 7)))
+        reader, writer = await asyncio.open_connection("127.0.0.1", master.ports[Port.READ_ONLY], limit=1024)
+        async with asyncio.timeout(DEADLINE_S):
+            writer.write(b"GET /pods HTTP/1.1\r\nHost: a\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            wanted = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            await asyncio.sleep(1.0)  # Our loop is the server's: its timer is due before this one.
+            received = 0
+            with contextlib.suppress(ConnectionError):
+                while data := await reader.read(1 << 20):
+                    received += len(data)
+        writer.close()
+        assert received < wanted
 
 
 async def test_at_most_so_many_connections_and_the_others_wait(
