@@ -1,25 +1,21 @@
-"""A real Prometheus scrapes a real agent: every path, the alert rules, and every expression of the dashboard.
+"""A real Prometheus scrapes a real agent's read-only port: every path, the alert rules, the dashboard's expressions.
 
-Prometheus speaks TCP, and the admin socket is a Unix socket: the test passes bytes on between the two. Without Debian's
-package `prometheus` the test is skipped; the agent's answers are read by prometheus-client's parsers all the same.
+Without Debian's package `prometheus` that is skipped; prometheus-client's parsers read the answers all the same.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shutil
 import socket
 import subprocess
-import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import aiohttp
 import pytest
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -28,6 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from ipc.metrics.model import Endpoint
 from ipc.metrics.page import every_metric
 from tests.e2e.agent import Agent
+from tests.e2e.conftest import NewAgent
 from tests.e2e.manifests import container, pod
 from tests.podman_service import wait_until
 
@@ -48,43 +45,20 @@ UNCOUNTED: Final = frozenset(
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0"
 
 
+class Watched(NamedTuple):
+    """An agent with a pod that runs and is probed, and its read-only port."""
+
+    agent: Agent
+    port: int
+
+
 @pytest.fixture(scope="module")
-def probed(agent: Agent) -> Agent:
-    """An agent with a pod that runs and is probed."""
+def watched(new_shared_agent: NewAgent) -> Watched:
+    port = free_port()
+    agent = new_shared_agent(server={"address": "127.0.0.1", "readOnlyPort": port})
+    agent.start()
     agent.run(pod("watched", container(readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1})))
-    return agent
-
-
-@contextlib.contextmanager
-def bridge(path: Path) -> Iterator[int]:
-    """A TCP port on loopback that leads to a Unix socket."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    client, _ = listener.accept()
-                    threading.Thread(target=join, args=(client,), daemon=True).start()
-
-        def join(client: socket.socket) -> None:
-            with client, socket.socket(socket.AF_UNIX) as server:
-                server.connect(str(path))
-                back = threading.Thread(target=copy, args=(server, client), daemon=True)
-                back.start()
-                copy(client, server)
-                back.join()
-
-        def copy(source: socket.socket, target: socket.socket) -> None:
-            with contextlib.suppress(OSError):
-                while data := source.recv(65536):
-                    target.sendall(data)
-                target.shutdown(socket.SHUT_WR)
-
-        threading.Thread(target=serve, daemon=True).start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
+    return Watched(agent, port)
 
 
 class Server:
@@ -119,33 +93,32 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def prometheus(probed: Agent, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def prometheus(watched: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Prometheus with our own configuration, pointed at the agent and asking every second."""
     if not PROMETHEUS:
         pytest.skip("Debian's package prometheus is not installed")
     directory = tmp_path_factory.mktemp("prometheus")
-    with bridge(probed.socket) as target:
-        config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
-        config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-        for job in config["scrape_configs"]:
-            job["static_configs"] = [{"targets": [f"127.0.0.1:{target}"]}]
-        shutil.copy(MONITORING / "alerts.yml", directory)
-        (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
-        server = Server(free_port(), directory / "log")
-        command = [
-            *("setpriv", "--pdeathsig", "KILL", PROMETHEUS),
-            f"--config.file={directory / 'prometheus.yml'}",
-            f"--storage.tsdb.path={directory / 'data'}",
-            f"--web.listen-address=127.0.0.1:{server.port}",
-        ]
-        with server.log.open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        try:
-            wait_until(server.is_ready, DEADLINE_S, POLL_S)
-            yield server
-        finally:
-            process.kill()
-            process.wait()
+    config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    for job in config["scrape_configs"]:
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{watched.port}"]}]
+    shutil.copy(MONITORING / "alerts.yml", directory)
+    (directory / "prometheus.yml").write_text(yaml.safe_dump(config))
+    server = Server(free_port(), directory / "log")
+    command = [
+        *("setpriv", "--pdeathsig", "KILL", PROMETHEUS),
+        f"--config.file={directory / 'prometheus.yml'}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        f"--web.listen-address=127.0.0.1:{server.port}",
+    ]
+    with server.log.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    try:
+        wait_until(server.is_ready, DEADLINE_S, POLL_S)
+        yield server
+    finally:
+        process.kill()
+        process.wait()
 
 
 def expressions() -> list[str]:
@@ -173,14 +146,10 @@ def test_every_name_of_an_expression_is_a_metric() -> None:
 
 @pytest.mark.parametrize("accept", ["text/plain", OPENMETRICS], ids=["text", "openmetrics"])
 @pytest.mark.parametrize("endpoint", Endpoint)
-async def test_every_path_is_understood_by_prometheus_client(probed: Agent, endpoint: Endpoint, accept: str) -> None:
-    connector = aiohttp.UnixConnector(str(probed.socket))
-    async with (
-        aiohttp.ClientSession("http://rootlet", connector=connector) as client,
-        client.get(endpoint.value, headers={"Accept": accept}) as answer,
-    ):
-        assert answer.status == 200
-        text = await answer.text()
+def test_every_path_is_understood_by_prometheus_client(watched: Watched, endpoint: Endpoint, accept: str) -> None:
+    url = f"http://127.0.0.1:{watched.port}{endpoint.value}"
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}), timeout=10) as answer:
+        text = answer.read().decode()
     parse: Any = parse_openmetrics if accept == OPENMETRICS else parse_text
     families = list(parse(text))
     declared = {metric.name.removesuffix("_total") for metric in every_metric()}
@@ -212,16 +181,16 @@ def is_statistic(name: str) -> bool:
     return name.startswith(("container_", "pod_"))
 
 
-def test_counts_go_on_when_workers_die(probed: Agent, prometheus: Server) -> None:
+def test_counts_go_on_when_workers_die(watched: Watched, prometheus: Server) -> None:
     def started() -> float:
         found = prometheus.series("sum(kubelet_started_containers_total)")
         return float(found[0]["value"][1]) if found else 0.0
 
     wait_until(lambda: started() >= 1.0, DEADLINE_S, POLL_S)
     before = started()
-    for name in [name for name in probed.workers() if name.startswith("pods-")]:
-        probed.kill_and_recover(name)
-    probed.run(pod("second"))
+    for name in [name for name in watched.agent.workers() if name.startswith("pods-")]:
+        watched.agent.kill_and_recover(name)
+    watched.agent.run(pod("second"))
     wait_until(lambda: started() == before + 1.0, DEADLINE_S, POLL_S)
     deaths = prometheus.series("sum(rootlet_worker_deaths_total{role='pod-worker'})")
     assert float(deaths[0]["value"][1]) >= 1.0

@@ -494,9 +494,12 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/exec/direct.py",
         "workers/proc/procfs.py",
         "workers/proc/usage.py",
+        "workers/stats/",
+        "ipc/nodestatus/machine.py",
     ),
     "numbers, no texts": (
         "workers/api_server/kubelet/pages.py",
+        "workers/api_server/handlers/statistics.py",
         "workers/api_server/metrics/exposition.py",
         "workers/api_server/server.py",
         "workers/dialer/client.py",
