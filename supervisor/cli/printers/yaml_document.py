@@ -16,6 +16,8 @@ from ipc.text.safe_text import safe_text
 ONE_LINE: Final = 2**31 - 1
 """Characters of a line that is never folded."""
 _TEXT: Final = "tag:yaml.org,2002:str"
+_END: Final = "\n...\n"
+"""Mark of the end of a document; within a text it is indented."""
 _SHORT_BOOLEANS: Final = frozenset(("y", "Y", "n", "N"))
 """YAML 1.1 has them, PyYAML reads them as texts."""
 
@@ -64,4 +66,4 @@ def _style_of(text: str) -> str | None:
 def _dump(value: Any, *, allow_unicode: bool) -> str:
     """The mark at the end of a document that ends in empty lines is left out: nothing follows."""
     text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=allow_unicode, default_flow_style=False, width=ONE_LINE)
-    return text.removesuffix("...\n")
+    return text.removesuffix(_END) + "\n" if text.endswith(_END) else text
