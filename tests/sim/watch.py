@@ -328,12 +328,16 @@ class Watch:
     def _check_restarts(self, uid: str, before: PodChanged | None, message: PodChanged) -> None:
         """They never fall, also over a restart of the agent, until the pod goes. Who knows of none may tell none; of a
         container that never ran, but was made twice over a Podman that died, nothing is left to tell. As little of an
-        init container that is gone and has nothing to do any more: the kubelet's count begins anew with the kubelet."""
-        known = self._restarts.get(uid, {}) | (_restarts(before) if before is not None else {})
+        init container that is gone and has nothing to do any more: the kubelet's count begins anew with the kubelet.
+        A new agent does not repeat that one is to be restarted when that has never come."""
+        told = _restarts(before) if before is not None else {}
+        known = self._restarts.get(uid, {}) | told
         counts, gone = _restarts(message), _long_gone(message)
+        inits = {status.name for status in message.status.init_container_statuses}
         for name, count in counts.items():
-            has_run = self._attempts.get((uid, name), -1) >= 0
-            if has_run and name not in gone and count < known.get(name, 0):
+            attempt = self._attempts.get((uid, name), -1)
+            never_came = name in inits and name not in told and count >= attempt
+            if attempt >= 0 and name not in gone and not never_came and count < known.get(name, 0):
                 self._broke(f"{uid[:8]} {name}: restart count fell from {known[name]} to {count}")
         if message.deletion_timestamp:
             self._restarts.pop(uid, None)
