@@ -47,6 +47,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Pull records: a file for each image that was pulled with pods' logins (`workers.images.pull_records`)."""
     memory_dir: str = ""
     """The same for what must not reach a disk, on a file system that is memory."""
+    inspect_file: str = ""
+    """Where inspects are kept for the next node worker (`workers.pleg.inspect_file`); empty: nowhere."""
     node: NodeResources = NodeResources()
     network: NetworkSettings = NetworkSettings()
     seccomp_default: bool = True

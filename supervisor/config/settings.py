@@ -36,6 +36,8 @@ SECCOMP_DIR: Final = "seccomp"
 """Below ``stateDir``: seccomp profiles of type Localhost, as below the kubelet's root directory."""
 PODS_DIR: Final = "pods"
 """Below ``stateDir``: one directory per pod UID, as below the kubelet's root directory."""
+INSPECT_FILE: Final = "inspects.msgpack"
+"""Below ``memoryDir``: what Podman has said of containers (`workers.pleg.inspect_file`)."""
 
 
 class SettingsError(Exception):
@@ -284,6 +286,7 @@ def worker_settings(
         pods_dir=str(settings.state_dir / PODS_DIR),
         pulled_images_dir=str(settings.state_dir / PULLED_IMAGES_DIR),
         memory_dir=str(settings.memory_dir / PODS_DIR),
+        inspect_file=str(settings.memory_dir / INSPECT_FILE),
         seccomp_default=settings.seccomp_default,
         seccomp_dir=str(settings.state_dir / SECCOMP_DIR),
         runtime_request_timeout_s=float(settings.runtime_request_timeout_s),

@@ -15,6 +15,8 @@ from workers.spdy.frames import Data, Settings, Window, encode
 
 TIMEOUT_S: Final = 2.0
 """After so long a client whose bytes are not taken gives up: it was stopped, as it should be."""
+UPGRADE_TIMEOUT_S: Final = 60.0
+"""For exec sessions, which Podman makes one after the other."""
 STORM: Final = 20_000
 CLIENTS: Final = 4
 PORT: Final = "9"
@@ -32,10 +34,11 @@ EXEC: Final = UPGRADE.format(
 @contextlib.contextmanager
 def _upgraded(ground: Ground, request: str) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(TIMEOUT_S)
+        client.settimeout(UPGRADE_TIMEOUT_S)
         client.connect(str(ground.agent.socket))
         client.sendall(request.encode())
         assert client.recv(4096).startswith(b"HTTP/1.1 101 ")
+        client.settimeout(TIMEOUT_S)
         yield client
 
 

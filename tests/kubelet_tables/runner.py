@@ -39,9 +39,8 @@ _MODULES: Final = (
     selector_groups,
     source_groups,
     log_groups,
-    node_groups,
     server_groups,
-    source_groups,
+    node_groups,
 )
 
 

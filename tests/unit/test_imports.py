@@ -104,8 +104,8 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.eviction",
         "workers.kuberuntime",
         "workers.pleg",
-        "workers.stats",
         "workers.spdy",
+        "workers.stats",
         "workers.api_server.core",
         "workers.api_server.access",
         "workers.api_server.store",
@@ -120,6 +120,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
 """The rooms of each package from the ground up: of two rooms only the later one may import the earlier one."""
 OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.cli.commands": "one module a command, so that none imports what another needs",
+    "supervisor.sources": "a module or two for each source, and the merge of what they state",
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",

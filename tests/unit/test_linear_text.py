@@ -498,6 +498,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "ipc/nodestatus/machine.py",
     ),
     "numbers, no texts": (
+        "supervisor/sources/directory_watch.py",
         "workers/api_server/kubelet/pages.py",
         "workers/api_server/handlers/statistics.py",
         "workers/api_server/metrics/exposition.py",
@@ -519,6 +520,7 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/volumemanager/plugins/atomic_writer.py",
     ),
     "a file of our own": ("workers/volumemanager/plugins/ownership.py",),
+    "files of Podman and its monitors": ("workers/libpod/infra_look.py",),
     "expressions of one length": ("workers/images/pull_records.py", "workers/kubecontainer/naming.py"),
 }
 

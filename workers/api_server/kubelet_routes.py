@@ -108,11 +108,11 @@ def _statistics(site: AppState) -> list[Route]:
     statistics = Statistics(site)
     either = (hdrs.METH_GET, hdrs.METH_POST)
     return [
-        Route(path="/stats/summary", handler=statistics.summary, read_only=True),
-        Route(path="/spec/", handler=statistics.machine, read_only=True),
         Route(path="/stats/", handler=statistics.host, methods=either),
+        Route(path="/stats/summary", handler=statistics.summary, read_only=True),
         Route(path="/stats/{name}/{container}", handler=statistics.container, methods=either),
         Route(path="/stats/{namespace}/{name}/{uid}/{container}", handler=statistics.container, methods=either),
+        Route(path="/spec/", handler=statistics.machine, read_only=True),
     ]
 
 

@@ -55,7 +55,7 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
     """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
     never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
-    traces, statistics, nodes = Traces(site), Statistics(site), Nodes(site)
+    traces, nodes, statistics = Traces(site), Nodes(site), Statistics(site)
     return [
         *_stream_routes(site),
         _get("/api/v1/nodes", nodes.list),
@@ -71,6 +71,7 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         _get("/api/v1/events", reads.events),
         _get("/api/v1/namespaces/{namespace}/events", reads.events),
         _get("/rootlet/v1/workers", reads.workers),
+        _get("/rootlet/v1/statistics", statistics.snapshot),
         web.post("/rootlet/v1/workers/{name}/restart", changes.restart_worker),
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),

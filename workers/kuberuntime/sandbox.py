@@ -6,6 +6,8 @@ call; here it takes two, so a half-made one is taken away again, or found not re
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,9 +21,10 @@ from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
 from workers.kubecontainer.label_signatures import Ownership
 from workers.kubecontainer.labels import read_sandbox
-from workers.kubecontainer.naming import infra_name, sandbox_name
+from workers.kubecontainer.look import Look
+from workers.kubecontainer.naming import sandbox_name
 from workers.kubecontainer.pod_snapshot import PodSnapshot
-from workers.kubecontainer.runtime import ErrorKind, InspectedPod, RuntimeCallError
+from workers.kubecontainer.runtime import ErrorKind, InspectedContainer, InspectedPod, RuntimeCallError
 from workers.kuberuntime.context import NodeConfig
 from workers.kuberuntime.etc_files import EtcFileError, EtcFiles
 from workers.kuberuntime.remove import remove_half_made, remove_id
@@ -49,9 +52,9 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod
     run.step(f"creating sandbox {attempt}")
     began = run.clock.now().mono
     try:
-        id = await _create_or_adopt(run, node, pod, attempt)
-        await _start(run, id, infra_name(pod, attempt))
-        network = await _network(run, pod, infra_name(pod, attempt), node.host_ips())
+        made = await _create_or_adopt(run, node, pod, attempt)
+        await _start(run, made.id, made.infra)
+        network = made_network(pod, made.infra, await _look(run, pod, made), node.host_ips())
         etc_files = EtcFiles(run, pods_dir, node.network, pod, network)
         await etc_files.report_problems()
     except (RuntimeCallError, HostnameError, OSError) as error:
@@ -64,7 +67,7 @@ async def create_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, pod: Pod
     METERS.histogram(metrics.RUN_POD_SANDBOX_DURATION, NO_HANDLER).observe(run.clock.now().mono - began)
     run.record.succeeded(SyncAction.CREATE_SANDBOX, pod.metadata.name)
     run.record.did(f"created sandbox {attempt}")
-    return Sandbox(id, network, etc_files)
+    return Sandbox(made.id, network, etc_files)
 
 
 def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, id: str) -> Sandbox:
@@ -78,13 +81,34 @@ def use_sandbox(run: SyncRun, node: NodeConfig, pods_dir: str, of: PodSnapshot, 
     return Sandbox(id, network, etc_files)
 
 
-async def _network(run: SyncRun, pod: Pod, infra: str, host_ips: tuple[str, ...]) -> SandboxNetwork:
-    """Network of a sandbox that was just made. Raises RuntimeCallError, SyncEnded."""
-    found = None if pod.spec.host_network else await run.read(run.runtime.inspect_container, infra)
-    return made_network(pod, infra, found, host_ips)
+class _Made(msgspec.Struct, frozen=True):
+    """A sandbox that was just made, or adopted."""
+
+    id: str
+    infra: str
+    """Name of its infra container."""
+    pid_file: Path
+    """Of that one's monitor."""
+    labels: Mapping[str, str] | None
+    """With which it was made; None of an adopted one."""
 
 
-async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: int) -> str:
+async def _look(run: SyncRun, pod: Pod, made: _Made) -> InspectedContainer | None:
+    """The infra container, which has just started; the node worker need not inspect it again.
+
+    None when only an inspect tells of it and its addresses are the host's. Raises RuntimeCallError, SyncEnded.
+    """
+    at, in_hosts, found = run.clock.now().mono, pod.spec.host_network, None
+    if made.labels is not None:
+        found = run.runtime.look_at_infra(made.infra, made.id, made.pid_file, made.labels, host_network=in_hosts)
+    if found is None and not in_hosts:
+        found = await run.read(run.runtime.inspect_container, made.infra)
+    if found is not None:
+        run.record.looked(Look(found, at))
+    return found
+
+
+async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: int) -> _Made:
     """A name in use is met when an earlier create, given up as lost, happened after all, or half of it.
 
     The pod's log directory is made here, as upstream has it: a name that is too long for it ends here.
@@ -93,8 +117,9 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: in
     name, pid_file = sandbox_name(pod, attempt), layout.monitor_pid_file(node.logs(run.pod), attempt)
     layout.ensure_directory(pid_file)
     spec = pod_spec(pod, node.ownership, attempt, pid_file, node.network, node.resources)
+    infra, labels = spec["infra_name"], spec["labels"]
     try:
-        return await run.act(run.runtime.create_pod, spec)
+        return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)
     except RuntimeCallError as error:
         if error.kind is not ErrorKind.NAME_IN_USE:
             raise
@@ -102,9 +127,9 @@ async def _create_or_adopt(run: SyncRun, node: NodeConfig, pod: Pod, attempt: in
         if found is not None and not _is_the_same(found, pod, node.ownership):
             raise
     if found is not None and found.infra_id:
-        return found.id
+        return _Made(found.id, infra, pid_file, None)
     await remove_half_made(run, name, found.id if found is not None else "")
-    return await run.act(run.runtime.create_pod, spec)
+    return _Made(await run.act(run.runtime.create_pod, spec), infra, pid_file, labels)
 
 
 def _is_the_same(found: InspectedPod, pod: Pod, ownership: Ownership) -> bool:

@@ -77,7 +77,7 @@ class HandlerRunner(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _http_get(self, run: SyncRun, action: HTTPGetAction, target: HookTarget) -> None:
         try:
-            await self.http.get(run, action, target.name, MAX_HOOK_S)
+            await self.http.get(run, action, target.name, target.id, MAX_HOOK_S)
         except HttpHookFailed as error:
             raise HookFailed(f"httpGet hook of container {target.name}: {error}") from error
         except RuntimeCallError as error:

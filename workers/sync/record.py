@@ -10,6 +10,7 @@ from ipc.metrics import kubelet as metrics
 from ipc.metrics.reasons import OTHER, START_ERRORS
 from ipc.shm.metric_cells import METERS
 from workers.images.pull_backoff import PullBackoff
+from workers.kubecontainer.look import Look, encode_look
 
 
 class SyncEnded(Exception):
@@ -37,6 +38,8 @@ class SyncRecord:
         self.changed = False
         """The sync has changed something in the runtime, or tried to."""
         self._touched: dict[str, None] = {}
+        self._removed: dict[str, None] = {}
+        self._looks: dict[str, bytes] = {}
         self._unsure = False
         self.pull_backoff = PullBackoff(request.uid, request.pull_failures)
         """Pulls of the pod's images that have failed, in this sync and in those before."""
@@ -57,6 +60,17 @@ class SyncRecord:
     def touched(self, id: str) -> None:
         """An act on that container (id or name) or sandbox (id) has succeeded."""
         self._touched[id] = None
+        self._looks.pop(id, None)
+
+    def looked(self, look: Look) -> None:
+        """A container that was touched was seen after that, until it is touched again: by the name it has."""
+        self._touched.pop(look.container.name, None)
+        self._looks[look.container.name] = encode_look(look)
+
+    def removed(self, id: str) -> None:
+        """Podman has answered that the container, or the sandbox with everything in it, of that id was removed."""
+        self._touched.pop(id, None)
+        self._removed[id] = None
 
     def may_have_touched(self) -> None:
         """An act has failed, and what became of it is not known."""
@@ -86,6 +100,8 @@ class SyncRecord:
             message=ended.message if ended else "",
             changed=self.changed,
             touched=tuple(self._touched),
+            removed=tuple(self._removed),
+            looks=tuple(self._looks.values()),
             unsure=self._unsure,
             cancelled=ended.cancelled if ended else False,
             pull_failures=self.pull_backoff.remembered(now_wall),

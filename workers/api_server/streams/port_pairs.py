@@ -125,33 +125,32 @@ class PortPairs:
             return None
         pair = self._begun[id] = PortPair(self._session, port)
         loop = asyncio.get_running_loop()
-        self._timers[id] = loop.call_later(CREATION_TIMEOUT_S, lambda: self._spawn(self._give_up(id), "an old pair"))
+        self._timers[id] = loop.call_later(CREATION_TIMEOUT_S, self._give_up, id)
         return pair
 
     def replied(self, opened: SynStream) -> None:
         id = _request_id(opened)
         pair = self._begun.get(id)
         if pair is not None and pair.is_complete:
-            self._spawn(self._served(self._taken(id)), f"forwarding of port {pair.port}")
+            self._spawn(self._served, self._taken(id))
 
     async def _served(self, pair: PortPair) -> None:
         try:
             await self._serve(pair)
         finally:
-            self._permits.give_back()
             await pair.finish()
 
-    async def _give_up(self, id: str) -> None:
-        if id in self._begun:
-            self._permits.give_back()
-            await self._taken(id).finish()
+    def _give_up(self, id: str) -> None:
+        self._spawn(PortPair.finish, self._taken(id))
 
     def _taken(self, id: str) -> PortPair:
         self._timers.pop(id).cancel()
         return self._begun.pop(id)
 
-    def _spawn(self, work: Awaitable[None], name: str) -> None:
-        self._tasks.spawn(_quietly(work), name=name)
+    def _spawn(self, act: Callable[[PortPair], Awaitable[None]], pair: PortPair) -> None:
+        """The permit is given back at the end, also when the task was cancelled before it began."""
+        task = self._tasks.spawn(_quietly(act, pair), name=f"forwarding of port {pair.port}")
+        task.add_done_callback(lambda _: self._permits.give_back())
 
     async def until_gone(self) -> Ended:
         """Read the client's frames until it is gone."""
@@ -171,9 +170,9 @@ class PortPairs:
         await self._tasks.close()
 
 
-async def _quietly(work: Awaitable[None]) -> None:
+async def _quietly(act: Callable[[PortPair], Awaitable[None]], pair: PortPair) -> None:
     with contextlib.suppress(ConnectionError):  # The client is gone: nobody is left to be told.
-        await work
+        await act(pair)
 
 
 def _request_id(opened: SynStream) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -286,10 +286,10 @@ async def test_the_end_of_the_api_server_is_told(master: Master, podman: PodmanE
         await told.client.first(GoAway, stream=0)
 
 
-async def _until_still(value: object) -> None:
-    assert callable(value)
-    before = None
-    while value() != before:
+async def _until_still(value: Callable[[], int]) -> None:
+    """Until it has not changed for half a second, having begun."""
+    before = 0
+    while value() != before or not before:
         before = value()
         await asyncio.sleep(0.5)
 

@@ -446,7 +446,7 @@ async def test_answers_that_nobody_reads_stop_the_reading(master: Master) -> Non
 
         storming = asyncio.create_task(storm())
         before = -1
-        while sent != before:
+        while sent != before or not sent:
             before = sent
             await asyncio.sleep(0.5)
         storming.cancel()

@@ -11,6 +11,7 @@ import pytest
 from ipc.wire.stream_channels import Message
 from tests.harness.api_server import DEADLINE_S
 from workers.api_server.core.spdy_session import INBOX_BYTES, ITEM_BYTES, Inbox, Route, SpdySession, StreamReset
+from workers.api_server.streams.port_pairs import Permits, PortPair, PortPairs
 from workers.spdy.connection import Connection, Event
 from workers.spdy.frames import GoAway, Ping, SynReply, SynStream
 
@@ -198,3 +199,23 @@ async def test_the_end_is_told_and_waits_for_the_client_only_so_long() -> None:
     await ends.session.close(0.01)
     assert ends.received() == [GoAway(0)]
     assert ends.bytes.aborted
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+async def test_permits_come_back_whenever_a_client_goes(is_complete: bool) -> None:
+    """Before the task of a pair has begun, too."""
+
+    async def serve(_: PortPair) -> None:
+        await asyncio.Event().wait()
+
+    ends, permits = Ends(), Permits(1)
+    pairs = PortPairs(ends.session, serve, permits)
+    for number, kind in enumerate(("error", "data")[: 1 + is_complete]):
+        opened = SynStream(2 * number + 1, (("streamtype", kind), ("port", "80"), ("requestid", "0")))
+        assert pairs.accept(opened) is not None
+        pairs.replied(opened)
+    assert not permits.take()
+    await pairs.close()
+    assert permits.take()
+    assert not permits.take()
+    await ends.over()

@@ -17,7 +17,7 @@ from tests.fakes.clock import SimClock, simulate
 from tests.fakes.podman import FakePodman
 from tests.fakes.pulls import SERIAL, LocalPulls
 from tests.fakes.runtime import FakeRuntime, Flavour
-from workers.images.manager import SEEN_FOR_S, ImageError, ImageManager, size_label
+from workers.images.manager import MAX_SEEN, SEEN_FOR_S, ImageError, ImageManager, size_label
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.runtime import ErrorKind, RuntimeCallError
@@ -162,6 +162,85 @@ def test_looks_that_no_longer_count_are_not_kept() -> None:
             await kit.ensure(reference)
             await asyncio.sleep(SEEN_FOR_S)
         assert len(kit.images._seen) == 1
+
+    simulate(main)
+
+
+def test_an_inspect_holds_as_long_as_no_image_has_changed() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.image_list = "first"
+
+        def inspects() -> int:
+            return list(kit.runtime.calls).count("inspect_image")
+
+        for expected, stamp in ((1, "first"), (2, "second"), (3, None)):
+            kit.runtime.image_list = stamp
+            for _ in range(2):
+                await asyncio.sleep(SEEN_FOR_S / 4)
+                await kit.ensure(THERE)
+            if stamp is not None:
+                await asyncio.sleep(SEEN_FOR_S * 100)
+                assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is not None
+            assert inspects() == expected
+        await asyncio.sleep(SEEN_FOR_S)
+        assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is None
+
+    simulate(main)
+
+
+def test_an_inspect_during_which_an_image_changed_is_not_kept_for_long() -> None:
+    async def main() -> None:
+        kit = Kit()
+        stamps = iter(["before", "after"] + ["after"] * 10)
+        kit.runtime.image_stamp = lambda having="": next(stamps)  # type: ignore[method-assign]
+        await kit.ensure(THERE)
+        await asyncio.sleep(SEEN_FOR_S)
+        assert await kit.images.known_image(THERE, "IfNotPresent", kit.tell, lambda image: ()) is None
+
+    simulate(main)
+
+
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Never", "Always"])
+def test_what_is_known_to_be_there_is_used_without_a_wait_unless_it_has_to_be_pulled(policy: PullPolicy) -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.image_list = "first"
+        for reference in (THERE, LOCAL):
+            await kit.ensure(reference)
+        kit.told.clear()
+        used = [
+            await kit.images.known_image(reference, policy, kit.tell, lambda image: ()) is not None
+            for reference in (THERE, LOCAL, REMOTE, "not a:reference:")
+        ]
+        assert used == [policy != "Always", True, False, False]
+        assert kit.reasons() == ["Pulled"] * used.count(True)
+
+    simulate(main)
+
+
+def test_no_more_than_so_many_inspects_are_kept() -> None:
+    async def main() -> None:
+        kit = Kit()
+        kit.runtime.image_list = "first"
+        kit.podman.images |= {f"quay.io/a/{n}:1": kit.podman.images[THERE] for n in range(MAX_SEEN + 10)}
+        for n in range(MAX_SEEN + 10):
+            await kit.ensure(f"quay.io/a/{n}:1")
+        assert len(kit.images._seen) == MAX_SEEN
+
+    simulate(main)
+
+
+def test_a_login_counts_for_what_is_known_to_be_there(tmp_path: Path) -> None:
+    good, wrong = RegistryLogin(username="good", password="1"), RegistryLogin(username="wrong", password="2")
+
+    async def main() -> None:
+        kit = Kit(rights_dir=str(tmp_path))
+        kit.runtime.image_list = "first"
+        kit.podman.logins[REMOTE] = {good}
+        await kit.ensure(REMOTE, logins=(good,))
+        assert await kit.images.known_image(REMOTE, "IfNotPresent", kit.tell, lambda image: (good,)) is not None
+        assert await kit.images.known_image(REMOTE, "IfNotPresent", kit.tell, lambda image: (wrong,)) is None
 
     simulate(main)
 
