@@ -407,11 +407,13 @@ def command() -> Iterator[subprocess.Popen[bytes]]:
 async def test_a_command_ends_with_its_stream(
     master: Master, podman: PodmanEnd, command: subprocess.Popen[bytes], way: str
 ) -> None:
+    never = asyncio.Event()  # held here: a task that waits for what nobody else has is the collector's
+
     async def wait(process: Process) -> int:
         if way == "broken off":
             await process.say_raw(b"\x01\x00\x00\x00\x00\x00\x00\x09torn")
             process.writer.close()
-        await asyncio.Event().wait()
+        await never.wait()
         return 0
 
     podman.program, podman.pid = wait, command.pid
