@@ -21,8 +21,19 @@ from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.log import verbosity
+from ipc.log.entry import line_about
+from ipc.log.verbosity import Verbosity
 from ipc.messages import event_reasons
-from ipc.messages.api_server import AgentChanged, ApplyManifests, DeleteObject, DeletePod, RestartWorker, StopAgent
+from ipc.messages.api_server import (
+    AgentChanged,
+    ApplyManifests,
+    DeleteObject,
+    DeletePod,
+    RestartWorker,
+    SetLogLevel,
+    StopAgent,
+)
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
 from ipc.messages.catalogue import ChildEvent
 from ipc.messages.event_reasons import EventReason
@@ -83,7 +94,8 @@ from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
+_LOOP_LOG = logging.getLogger("supervisor.syncloop")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
@@ -136,6 +148,7 @@ class Master:
             lambda: worker_settings(self._settings, str(self._service.socket), label_key, node),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
+        self._verbosity = settings.logging.levels
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
@@ -232,8 +245,8 @@ class Master:
                     self._children.send(slot, message)
                 case UpdateRefused(pod):
                     self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
-                case Log(level, text):
-                    log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
+                case Log(level, text, subject):
+                    _LOOP_LOG.log(logging.getLevelNamesMapping()[level.upper()], "%s", text, extra=line_about(subject))
                 case DeathExplained(slot):
                     self._children.explain(slot)
                 case WorkersWanted(count, quarantine):
@@ -290,7 +303,7 @@ class Master:
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
-            case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | StopAgent():
+            case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case _:
                 assert_never(message)
@@ -331,6 +344,17 @@ class Master:
         self._children.end(slot, self._settings.shutdown_grace_period_s)
         self._report_agent()
 
+    def set_log_level(self, area: str, level: str) -> Verbosity:
+        self._log_like(self._verbosity.changed(area, level))
+        log.info("log levels were changed to: %s", ", ".join(self._verbosity.words))
+        return self._verbosity
+
+    def _log_like(self, wanted: Verbosity) -> None:
+        """Here at once; children read it on the board at their next heartbeat."""
+        self._verbosity = wanted
+        verbosity.apply(wanted)
+        self._board.record_verbosity(wanted)
+
     def stop(self, *, pods: bool) -> None:
         if pods:
             self._feed(StopPods())
@@ -350,6 +374,7 @@ class Master:
             log.error("configuration not reloaded: %s", error)
         else:
             self._settings, fixed = diff_reload(self._settings, wanted)
+            self._log_like(self._settings.logging.levels)
             self._feed(SettingsChanged(self._settings))
             self._report_agent()
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")

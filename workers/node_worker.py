@@ -25,6 +25,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
 from ipc.messages.base import Ready, Shutdown, node_event
 from ipc.messages.node_worker import (
@@ -372,6 +373,7 @@ class NodeWorker:
     async def _observe(self, uid: str) -> None:
         TRACER.end(QUEUED, uid)
         TRACER.of(uid)
+        about(Subject(uid=uid))
         listing = self._observer.needs_list(uid)
         answers = EVERY_REQUEST if listing else self._numbers.get(uid, 0)
         try:

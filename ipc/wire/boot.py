@@ -10,6 +10,7 @@ import msgspec
 
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.log.setup import LogTarget
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
@@ -67,8 +68,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_container_restart_period_s: float = 300.0
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
-    log_level: str = "info"
-    log_format: str = "text"
+    log: LogTarget = LogTarget()
 
 
 class ChildContext(msgspec.Struct, frozen=True, kw_only=True):

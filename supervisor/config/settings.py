@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.log.setup import LogTarget
+from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
@@ -58,6 +60,10 @@ class Bytes(int):
     """A size; in the file a number or a quantity: ``1Mi``."""
 
 
+class LogLevel(str):
+    """A level of the log; in the file its name, or klog's number."""
+
+
 class Range(msgspec.Struct, frozen=True):
     """The smallest and the largest value that a number may have."""
 
@@ -85,7 +91,8 @@ class NodeLabels(msgspec.Struct, frozen=True):
 class Each(msgspec.Struct, frozen=True):
     """Check of each item of a list."""
 
-    problem: Callable[[str], str | None]
+    problem: Callable[[Any], str | None]
+    max_number: int = 10_000
 
 
 def seconds(text: str) -> Seconds:
@@ -161,9 +168,33 @@ class EventHistorySettings(_Section, frozen=True, kw_only=True):
     ttl_s: Annotated[Seconds, _between("1s", "720h")] = seconds("1h")
 
 
+class VModuleItem(_Section, frozen=True, kw_only=True):
+    """component-base/api/v1/types.go, VModuleItem."""
+
+    file_pattern: str
+    verbosity: LogLevel
+
+
+def _vmodule_problem(item: VModuleItem) -> str:
+    return area_problem(item.file_pattern)
+
+
 class LoggingSettings(_Section, frozen=True, kw_only=True):
     format: Literal["text", "json"] = "text"
-    verbosity: Literal["debug", "info", "warning", "error"] = "info"
+    destination: Literal["auto", "stderr", "journal"] = "auto"
+    verbosity: LogLevel = LogLevel("info")
+    vmodule: Annotated[tuple[VModuleItem, ...], Each(_vmodule_problem, MAX_AREAS)] = ()
+
+    @property
+    def target(self) -> LogTarget:
+        """Form and destination of lines."""
+        return LogTarget(self.format, self.destination)
+
+    @property
+    def levels(self) -> Verbosity:
+        """Level of all lines and of single areas; of an area that is named twice the first one, as with klog."""
+        areas = {item.file_pattern: str(item.verbosity) for item in reversed(self.vmodule)}
+        return Verbosity(str(self.verbosity), areas)
 
 
 class Settings(_Section, frozen=True, kw_only=True):
@@ -254,6 +285,5 @@ def worker_settings(
         idle_timeout_s=float(settings.workers.idle_timeout_s),
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         gc=settings.container_garbage_collection.policy,
-        log_level=settings.logging.verbosity,
-        log_format=settings.logging.format,
+        log=settings.logging.target,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -160,6 +161,27 @@ def test_reload_takes_over_what_can_change_and_names_the_rest(instance: Instance
     instance.until(lambda: bool(instance.log_lines("configuration not reloaded")), process)
     (refused,) = instance.log_lines("configuration not reloaded")
     assert "maxPods" in refused
+
+
+def test_every_process_takes_another_verbosity_while_it_runs(instance: Instance) -> None:
+    instance.configure(logging={"format": "json"}, workers={"count": 1, "heartbeatTimeout": "2s"})
+    process = instance.start_and_wait()
+
+    def changed_to(words: str) -> set[str]:
+        lines = [json.loads(line) for line in instance.log_lines(f"log levels are now: {words}")]
+        assert all(line["v"] == 4 and line["caller"].startswith("shm/") for line in lines)
+        return {line["process"].partition("-")[0] for line in lines}
+
+    done = instance.cli("loglevel", "followed_verbosity=warning", "debug", "shm=4")
+    assert (done.returncode, done.stdout) == (1, ""), "the first is no area"
+    done = instance.cli("loglevel", "shm.followed_verbosity=debug", "warning")
+    assert (done.returncode, done.stdout) == (0, "warning\nshm.followed_verbosity=debug\n"), done.stderr
+    everybody = {"node", "api", "dial", "pods"}
+    instance.until(lambda: changed_to("warning, shm.followed_verbosity=debug") == everybody, process)
+    instance.configure(logging={"format": "json", "verbosity": 4}, workers={"count": 1, "heartbeatTimeout": "2s"})
+    process.send_signal(signal.SIGHUP)
+    instance.until(lambda: changed_to('debug"') == everybody, process)
+    assert instance.cli("loglevel").stdout == "debug\n"
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])

@@ -45,6 +45,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "ipc": (
         "ipc.text",
         "ipc.host",
+        "ipc.log",
         "ipc.api.v1",
         "ipc.api",
         "ipc.podresources",

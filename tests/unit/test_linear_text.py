@@ -36,6 +36,7 @@ from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
 from ipc.kubecontainer.redaction import blocks_of, redacted
+from ipc.log.verbosity import area_problem
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
@@ -383,6 +384,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "registries": Parser(
         "workers/images/credentials.py", pull_secret, HOSTS | URLS | repeated("*", "*a", "[", "?", "[!")
     ),
+    "areas of the log": Parser("ipc/log/verbosity.py", area_problem, NAMES | URLS),
     "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
     "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
     "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),

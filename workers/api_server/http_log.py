@@ -27,6 +27,6 @@ class _OneLine(logging.Filter):
         return True
 
 
-HTTP_LOG: Final = logging.getLogger("rootlet.api.http")
+HTTP_LOG: Final = logging.getLogger(__name__)
 """For aiohttp's server."""
 HTTP_LOG.addFilter(_OneLine())

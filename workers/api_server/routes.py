@@ -11,6 +11,7 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.handlers.changes import Changes
 from workers.api_server.handlers.health import Health
+from workers.api_server.handlers.log_levels import LogLevels
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
 from workers.api_server.handlers.trace import Traces
@@ -52,7 +53,7 @@ def _config_object_routes(kind: ObjectKind, reads: Reads, changes: Changes) -> l
 def route_table(site: AppState) -> list[web.RouteDef]:
     """Every URL with its handler. HEAD is not answered: of a watch it would never end."""
     health, reads, changes, pod_log = Health(site), Reads(site), Changes(site), PodLog(site)
-    traces = Traces(site)
+    traces, log_levels = Traces(site), LogLevels(site)
     return [
         *_stream_routes(site),
         *(route for kind in ObjectKind for route in _config_object_routes(kind, reads, changes)),
@@ -71,6 +72,9 @@ def route_table(site: AppState) -> list[web.RouteDef]:
         _get("/rootlet/v1/pods/{namespace}/{name}", reads.pod_details),
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/stop", changes.stop),
+        _get("/rootlet/v1/loglevel", log_levels.read),
+        web.post("/rootlet/v1/loglevel", log_levels.change),
+        web.put("/debug/flags/v", log_levels.flags_v),
         web.post("/rootlet/v1/trace", traces.start),
         _get("/rootlet/v1/trace", traces.read),
         web.delete("/rootlet/v1/trace", traces.stop),
