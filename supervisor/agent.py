@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import logging
 import os
@@ -61,6 +62,7 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     zygote, zygote_pid = start_zygote(board, load, sockets, mutation_slots)
     mutation_slots.close()
     set_process_name("rootlet-master")
+    faulthandler.enable()  # systemd's watchdog aborts a master that hangs: where, its log says
     forbid_core_dumps()
     TRACER.attach(board.trace, SLOTS, "master")
     try:

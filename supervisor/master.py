@@ -152,6 +152,7 @@ class Master:
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
+        self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
 
     # --- start and end -------------------------------------------------------------------------------------------
@@ -235,7 +236,9 @@ class Master:
     def _feed(self, event: LoopEvent) -> None:
         with traced_event(event):
             self._carry_out(self._loop.handle(event, self._clock.now()))
-        self._board.record_iteration(self._clock.now().mono)
+        ended_at = self._clock.now().mono
+        self._board.record_iteration(ended_at)
+        self._watchdog.iterated(ended_at)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -182,6 +184,35 @@ def test_every_process_takes_another_verbosity_while_it_runs(instance: Instance)
     process.send_signal(signal.SIGHUP)
     instance.until(lambda: changed_to('debug"') == everybody, process)
     assert instance.cli("loglevel").stdout == "debug\n"
+
+
+def test_systemds_watchdog_is_fed_by_a_master_that_goes_on_and_starves_when_it_hangs(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(instance.directory / "notify"))
+        systemd.settimeout(DEADLINE_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", systemd.getsockname())
+        monkeypatch.setenv("WATCHDOG_USEC", "200000")
+        process = instance.start()
+        heard: set[bytes] = set()
+        while heard < {b"READY=1", b"WATCHDOG=1"}:
+            heard.add(systemd.recv(100))
+        process.send_signal(signal.SIGSTOP)
+        instance.until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, process)
+        systemd.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while systemd.recv(100):
+                pass
+        systemd.settimeout(1.5)  # it was told each second
+        with pytest.raises(TimeoutError):
+            systemd.recv(100)
+        process.send_signal(signal.SIGCONT)
+        systemd.settimeout(DEADLINE_S)
+        assert systemd.recv(100) == b"WATCHDOG=1"
+        process.send_signal(signal.SIGABRT)  # as systemd does
+        assert process.wait(DEADLINE_S) == -signal.SIGABRT
+    assert instance.log_lines("most recent call first"), "where it hung"
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
