@@ -19,7 +19,7 @@ from ipc.wire.boot import EXIT_IDLE, ChildContext
 from ipc.wire.channel import Channel
 from workers.api_server.core.listener import Listener
 from workers.api_server.core.stream_sockets import StreamSockets
-from workers.api_server.http_log import HTTP_LOG
+from workers.api_server.http_log import HTTP_LOG, RequestLog
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
 from workers.api_server.store.requests import MasterRequests
@@ -72,7 +72,8 @@ async def run_api_server(
     runner = web.AppRunner(
         application(site),
         handler_cancellation=True,
-        access_log=None,
+        access_log=HTTP_LOG,
+        access_log_class=RequestLog,
         logger=HTTP_LOG,
         shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         keepalive_timeout=idle_timeout_s,
