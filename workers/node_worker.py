@@ -63,6 +63,7 @@ from workers.pleg.publisher import Publisher, within_one_message
 from workers.pleg.relist import Listing, is_list_cheaper
 from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
+from workers.tracing.export import export_traces
 from workers.userns.unshare import Unshare
 
 MAX_ROUND_PODS: Final = 16
@@ -112,6 +113,14 @@ async def run_node_worker(
                 "monitors' notes": worker.publish_recorded_ends,
                 "leftover processes": worker.orphans.collect,
                 "directories of pods that are gone": worker.log_gc.collect,
+                "export of traces": functools.partial(
+                    export_traces,
+                    context.board.trace,
+                    context.settings.tracing,
+                    context.settings.instance,
+                    context.settings.node_name,
+                    clock,
+                ),
                 "Podman's return": functools.partial(worker.await_recovery, answers or asyncio.Event()),
             }
             work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]

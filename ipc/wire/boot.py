@@ -27,6 +27,15 @@ class Role(enum.StrEnum):
     EXEC = "exec"
 
 
+class TracingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """component-base/tracing/api/v1/types.go, TracingConfiguration, with OTLP over HTTP."""
+
+    endpoint: str = ""
+    """URL of the collector's traces."""
+    sampling_rate_per_million: int = 0
+    """Traces of a million that are exported; 0 for no tracing."""
+
+
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the configuration that children act on. Durations in seconds, sizes in bytes."""
 
@@ -69,6 +78,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
     log: LogTarget = LogTarget()
+    tracing: TracingSettings = TracingSettings()
 
 
 class ChildContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
-from ipc.wire.boot import WorkerSettings
+from ipc.wire.boot import TracingSettings, WorkerSettings
 from supervisor.config.sysctl_allowlist import pattern_problem
 
 API_VERSION: Final = "rootlet.dev/v1alpha1"
@@ -109,6 +109,7 @@ _DNS_LABEL: Final = Pattern(_LABEL, "must be a DNS label: at most 63 lower case 
 DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be a DNS name of lower case letters")
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
+_ENDPOINT: Final = Pattern(r"https?://[!-~]+", "must be an http:// or https:// URL of OTLP over HTTP")
 _ACRONYMS: Final = {"qps": "QPS", "dns": "DNS"}
 
 
@@ -197,6 +198,11 @@ class LoggingSettings(_Section, frozen=True, kw_only=True):
         return Verbosity(str(self.verbosity), areas)
 
 
+class TracingConfiguration(_Section, frozen=True, kw_only=True):
+    endpoint: Annotated[str, _ENDPOINT] = "http://localhost:4318/v1/traces"
+    sampling_rate_per_million: Annotated[int, Range(0, 1_000_000)] = 0
+
+
 class Settings(_Section, frozen=True, kw_only=True):
     """All settings, with their defaults. What each setting is for says ``configs/rootlet.yaml``."""
 
@@ -237,6 +243,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     container_garbage_collection: ContainerGarbageCollectionSettings = ContainerGarbageCollectionSettings()
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
+    tracing: TracingConfiguration = TracingConfiguration()
     shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
 
     @property
@@ -286,4 +293,7 @@ def worker_settings(
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         gc=settings.container_garbage_collection.policy,
         log=settings.logging.target,
+        tracing=TracingSettings(
+            endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million
+        ),
     )

@@ -102,6 +102,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.eviction",
         "workers.kuberuntime",
         "workers.pleg",
+        "workers.tracing",
         "workers.api_server.core",
         "workers.api_server.store",
         "workers.api_server.streams",
@@ -116,6 +117,7 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "workers.api_server.streams": "exec, attach and port-forward, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
+    "workers.tracing": "reading, assembling and sending; the last is an extra",
     "workers.eviction": "limits of local storage; the room for pressure on the node",
 }
 """Why a room has fewer than 4 or more than 14 modules."""

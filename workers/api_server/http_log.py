@@ -13,6 +13,7 @@ from aiohttp.abc import AbstractAccessLogger
 from aiohttp.http_exceptions import HttpProcessingError
 
 from ipc.log.entry import line_with
+from workers.api_server.core.request_keys import USER
 from workers.proc.peers import peer_ids
 
 MALFORMED: Final = (HttpProcessingError, web.RequestPayloadError)
@@ -37,8 +38,6 @@ class _OneLine(logging.Filter):
 HTTP_LOG: Final = logging.getLogger(__name__)
 """For aiohttp's server."""
 HTTP_LOG.addFilter(_OneLine())
-USER: Final = "user"
-"""Key of the user's name in a request that was authenticated."""
 
 Field = tuple[str, str | int | float]
 
@@ -74,4 +73,4 @@ def _client(request: web.BaseRequest) -> Iterator[Field]:
     elif request.remote:
         yield "srcIP", request.remote
     if user := request.get(USER):
-        yield USER, user
+        yield "user", user

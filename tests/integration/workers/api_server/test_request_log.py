@@ -7,12 +7,15 @@ import os
 import re
 from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from ipc.log.entry import entry_of
 from ipc.log.formats import as_text
 from tests.harness.api_server import Master, eventually, pod_changed
-from workers.api_server.http_log import HTTP_LOG
+from workers.api_server.core.request_keys import USER
+from workers.api_server.http_log import HTTP_LOG, RequestLog
 
 
 def requests(caplog: pytest.LogCaptureFixture) -> list[Any]:
@@ -57,6 +60,28 @@ async def test_no_secret_and_no_second_line(master: Master, caplog: pytest.LogCa
     assert "\n" not in line
     assert "planted" not in line
     assert 'verb="GET" URI="/api/v1/namespaces/a\\\\n2026 ERROR' in line
+
+
+async def test_over_tcp_the_client_is_an_address_and_the_user_who_was_authenticated(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        request[USER] = "kubelet-client"
+        return web.Response()
+
+    caplog.set_level(logging.DEBUG, HTTP_LOG.name)
+    app = web.Application()
+    app.router.add_get("/", answer)
+    runner = web.AppRunner(app, access_log=HTTP_LOG, access_log_class=RequestLog)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{runner.addresses[0][1]}/"):
+            await eventually(lambda: len(requests(caplog)) == 1, "the request is logged")
+    finally:
+        await runner.cleanup()
+    found = requests(caplog)[0]
+    assert (found["srcIP"], found["user"], "peerPID" in found) == ("127.0.0.1", "kubelet-client", False)
 
 
 async def test_a_watch_is_logged_when_it_ends(master: Master, caplog: pytest.LogCaptureFixture) -> None:
