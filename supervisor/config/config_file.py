@@ -13,15 +13,14 @@ import msgspec
 
 from ipc.api.quantity import parse_quantity
 from ipc.api.validation.names import LABEL_VALUE, qualified_name_problem
-from ipc.log.verbosity import level_named
 from supervisor.config.resolved_settings import resolve_settings, this_host
 from supervisor.config.settings import (
     API_VERSION,
     KIND,
     Bytes,
+    Check,
     Each,
     IpAddresses,
-    LogLevel,
     NodeLabels,
     Pattern,
     Range,
@@ -103,12 +102,6 @@ def _decode_bytes(value: Any) -> Bytes:
     return Bytes(amount)
 
 
-def _decode_level(value: Any) -> LogLevel:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"Expected a level, got {type(value).__name__}")
-    return LogLevel(level_named(str(value)))
-
-
 def _decode_path(value: Any) -> Path:
     if not isinstance(value, str) or not value or "\0" in value:
         raise ValueError("Expected a path")
@@ -119,7 +112,6 @@ _DECODERS: Final[Mapping[type, Callable[[Any], Any]]] = {
     Seconds: _decode_seconds,
     Bytes: _decode_bytes,
     Path: _decode_path,
-    LogLevel: _decode_level,
 }
 _VALIDATION_ERROR: Final = re.compile(r"(?P<message>.*?)(?: - at `\$\.?(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -167,6 +159,8 @@ def _broken(rule: object, value: Any) -> str:
             return next((f"{text!r} is not an IP address" for text in value if not _is_address(text)), "")
         case NodeLabels():
             return next((f"{key!r}: {problem}" for key, problem in _label_problems(value)), "")
+        case Check():
+            return rule.problem(value) or ""
         case Each() if len(value) > rule.max_number:
             return f"{len(value)} items are more than {rule.max_number}"
         case Each():

@@ -16,7 +16,7 @@ import msgspec
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
 from ipc.log.setup import LogTarget
-from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem
+from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
@@ -60,10 +60,6 @@ class Bytes(int):
     """A size; in the file a number or a quantity: ``1Mi``."""
 
 
-class LogLevel(str):
-    """A level of the log; in the file its name, or klog's number."""
-
-
 class Range(msgspec.Struct, frozen=True):
     """The smallest and the largest value that a number may have."""
 
@@ -88,6 +84,12 @@ class NodeLabels(msgspec.Struct, frozen=True):
     """A mapping of label keys to label values."""
 
 
+class Check(msgspec.Struct, frozen=True):
+    """Check of the value."""
+
+    problem: Callable[[Any], str | None]
+
+
 class Each(msgspec.Struct, frozen=True):
     """Check of each item of a list."""
 
@@ -109,7 +111,7 @@ _DNS_LABEL: Final = Pattern(_LABEL, "must be a DNS label: at most 63 lower case 
 DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be a DNS name of lower case letters")
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
-_ENDPOINT: Final = Pattern(r"https?://[!-~]+", "must be an http:// or https:// URL of OTLP over HTTP")
+_ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
 _ACRONYMS: Final = {"qps": "QPS", "dns": "DNS"}
 
 
@@ -173,17 +175,25 @@ class VModuleItem(_Section, frozen=True, kw_only=True):
     """component-base/api/v1/types.go, VModuleItem."""
 
     file_pattern: str
-    verbosity: LogLevel
+    verbosity: int | str
+
+
+def _level_problem(value: int | str) -> str:
+    try:
+        level_named(str(value))
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _vmodule_problem(item: VModuleItem) -> str:
-    return area_problem(item.file_pattern)
+    return area_problem(item.file_pattern) or _level_problem(item.verbosity)
 
 
 class LoggingSettings(_Section, frozen=True, kw_only=True):
     format: Literal["text", "json"] = "text"
     destination: Literal["auto", "stderr", "journal"] = "auto"
-    verbosity: LogLevel = LogLevel("info")
+    verbosity: Annotated[int | str, Check(_level_problem)] = "info"
     vmodule: Annotated[tuple[VModuleItem, ...], Each(_vmodule_problem, MAX_AREAS)] = ()
 
     @property
@@ -194,8 +204,8 @@ class LoggingSettings(_Section, frozen=True, kw_only=True):
     @property
     def levels(self) -> Verbosity:
         """Level of all lines and of single areas; of an area that is named twice the first one, as with klog."""
-        areas = {item.file_pattern: str(item.verbosity) for item in reversed(self.vmodule)}
-        return Verbosity(str(self.verbosity), areas)
+        areas = {item.file_pattern: level_named(str(item.verbosity)) for item in reversed(self.vmodule)}
+        return Verbosity(level_named(str(self.verbosity)), areas)
 
 
 class TracingConfiguration(_Section, frozen=True, kw_only=True):

@@ -322,9 +322,10 @@ def test_log_levels_are_names_or_klogs_numbers_and_areas_have_their_own() -> Non
     [
         ("{verbosity: loud}", "logging.verbosity", "is no level"),
         ("{verbosity: 11}", "logging.verbosity", "is no level"),
-        ("{verbosity: true}", "logging.verbosity", "Expected a level, got bool"),
+        ("{verbosity: true}", "logging.verbosity", "Expected int | str, got bool"),
         ("{destination: printer}", "logging.destination", "Expected one of auto, stderr, journal"),
         ("{vmodule: [{filePattern: plg, verbosity: 1}]}", "logging.vmodule", "'plg' is no area"),
+        ("{vmodule: [{filePattern: pleg, verbosity: loud}]}", "logging.vmodule", "is no level"),
         ("{vmodule: [{filePattern: pleg}]}", "logging.vmodule[0]", "verbosity"),
         ("{vmodule: [" + "{filePattern: pleg, verbosity: 1}," * 33 + "]}", "logging.vmodule", "more than 32"),
     ],
@@ -333,6 +334,21 @@ def test_a_wrong_log_setting_is_refused(logging: str, path: str, message: str) -
     with pytest.raises(SettingsError, match=re.escape(message)) as refused:
         resolve(f"logging: {logging}")
     assert refused.value.field_path == path
+
+
+@pytest.mark.parametrize(
+    ("tracing", "path", "message"),
+    [
+        ("{endpoint: localhost:4317}", "tracing.endpoint", "must be an http:// or https:// URL"),
+        ("{endpoint: 'http://user:planted@host/'}", "tracing.endpoint", "without a user"),
+        ("{samplingRatePerMillion: 1000001}", "tracing.samplingRatePerMillion", "is not between 0 and 1000000"),
+    ],
+)
+def test_a_wrong_setting_of_traces_is_refused(tracing: str, path: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)) as refused:
+        resolve(f"tracing: {tracing}")
+    assert refused.value.field_path == path
+    assert "planted" not in str(refused.value)
 
 
 def test_reload_takes_what_it_can_and_names_the_rest() -> None:
