@@ -9,6 +9,7 @@ import msgspec
 
 from ipc.host.tasks import BackgroundTasks
 from ipc.kubecontainer.config_objects import ObjectKey
+from ipc.log.verbosity import Verbosity
 from ipc.messages.api_server import (
     AdminRequest,
     ApplyManifests,
@@ -18,6 +19,7 @@ from ipc.messages.api_server import (
     ReadConfiguration,
     Reply,
     RestartWorker,
+    SetLogLevel,
     StopAgent,
 )
 from supervisor.processes.child_manager import ChildManager
@@ -36,6 +38,9 @@ class AgentControl(Protocol):
 
     def configuration(self) -> str:
         """The configuration in effect, as JSON."""
+
+    def set_log_level(self, area: str, level: str) -> Verbosity:
+        """Change which lines are logged. Raises ValueError for an unknown area or level."""
 
     def stop(self, *, pods: bool) -> None:
         """Begin to end; with ``pods`` when all of them are gone."""
@@ -69,6 +74,8 @@ class AdminRequests:
                 self._answer(request, Reply(request_id=0, code=200, message=self._agent.configuration()))
             case RestartWorker():
                 self._restart_worker(request)
+            case SetLogLevel():
+                self._set_log_level(request)
             case StopAgent():
                 self._answer(request, Reply(request_id=0, code=202, results=("stopping",)))
                 self._agent.stop(pods=request.pods)
@@ -104,6 +111,14 @@ class AdminRequests:
         else:
             self._answer(request, Reply(request_id=0, code=202, results=(f"worker/{name} restarting",)))
             self._agent.restart_worker(slot)
+
+    def _set_log_level(self, request: SetLogLevel) -> None:
+        try:
+            verbosity = self._agent.set_log_level(request.area, request.level)
+        except ValueError as error:
+            self._answer(request, Reply(request_id=0, code=400, reason="BadRequest", message=str(error)))
+        else:
+            self._answer(request, Reply(request_id=0, code=200, results=verbosity.words))
 
     def _answer(self, request: AdminRequest, answer: Reply) -> None:
         self._children.send(API_SLOT, msgspec.structs.replace(answer, request_id=request.request_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import logging
 import os
@@ -10,10 +11,10 @@ from pathlib import Path
 
 import uvloop
 
-from ipc.host import logs
 from ipc.host.clock import SystemClock
 from ipc.host.core_dumps import forbid_core_dumps
 from ipc.host.prctl import set_process_name
+from ipc.log import setup, verbosity
 from ipc.shm.board import Board
 from ipc.shm.metric_cells import METERS
 from ipc.shm.mutation_slots import MutationSlots
@@ -28,7 +29,7 @@ from supervisor.processes.worker_pool import SLOTS
 from supervisor.processes.zygote import start_zygote
 from supervisor.state import directory_owner, instance_lock, label_key_file
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
 
 GC_THRESHOLD = 20_000
 """New containers between two collections, here and in the children: messages and views make no cycles, looking for some
@@ -45,7 +46,8 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
         OSError: a directory or socket cannot be made.
     """
     os.umask(0o077)
-    logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
+    setup.set_up(settings.logging.target, "master")
+    verbosity.apply(settings.logging.levels)
     lock = instance_lock.acquire(settings.admin_socket.with_suffix(".lock"))
     claim_directories(settings)
     label_key = label_key_file.load_or_make(settings.state_dir / label_key_file.NAME, SystemClock().now().wall)
@@ -60,11 +62,13 @@ def run_agent(settings: Settings, load: LoadWorkerMain, config_path: Path | None
     }
     sockets = (settings.admin_socket, settings.dialer_socket)
     board = Board.create(worker_slots=SLOTS, pod_rows=settings.max_pods + SPARE_ROWS)
+    board.record_verbosity(settings.logging.levels)
     mutation_slots = MutationSlots.create(slots=settings.podman.max_concurrent_mutations, members=SLOTS)
     gc.set_threshold(GC_THRESHOLD)
     zygote, zygote_pid = start_zygote(board, load, sockets, mutation_slots)
     mutation_slots.close()
     set_process_name("rootlet-master")
+    faulthandler.enable()  # systemd's watchdog aborts a master that hangs: where, its log says
     forbid_core_dumps()
     TRACER.attach(board.trace, SLOTS, "master")
     METERS.attach(board.metrics, SLOTS)

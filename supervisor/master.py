@@ -21,6 +21,9 @@ from ipc.host.eviction_marks import evicted
 from ipc.host.network_addresses import node_ips
 from ipc.host.tasks import BackgroundTasks, ignored
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.log import verbosity
+from ipc.log.entry import line_about
+from ipc.log.verbosity import Verbosity
 from ipc.messages import event_reasons
 from ipc.messages.api_server import (
     AgentChanged,
@@ -30,6 +33,7 @@ from ipc.messages.api_server import (
     PostManifests,
     ReadConfiguration,
     RestartWorker,
+    SetLogLevel,
     StopAgent,
 )
 from ipc.messages.base import EventReport, PullEnded, PullProgress, node_event
@@ -97,7 +101,8 @@ from supervisor.syncloop.sync_loop import SyncLoop
 from supervisor.tracing import trace_sent, traced_event
 from supervisor.version import VERSION
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
+_LOOP_LOG = logging.getLogger("supervisor.syncloop")
 
 SYNC_TICK_S = 1.0
 """pkg/kubelet/kubelet.go, syncLoop."""
@@ -153,9 +158,11 @@ class Master:
             ),
         )
         self._requests = AdminRequests(self, self._sources, self._children)
+        self._verbosity = settings.logging.levels
         self._started_at = self._clock.now().wall
         self._ending = asyncio.Event()
         self._exit_code = 0
+        self._watchdog = sd_notify.Watchdog(sd_notify.watchdog_timeout_s(os.environ, os.getpid()), SYNC_TICK_S)
         self._tasks = BackgroundTasks(self._on_task_error)
 
     # --- start and end -------------------------------------------------------------------------------------------
@@ -244,6 +251,7 @@ class Master:
         ended = self._clock.now().mono
         self._meter.handled(began.mono, ended)
         self._board.record_iteration(ended)
+        self._watchdog.iterated(ended)
 
     def _carry_out(self, commands: Iterable[LoopCommand]) -> None:
         for command in commands:
@@ -254,8 +262,8 @@ class Master:
                     self._children.send(slot, message)
                 case UpdateRefused(pod):
                     self._tasks.spawn(self._sources.hold_back(pod), name="checkpoint of a refused update")
-                case Log(level, text):
-                    log.log(logging.getLevelNamesMapping()[level.upper()], "%s", text)
+                case Log(level, text, subject):
+                    _LOOP_LOG.log(logging.getLevelNamesMapping()[level.upper()], "%s", text, extra=line_about(subject))
                 case DeathExplained(slot):
                     self._children.explain(slot)
                 case WorkersWanted(count, quarantine):
@@ -313,7 +321,7 @@ class Master:
                 self._report_agent()
             case ServiceSilent(message=why):
                 self._replace_if_hung(why)
-            case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | StopAgent():
+            case ApplyManifests() | DeletePod() | DeleteObject() | RestartWorker() | SetLogLevel() | StopAgent():
                 self._requests.take(message)
             case PostManifests() | ReadConfiguration():
                 self._requests.take(message)
@@ -360,6 +368,17 @@ class Master:
     def configuration(self) -> str:
         return shown_settings(self._settings)
 
+    def set_log_level(self, area: str, level: str) -> Verbosity:
+        self._log_like(self._verbosity.changed(area, level))
+        log.info("log levels were changed to: %s", ", ".join(self._verbosity.words))
+        return self._verbosity
+
+    def _log_like(self, wanted: Verbosity) -> None:
+        """Here at once; children read it on the board at their next heartbeat."""
+        self._verbosity = wanted
+        verbosity.apply(wanted)
+        self._board.record_verbosity(wanted)
+
     def stop(self, *, pods: bool) -> None:
         if pods:
             self._feed(StopPods())
@@ -379,6 +398,7 @@ class Master:
             log.error("configuration not reloaded: %s", error)
         else:
             self._settings, fixed = diff_reload(self._settings, wanted)
+            self._log_like(self._settings.logging.levels)
             self._feed(SettingsChanged(self._settings))
             self._report_agent()
             log.info("configuration reloaded%s", f"; needs a restart: {', '.join(fixed)}" if fixed else "")

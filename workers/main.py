@@ -18,10 +18,10 @@ from typing import Any, Final, NoReturn, TypeVar
 import msgspec
 import uvloop
 
-from ipc.host import logs
 from ipc.host.clock import Clock, SystemClock
 from ipc.host.prctl import set_process_name
 from ipc.host.tasks import FAILURES, first_of, note_failure
+from ipc.log import setup
 from ipc.messages.api_server import ApiServerFeed, ApiServerRequest
 from ipc.messages.catalogue import API_SERVER, LINKS, NODE_WORKER, POD_WORKER, LinkTypes
 from ipc.messages.node_worker import NodeWorkerCommand, NodeWorkerReport, ServiceSilent
@@ -29,6 +29,7 @@ from ipc.messages.pod_worker import PodWorkerCommand, PodWorkerReport
 from ipc.metrics import rootlet as metrics
 from ipc.shm.board import WorkerRowWriter
 from ipc.shm.breaker_state import BreakerState
+from ipc.shm.followed_verbosity import FollowedVerbosity
 from ipc.shm.metric_cells import METERS
 from ipc.shm.trace import TRACER
 from ipc.wire.boot import EXIT_BOOT_ERROR, ChildContext, Role
@@ -67,7 +68,7 @@ def main(context: ChildContext) -> int:
     if context.mutation_slots is not None and context.role is not Role.POD_WORKER:
         context.mutation_slots.close()
     try:
-        logs.set_up(context.settings.log_level, context.settings.log_format, name)
+        setup.set_up(context.settings.log, name)
         row_writer = context.board.worker_writer(context.slot)
         row_writer.begin(os.getpid(), context.incarnation)
         TRACER.attach(context.board.trace, context.slot, name)
@@ -103,7 +104,7 @@ def on_link(link: LinkTypes[C, R], role_main: RoleMain[R, C]) -> RunRole:
         loop.set_exception_handler(_on_callback_error)
         return await first_of(
             _until_over(role_main(context, channel, clock, row_writer), channel),
-            _beat(row_writer, clock, context.settings.heartbeat_period_s),
+            _beat(row_writer, FollowedVerbosity(context.board), clock, context.settings.heartbeat_period_s),
         )
 
     return run
@@ -126,13 +127,14 @@ async def _until_over(role_main: Awaitable[int], channel: Channel[R, C]) -> int:
         await channel.wait_closed()
 
 
-async def _beat(row_writer: WorkerRowWriter, clock: Clock, period_s: float) -> NoReturn:
+async def _beat(row_writer: WorkerRowWriter, verbosity: FollowedVerbosity, clock: Clock, period_s: float) -> NoReturn:
     """Heartbeats from the loop that does the work: when it hangs, they stop."""
     errors, counted = METERS.counter(metrics.TASK_ERRORS), 0
     while True:
         row_writer.beat(clock.now().mono, FAILURES.value)
         errors.inc(FAILURES.value - counted)
         counted = FAILURES.value
+        verbosity.look()
         await asyncio.sleep(period_s)
 
 

@@ -25,6 +25,7 @@ import msgspec
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, note_failure, restarted
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.log.entry import Subject, about
 from ipc.messages import event_reasons
 from ipc.messages.base import Ready, Shutdown, node_event
 from ipc.messages.node_worker import (
@@ -68,6 +69,7 @@ from workers.pleg.relist_schedule import RelistSchedule, retry_delay_s
 from workers.pleg.runtime_state import RuntimeState
 from workers.stats.housekeeping import Housekeeping
 from workers.stats.targets import PodTarget, targets_of
+from workers.tracing.export import export_traces
 from workers.userns.unshare import Unshare
 
 if TYPE_CHECKING:
@@ -124,6 +126,14 @@ async def run_node_worker(
                 "statistics": worker.statistics.run,
                 "directories of pods that are gone": worker.log_gc.collect,
                 "inspects for a later process": worker.keep_inspects,
+                "export of traces": functools.partial(
+                    export_traces,
+                    context.board.trace,
+                    context.settings.tracing,
+                    context.settings.instance,
+                    context.settings.node_name,
+                    clock,
+                ),
                 "Podman's return": functools.partial(worker.await_recovery, answers or asyncio.Event()),
             }
             work = [group.create_task(restarted(loop, name=name), name=name) for name, loop in loops.items()]
@@ -413,6 +423,7 @@ class NodeWorker:
     async def _observe(self, uid: str) -> None:
         TRACER.end(QUEUED, uid)
         TRACER.of(uid)
+        about(Subject(uid=uid))
         listing = self._observer.needs_list(uid)
         answers = EVERY_REQUEST if listing else self._numbers.get(uid, 0)
         began = self._now()

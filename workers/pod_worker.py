@@ -13,9 +13,11 @@ from typing import Final, assert_never
 
 import msgspec
 
+from ipc.api.v1.meta import ObjectMeta
 from ipc.host.clock import Clock
 from ipc.host.tasks import BackgroundTasks, note_failure
 from ipc.kubecontainer.pod_status import RuntimePodStatus
+from ipc.log.entry import Subject, about
 from ipc.messages.base import EventReport, PullEnded, PullProgress, Ready, Shutdown
 from ipc.messages.pod_worker import (
     AbandonPull,
@@ -193,6 +195,7 @@ class PodWorker:
 
     async def _serve(self, request: SyncPod, cancel: asyncio.Event) -> None:
         TRACER.of(request.uid)
+        about(_subject(request))
         try:
             async with self._capacity:
                 with TRACER.span(f"sync: {request.kind}"):
@@ -220,6 +223,11 @@ class PodWorker:
             runtime_errors=counts.errors - self._counted.errors,
         )
         self._counted = counts
+
+
+def _subject(request: SyncPod) -> Subject:
+    metadata = request.pod.metadata if request.pod is not None else ObjectMeta()
+    return Subject(namespace=metadata.namespace, name=metadata.name, uid=request.uid)
 
 
 async def answer(context: SyncContext, board: Board, request: SyncPod, cancel: asyncio.Event) -> SyncDone:

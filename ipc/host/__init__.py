@@ -1,1 +1,1 @@
-"""This host: directories, file systems, clock, logging, process settings, atomic files."""
+"""This host: directories, file systems, clock, process settings, atomic files."""

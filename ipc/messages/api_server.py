@@ -158,6 +158,15 @@ class RestartWorker(Message, frozen=True, kw_only=True):
     name: str
 
 
+class SetLogLevel(Message, frozen=True, kw_only=True):
+    """Change which lines every process logs, until the configuration is read again."""
+
+    request_id: int
+    area: str
+    """Empty: everything that has no level of its own."""
+    level: str
+
+
 class StopAgent(Message, frozen=True, kw_only=True):
     """Orderly stop; with ``pods`` every pod is terminated first."""
 
@@ -184,5 +193,14 @@ class ReadConfiguration(Message, frozen=True, kw_only=True):
 
 FeedMessage = PodChanged | PodGone | EventChanged | EventGone | ObjectChanged | ObjectGone | AgentChanged | FeedSynced
 ApiServerFeed = FeedMessage | Reply | Shutdown
-AdminRequest = ApplyManifests | DeletePod | DeleteObject | RestartWorker | StopAgent | PostManifests | ReadConfiguration
+AdminRequest = (
+    ApplyManifests
+    | DeletePod
+    | DeleteObject
+    | RestartWorker
+    | SetLogLevel
+    | StopAgent
+    | PostManifests
+    | ReadConfiguration
+)
 ApiServerRequest = Ready | AdminRequest

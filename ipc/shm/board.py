@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.log.verbosity import Verbosity
 from ipc.shm.breaker_state import BreakerState
 from ipc.shm.cell import WORD_BYTES, Cell, Stamped
 from ipc.shm.metric_cells import MetricCells
@@ -116,6 +117,7 @@ class Board:
         masters = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
         self._masters = masters[:_ALIGN_BYTES].cast("d")
         self._host_ips = Cell(masters[_ALIGN_BYTES:])
+        self._verbosity = Cell(memoryview(mmap.mmap(-1, mmap.PAGESIZE)))
         self.trace = TraceBuffer(worker_slots + 1)
         """A lane for each slot, and after them the master's."""
         self.metrics = MetricCells(worker_slots + 1)
@@ -154,6 +156,20 @@ class Board:
             self._host_ips.write(0.0, text.encode())
         else:
             self._host_ips.clear()
+
+    @property
+    def verbosity_sequence(self) -> int:
+        """Tells writes of the verbosity apart, as `pod_sequence` does those of a row."""
+        return self._verbosity.sequence()
+
+    def read_verbosity(self) -> Verbosity | None:
+        """Which lines every process is to log; None before the master has said so."""
+        stamped = self._verbosity.read()
+        return None if stamped is None else msgspec.msgpack.decode(stamped.content, type=Verbosity)
+
+    def record_verbosity(self, verbosity: Verbosity) -> None:
+        """For the master."""
+        self._verbosity.write(0.0, msgspec.msgpack.encode(verbosity))
 
     def worker_writer(self, slot: int) -> WorkerRowWriter:
         """Writer of the slot's row, for the process that runs in the slot. Raises IndexError."""

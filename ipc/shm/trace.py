@@ -1,4 +1,5 @@
-"""Spans of what each process of the agent does for a pod, in shared memory: for `rootlet load-test --trace`.
+"""Spans of what each process of the agent does for a pod, in shared memory: for `rootlet load-test --trace`, and for
+the export of traces (`workers/tracing`).
 
 A mapping that all processes inherit, with a lane for each slot and one for the master. A lane has one writer, which
 appends and then moves the lane's end: a writer that dies loses at most the span that it was writing, and its successor
@@ -27,6 +28,8 @@ from ipc.text.safe_text import clipped
 
 LANE_BYTES: Final = 2 * 1024 * 1024
 """Most that one process can tell in a trace, in bytes: some 25,000 spans."""
+EXPORTED_LANE_BYTES: Final = LANE_BYTES // 8
+"""A trace that is exported begins anew when a lane has so many bytes, so that it takes little memory and never ends."""
 MAX_NAME_BYTES: Final = 96
 """Longest name of a span, and of a pod's UID, that is kept, in bytes of UTF-8."""
 MAX_MARKS: Final = 10_000
@@ -72,22 +75,46 @@ class TraceBuffer:
     def __init__(self, lanes: int) -> None:
         self.lanes = lanes
         self._switch_map = memoryview(mmap.mmap(-1, mmap.PAGESIZE))
-        self.switch = self._switch_map[: 2 * _WORD].cast("Q")
-        """The number of the trace under way, 0 when there is none; and that of the newest."""
+        self.switch = self._switch_map[: 3 * _WORD].cast("Q")
+        """The number of the trace under way, 0 when there is none; that of the newest; and 1 when it is exported."""
         self._mapping = mmap.mmap(-1, lanes * LANE_BYTES)
         self._memory = memoryview(self._mapping)
 
     def start(self) -> None:
-        """Begin an empty trace. For the API server alone."""
-        self.stop()
-        self.switch[1] += 1
-        self.switch[0] = self.switch[1]
+        """Begin an empty trace, also in place of one that is exported. For the API server alone."""
+        self._begin(is_exported=False)
 
     def stop(self) -> None:
-        """End the trace and give its memory back. For the API server alone."""
+        """End the trace that `start` has begun and give its memory back. For the API server alone."""
+        if not self.switch[2]:
+            self._end()
+
+    def export(self) -> None:
+        """See to it that a trace is under way: begin one to be exported unless there is one, and begin it anew when a
+        lane of it has EXPORTED_LANE_BYTES. For the one process that exports."""
+        if not self.switch[0] or (self.switch[2] and self._fullest() >= EXPORTED_LANE_BYTES):
+            self._begin(is_exported=True)
+
+    def stop_export(self) -> None:
+        """End the trace that `export` has begun."""
+        if self.switch[2]:
+            self._end()
+
+    def _begin(self, *, is_exported: bool) -> None:
+        self._end()
+        self.switch[1] += 1
+        self.switch[2] = is_exported
+        self.switch[0] = self.switch[1]
+
+    def _end(self) -> None:
         if self.switch[0]:
-            self.switch[0] = 0
+            self.switch[0] = self.switch[2] = 0
             self._mapping.madvise(mmap.MADV_REMOVE)
+
+    def _fullest(self) -> int:
+        """Bytes in the fullest lane."""
+        lanes = (self.lane(number).head for number in range(self.lanes))
+        return max((head[_END] for head in lanes if head[_GENERATION] == self.switch[0]), default=0)
 
     def read(self) -> Trace:
         """All that was told so far; empty without a trace under way."""
@@ -105,6 +132,29 @@ class TraceBuffer:
         if not 0 <= number < self.lanes:
             raise IndexError(f"lane {number} of {self.lanes}")
         return Lane(self._memory[number * LANE_BYTES : (number + 1) * LANE_BYTES])
+
+
+class TraceReader:
+    """Reads each span of the trace under way once, a process's in their order."""
+
+    def __init__(self, buffer: TraceBuffer) -> None:
+        self._buffer = buffer
+        self._generation = 0
+        self._read = [0] * buffer.lanes
+        """How much of each lane, in bytes."""
+
+    def take(self) -> list[Span]:
+        """Spans that were told since the last take."""
+        generation = self._buffer.switch[0]
+        if generation != self._generation:
+            self._generation, self._read = generation, [0] * self._buffer.lanes
+        return [span for number in range(self._buffer.lanes) for span in self._new_of(number)] if generation else []
+
+    def _new_of(self, number: int) -> Iterator[Span]:
+        lane = self._buffer.lane(number)
+        if lane.head[_GENERATION] == self._generation:
+            begin, self._read[number] = self._read[number], lane.head[_END]
+            yield from lane.spans(begin)
 
 
 class Lane:
@@ -127,9 +177,9 @@ class Lane:
         self._body[end:after] = _LENGTH.pack(len(record)) + record
         self.head[_END] = after
 
-    def spans(self) -> Iterator[Span]:
-        """In the order in which they ended."""
-        at, end = 0, min(self.head[_END], len(self._body))
+    def spans(self, at: int = 0) -> Iterator[Span]:
+        """In the order in which they ended; from that byte on."""
+        end = min(self.head[_END], len(self._body))
         while at + _LENGTH.size <= end:
             (length,) = _LENGTH.unpack_from(self._body, at)
             at += _LENGTH.size

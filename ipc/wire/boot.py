@@ -10,6 +10,7 @@ import msgspec
 
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.log.setup import LogTarget
 from ipc.podresources.network_settings import NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.shm.board import Board
@@ -25,6 +26,15 @@ class Role(enum.StrEnum):
     API_SERVER = "api-server"
     DIALER = "dialer"
     EXEC = "exec"
+
+
+class TracingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """component-base/tracing/api/v1/types.go, TracingConfiguration, with OTLP over HTTP."""
+
+    endpoint: str = ""
+    """URL of the collector's traces."""
+    sampling_rate_per_million: int = 0
+    """Traces of a million that are exported; 0 for no tracing."""
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +82,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Most pods that this node takes."""
     gc: GcPolicy = GcPolicy()
     """Of dead containers; ``max_containers`` is the master's business."""
-    log_level: str = "info"
-    log_format: str = "text"
+    log: LogTarget = LogTarget()
+    tracing: TracingSettings = TracingSettings()
     server: ServerSettings = ServerSettings()
     """Of the API server alone."""
 

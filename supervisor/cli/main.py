@@ -32,6 +32,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "apply": "Create or change what a manifest states.",
     "delete": "Delete pods, ConfigMaps and Secrets.",
     "workers": "Restart processes of the agent.",
+    "loglevel": "Show or change which lines the agent logs.",
     "stop": "Stop the agent.",
     "version": "Show the versions of this command and of the agent.",
     "config": "Work with configuration files.",

@@ -21,6 +21,7 @@ MAX_READ_ATTEMPTS: Final = 4
 TRACE_PATH: Final = "/rootlet/v1/trace"
 NODES_PATH: Final = "/api/v1/nodes"
 STATISTICS_PATH: Final = "/rootlet/v1/statistics"
+LOG_LEVEL_PATH: Final = "/rootlet/v1/loglevel"
 
 Json = Mapping[str, Any]
 PodKey = tuple[str, str]
@@ -78,6 +79,15 @@ class AgentClient:
     def restart_worker(self, name: str) -> None:
         """Ask for the next incarnation of a worker; returns before it is up."""
         self._act(f"/rootlet/v1/workers/{quote(name, safe='')}/restart", {})
+
+    def log_levels(self) -> dict[str, Any]:
+        """The level of all lines, and those of areas."""
+        return self.get(LOG_LEVEL_PATH)
+
+    def set_log_level(self, area: str, level: str) -> str:
+        """Change the level of an area, or of everything when it is empty. What is wrong with them, or nothing."""
+        result = self._act(LOG_LEVEL_PATH, {"area": area, "level": level})
+        return result.message if result.failed else ""
 
     def delete_pod(self, namespace: str, name: str, grace_period_s: int | None = None) -> None:
         """Ask for the deletion of a pod; returns before it is gone."""

@@ -18,6 +18,7 @@ from supervisor.config.settings import (
     API_VERSION,
     KIND,
     Bytes,
+    Check,
     Each,
     IpAddress,
     IpAddresses,
@@ -161,6 +162,10 @@ def _broken(rule: object, value: Any) -> str:
             return next((f"{text!r} is not an IP address" for text in value if not _is_address(text)), "")
         case NodeLabels():
             return next((f"{key!r}: {problem}" for key, problem in _label_problems(value)), "")
+        case Check():
+            return rule.problem(value) or ""
+        case Each() if len(value) > rule.max_number:
+            return f"{len(value)} items are more than {rule.max_number}"
         case Each():
             return next(filter(None, map(rule.problem, value)), "")
     return ""

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from ipc.kubecontainer.container_gc import GcPolicy
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.log.setup import LogTarget
+from ipc.log.verbosity import MAX_AREAS, Verbosity, area_problem, level_named
 from ipc.podresources.network_settings import HOSTS_RESOLV_CONF, NetworkSettings
 from ipc.podresources.node_resources import NodeResources
 from ipc.text.durations import format_duration, parse_duration
-from ipc.wire.boot import WorkerSettings
+from ipc.wire.boot import TracingSettings, WorkerSettings
 from ipc.wire.server_settings import ServerSettings
 from supervisor.config.sysctl_allowlist import pattern_problem
 
@@ -89,10 +91,17 @@ class NodeLabels(msgspec.Struct, frozen=True):
     """A mapping of label keys to label values."""
 
 
+class Check(msgspec.Struct, frozen=True):
+    """Check of the value."""
+
+    problem: Callable[[Any], str | None]
+
+
 class Each(msgspec.Struct, frozen=True):
     """Check of each item of a list."""
 
-    problem: Callable[[str], str | None]
+    problem: Callable[[Any], str | None]
+    max_number: int = 10_000
 
 
 def seconds(text: str) -> Seconds:
@@ -109,6 +118,7 @@ _DNS_LABEL: Final = Pattern(_LABEL, "must be a DNS label: at most 63 lower case 
 DNS_NAME: Final = Pattern(rf"(?=.{{0,253}}$)({_LABEL}(\.{_LABEL})*)?", "must be a DNS name of lower case letters")
 _PODMAN_NAME: Final = Pattern(r"([a-zA-Z0-9][a-zA-Z0-9_.-]*)?", "must be the name of a Podman network")
 _FILE_OR_NONE: Final = Pattern(r"(/.*)?", "must be an absolute path, or empty")
+_ENDPOINT: Final = Pattern(r"https?://[!-?A-~]+", "must be an http:// or https:// URL without a user")
 _ACRONYMS: Final = {"qps": "QPS", "dns": "DNS", "url": "URL", "ca": "CA"}
 _PORT: Final = Range(0, 65535)
 _URL_OR_NONE: Final = Pattern(r"(https?://[!-~]+)?", "must be an http or https URL, or empty")
@@ -170,9 +180,46 @@ class EventHistorySettings(_Section, frozen=True, kw_only=True):
     ttl_s: Annotated[Seconds, _between("1s", "720h")] = seconds("1h")
 
 
+class VModuleItem(_Section, frozen=True, kw_only=True):
+    """component-base/api/v1/types.go, VModuleItem."""
+
+    file_pattern: str
+    verbosity: int | str
+
+
+def _level_problem(value: int | str) -> str:
+    try:
+        level_named(str(value))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _vmodule_problem(item: VModuleItem) -> str:
+    return area_problem(item.file_pattern) or _level_problem(item.verbosity)
+
+
 class LoggingSettings(_Section, frozen=True, kw_only=True):
     format: Literal["text", "json"] = "text"
-    verbosity: Literal["debug", "info", "warning", "error"] = "info"
+    destination: Literal["auto", "stderr", "journal"] = "auto"
+    verbosity: Annotated[int | str, Check(_level_problem)] = "info"
+    vmodule: Annotated[tuple[VModuleItem, ...], Each(_vmodule_problem, MAX_AREAS)] = ()
+
+    @property
+    def target(self) -> LogTarget:
+        """Form and destination of lines."""
+        return LogTarget(self.format, self.destination)
+
+    @property
+    def levels(self) -> Verbosity:
+        """Level of all lines and of single areas; of an area that is named twice the first one, as with klog."""
+        areas = {item.file_pattern: level_named(str(item.verbosity)) for item in reversed(self.vmodule)}
+        return Verbosity(level_named(str(self.verbosity)), areas)
+
+
+class TracingConfiguration(_Section, frozen=True, kw_only=True):
+    endpoint: Annotated[str, _ENDPOINT] = "http://localhost:4318/v1/traces"
+    sampling_rate_per_million: Annotated[int, Range(0, 1_000_000)] = 0
 
 
 class X509Settings(_Section, frozen=True, kw_only=True):
@@ -254,6 +301,7 @@ class Settings(_Section, frozen=True, kw_only=True):
     server: ServerSection = ServerSection()
     event_history: EventHistorySettings = EventHistorySettings()
     logging: LoggingSettings = LoggingSettings()
+    tracing: TracingConfiguration = TracingConfiguration()
     shutdown_grace_period_s: Annotated[Seconds, _between("0s", "10m")] = seconds("10s")
 
     @property
@@ -306,7 +354,9 @@ def worker_settings(
         max_container_restart_period_s=float(settings.crash_loop_back_off.max_container_restart_period_s),
         max_pods=settings.max_pods,
         gc=settings.container_garbage_collection.policy,
-        log_level=settings.logging.verbosity,
-        log_format=settings.logging.format,
+        log=settings.logging.target,
+        tracing=TracingSettings(
+            endpoint=settings.tracing.endpoint, sampling_rate_per_million=settings.tracing.sampling_rate_per_million
+        ),
         server=server,
     )

@@ -23,10 +23,13 @@ RELOADABLE: Final = frozenset(
         "shutdownGracePeriod",
         "workers.count",
         "workers.podsPerWorker",
+        "logging.verbosity",
+        "logging.vmodule",
     }
 )
-"""Settings that SIGHUP may change: those that the master looks up anew each time, and the number of workers. The other
-settings are in the memory of forked children, in labels, or decide where things lie."""
+"""Settings that SIGHUP may change: those that the master looks up anew each time, the number of workers, and what every
+process reads on the board at its heartbeat. The other settings are in the memory of forked children, in labels, or
+decide where things lie."""
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 

@@ -32,7 +32,7 @@ from supervisor.processes.worker_pool import (
 LEAVES: Final = frozenset({EXIT_RESPAWN, EXIT_IDLE})
 """Exit codes of children that have left on their own."""
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
 
 
 class ChildEvents(Protocol):

@@ -23,7 +23,7 @@ from supervisor.processes.worker_pool import KillChild, SpawnChild
 ChildChannel = Channel[ChildCommand, ChildReport]
 """The master's end of any child's link; which of the messages its role takes is checked when one is sent."""
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
 
 MAX_STACK_BYTES: Final = 64 * 1024
 """Most that is read of a child's stack; faulthandler writes 100 frames of each thread."""

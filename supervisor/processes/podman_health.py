@@ -12,7 +12,7 @@ from ipc.messages import event_reasons
 from ipc.messages.event_reasons import EventReason
 from ipc.messages.node_worker import RuntimeHealth
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
 
 
 class PodmanHealth:

@@ -12,7 +12,7 @@ from ipc.host.clock import Clock
 HOUSEKEEPING_WARNING_S: Final = 1.0
 """pkg/kubelet/kubelet.go, housekeepingWarningDuration."""
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager

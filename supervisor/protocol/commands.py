@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from ipc.api.v1.pod import Pod
+from ipc.log.entry import NOBODY, Subject
 from ipc.messages.catalogue import ChildCommand
 
 
@@ -53,6 +54,7 @@ class Log(msgspec.Struct, frozen=True):
 
     level: str
     text: str
+    subject: Subject = NOBODY
 
 
 LoopCommand = Send | PodsStopped | DeathExplained | WorkersWanted | SlotVacated | UpdateRefused | Log

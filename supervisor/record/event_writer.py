@@ -15,7 +15,7 @@ from supervisor.state.throttled_saver import ThrottledSaver, Write
 RETRY_S: Final = 10.0
 """After a write that failed, in seconds."""
 
-log = logging.getLogger("rootlet.events")
+log = logging.getLogger(__name__)
 
 
 class EventWriter:

@@ -41,7 +41,7 @@ from supervisor.sources.identity import Origin
 from supervisor.sources.merge import PodConfig
 from supervisor.sources.watch import watch_manifests
 
-log = logging.getLogger("rootlet.sources")
+log = logging.getLogger(__name__)
 
 CHECKPOINT_FILE = "desired.json"
 NAMES_FILE = "objects.json"

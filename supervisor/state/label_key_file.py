@@ -22,7 +22,7 @@ NAME: Final = "label-key.json"
 VERSION: Final = 1
 MAX_FILE_BYTES: Final = 4096
 
-log = logging.getLogger("rootlet.master")
+log = logging.getLogger(__name__)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

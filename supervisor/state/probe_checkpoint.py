@@ -30,7 +30,7 @@ MAX_FILE_BYTES: Final = 16 << 20
 WRITE_PERIOD_S: Final = 5.0
 """Readiness may change often; it is written no more often than this, in seconds, and when the agent ends."""
 
-log = logging.getLogger("rootlet.probes")
+log = logging.getLogger(__name__)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

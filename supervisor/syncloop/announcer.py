@@ -6,6 +6,7 @@ import math
 
 from ipc.host.clock import Instant
 from ipc.host.tasks import FailureLog
+from ipc.log.entry import NOBODY, Subject
 from ipc.messages import event_reasons
 from ipc.messages.base import EventReport
 from ipc.messages.event_reasons import EventReason, EventType
@@ -85,14 +86,20 @@ class Announcer:
     def pod_event(self, state: PodWorkerState, reason: EventReason, message: str, now: Instant) -> None:
         """Record an event about the pod as a whole, report it and log it."""
         self.event(pod_event(state, reason, message), now)
-        self.log("warning" if reason.type is EventType.WARNING else "info", f"{state.name}: {reason}: {message}")
+        level = "warning" if reason.type is EventType.WARNING else "info"
+        self._pod_log(level, state, f"{reason}: {message}")
 
     def sync_ended(self, state: PodWorkerState, done: SyncDone) -> None:
         """Log the summary of a sync. That Podman is away is logged once for all pods, and for each at level debug."""
         failed = f" [{done.error}: {done.message}]" if done.error else ""
         is_only_away = done.error is SyncError.UNAVAILABLE and not done.changed
         level = "debug" if is_only_away else "warning" if done.error else "info"
-        self.log(level, f"{state.name}: {done.summary}{failed}")
+        self._pod_log(level, state, f"{done.summary}{failed}")
 
-    def log(self, level: str, text: str) -> None:
-        self._out.add(Log(level, safe_line(text)))
+    def _pod_log(self, level: str, state: PodWorkerState, text: str) -> None:
+        namespace, _, name = state.name.partition("/")
+        self.log(level, f"{state.name}: {text}", Subject(namespace=namespace, name=name, uid=state.uid))
+
+    def log(self, level: str, text: str, subject: Subject = NOBODY) -> None:
+        """A line of the sync loop's log."""
+        self._out.add(Log(level, safe_line(text), subject))

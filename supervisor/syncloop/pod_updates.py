@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from ipc.api.v1.pod import Pod
 from ipc.host.clock import Instant
 from ipc.host.tasks import note_failure
+from ipc.log.entry import Subject
 from ipc.messages import event_reasons
 from ipc.messages.node_worker import Relist
 from ipc.metrics import kubelet as metrics
@@ -238,7 +239,9 @@ class PodUpdates:
         METERS.counter(metrics.ORPHANED_RUNTIME_PODS).inc()
         state = self._parts.begin(uid, f"{status.namespace}/{status.name}", None, "runtime", now.mono)
         state.lifecycle.remove(None, now.wall)
-        self._announcer.log("info", f"removing {status.namespace}/{status.name} ({uid}): no source wants it")
+        about = Subject(namespace=status.namespace, name=status.name, uid=uid)
+        words = f"removing {status.namespace}/{status.name} ({uid}): no source wants it"
+        self._announcer.log("info", words, about)
 
 
 def _count_rejection(reason: str) -> None:

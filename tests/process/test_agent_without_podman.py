@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -160,6 +163,56 @@ def test_reload_takes_over_what_can_change_and_names_the_rest(instance: Instance
     instance.until(lambda: bool(instance.log_lines("configuration not reloaded")), process)
     (refused,) = instance.log_lines("configuration not reloaded")
     assert "maxPods" in refused
+
+
+def test_every_process_takes_another_verbosity_while_it_runs(instance: Instance) -> None:
+    instance.configure(logging={"format": "json"}, workers={"count": 1, "heartbeatTimeout": "2s"})
+    process = instance.start_and_wait()
+
+    def changed_to(words: str) -> set[str]:
+        lines = [json.loads(line) for line in instance.log_lines(f"log levels are now: {words}")]
+        assert all(line["v"] == 4 and line["caller"].startswith("shm/") for line in lines)
+        return {line["process"].partition("-")[0] for line in lines}
+
+    done = instance.cli("loglevel", "followed_verbosity=warning", "debug", "shm=4")
+    assert (done.returncode, done.stdout) == (1, ""), "the first is no area"
+    done = instance.cli("loglevel", "shm.followed_verbosity=debug", "warning")
+    assert (done.returncode, done.stdout) == (0, "warning\nshm.followed_verbosity=debug\n"), done.stderr
+    everybody = {"node", "api", "dial", "pods"}
+    instance.until(lambda: changed_to("warning, shm.followed_verbosity=debug") == everybody, process)
+    instance.configure(logging={"format": "json", "verbosity": 4}, workers={"count": 1, "heartbeatTimeout": "2s"})
+    process.send_signal(signal.SIGHUP)
+    instance.until(lambda: changed_to('debug"') == everybody, process)
+    assert instance.cli("loglevel").stdout == "debug\n"
+
+
+def test_systemds_watchdog_is_fed_by_a_master_that_goes_on_and_starves_when_it_hangs(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(instance.directory / "notify"))
+        systemd.settimeout(DEADLINE_S)
+        monkeypatch.setenv("NOTIFY_SOCKET", systemd.getsockname())
+        monkeypatch.setenv("WATCHDOG_USEC", "200000")
+        process = instance.start()
+        heard: set[bytes] = set()
+        while heard < {b"READY=1", b"WATCHDOG=1"}:
+            heard.add(systemd.recv(100))
+        process.send_signal(signal.SIGSTOP)
+        instance.until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, process)
+        systemd.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while systemd.recv(100):
+                pass
+        systemd.settimeout(1.5)  # it was told each second
+        with pytest.raises(TimeoutError):
+            systemd.recv(100)
+        process.send_signal(signal.SIGCONT)
+        systemd.settimeout(DEADLINE_S)
+        assert systemd.recv(100) == b"WATCHDOG=1"
+        process.send_signal(signal.SIGABRT)  # as systemd does
+        assert process.wait(DEADLINE_S) == -signal.SIGABRT
+    assert instance.log_lines("most recent call first"), "where it hung"
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])

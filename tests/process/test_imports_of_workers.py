@@ -34,10 +34,11 @@ def modules_once(lists: Path, image: str, condition: Callable[[SimulatedNode], b
     return read_lists(lists)
 
 
-def test_pods_are_started_without_podman_py(lists: Path) -> None:
+def test_pods_are_started_without_podman_py_and_opentelemetry(lists: Path) -> None:
     found = modules_once(lists, IMAGE, lambda node: node.ready_pods() == PODS)
     assert found.keys() >= {Role.POD_WORKER, Role.NODE_WORKER, Role.API_SERVER}
-    assert {role: modules & PODMAN_PY for role, modules in found.items()} == {role: set() for role in found}
+    unwanted = {*PODMAN_PY, "opentelemetry"}
+    assert {role: modules & unwanted for role, modules in found.items()} == {role: set() for role in found}
     assert "httptools" in found[Role.POD_WORKER]
 
 

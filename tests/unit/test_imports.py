@@ -45,6 +45,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     "ipc": (
         "ipc.text",
         "ipc.host",
+        "ipc.log",
         "ipc.api.v1",
         "ipc.api",
         "ipc.podresources",
@@ -106,6 +107,7 @@ ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers.pleg",
         "workers.spdy",
         "workers.stats",
+        "workers.tracing",
         "workers.api_server.core",
         "workers.api_server.access",
         "workers.api_server.store",
@@ -124,6 +126,7 @@ OTHER_SIZES: Final[Mapping[str, str]] = {
     "supervisor.cli.printers": "a module for each kind of object, and what they share",
     "workers.lifecycle": "the hooks, and one way to carry out each kind",
     "workers.volumemanager": "before and after the plugins, which are a room of their own",
+    "workers.tracing": "reading, assembling and sending; the last is an extra",
     "workers.eviction": "limits of local storage; the room for pressure on the node",
 }
 """Why a room has fewer than 4 or more than 14 modules."""

@@ -36,6 +36,7 @@ from ipc.api.validation import names
 from ipc.api.validation.pod import validate_pod
 from ipc.host import clock, network_addresses
 from ipc.kubecontainer.redaction import blocks_of, redacted
+from ipc.log.verbosity import area_problem
 from ipc.podresources.pod_ips import sort_pod_ips
 from ipc.text import durations
 from ipc.text.gofmt import quoted
@@ -43,6 +44,7 @@ from ipc.text.ip_address import without_leading_zeros
 from ipc.text.safe_text import safe_text
 from ipc.wire.stream_channels import EXIT_CODE_CAUSE, NON_ZERO_EXIT_CODE, StreamStatus
 from supervisor.admission import node_affinity
+from supervisor.processes.sd_notify import watchdog_timeout_s
 from supervisor.sources.documents.reader import read_documents
 from tests.harness.pods import container, pod
 from workers.api_server.core import query
@@ -412,6 +414,10 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "registries": Parser(
         "workers/images/credentials.py", pull_secret, HOSTS | URLS | repeated("*", "*a", "[", "?", "[!")
     ),
+    "systemd's watchdog": Parser(
+        "supervisor/processes/sd_notify.py", lambda text: watchdog_timeout_s({"WATCHDOG_USEC": text}, 1), DIGITS
+    ),
+    "areas of the log": Parser("ipc/log/verbosity.py", area_problem, NAMES | URLS),
     "durations": Parser("ipc/text/durations.py", durations.parse_duration, DURATIONS),
     "quantities": Parser("ipc/api/quantity.py", parse_quantity, QUANTITIES),
     "times": Parser("ipc/host/clock.py", clock.parse_rfc3339, TIMES_OF_DAY),

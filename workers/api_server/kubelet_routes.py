@@ -13,6 +13,7 @@ from aiohttp import hdrs
 from ipc.metrics.model import Endpoint
 from workers.api_server.core.route import ABSENT, ANY_METHOD, REFUSED, Handler, Route
 from workers.api_server.handlers.health import Health
+from workers.api_server.handlers.log_levels import LogLevels
 from workers.api_server.handlers.metrics import Metrics
 from workers.api_server.handlers.statistics import Statistics
 from workers.api_server.kubelet.container_logs import ContainerLogs
@@ -81,11 +82,12 @@ def _streams(site: AppState) -> list[Route]:
     ]
 
 
-def _debugging(_site: AppState) -> list[Route]:
-    logs, profiles = NodeLogs(), Profiles()
+def _debugging(site: AppState) -> list[Route]:
+    logs, profiles, log_levels = NodeLogs(), Profiles(), LogLevels(site)
     return [
         Route(path="/logs/", handler=logs.list, without_debugging=REFUSED),
         Route(path="/logs/{path:.+}", handler=logs.file, without_debugging=REFUSED),
+        Route(path="/debug/flags/v", methods=ANY_METHOD, handler=log_levels.flags_v, without_debugging=ABSENT),
         Route(path="/debug/pprof/{name:[^/]*}", handler=profiles.get, without_debugging=REFUSED),
     ]
 

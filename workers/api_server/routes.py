@@ -12,6 +12,7 @@ from aiohttp import web
 from ipc.kubecontainer.config_objects import ObjectKind
 from workers.api_server.core.route import Route, admin_routes
 from workers.api_server.handlers.changes import Changes
+from workers.api_server.handlers.log_levels import LogLevels
 from workers.api_server.handlers.nodes import Nodes
 from workers.api_server.handlers.pod_log import PodLog
 from workers.api_server.handlers.reads import Reads
@@ -55,7 +56,7 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
     """Every URL with its handler; ``kubelets`` are those of the kubelet. HEAD is not answered: of a watch it would
     never end."""
     reads, changes, pod_log = Reads(site), Changes(site), PodLog(site)
-    traces, nodes, statistics = Traces(site), Nodes(site), Statistics(site)
+    traces, nodes, statistics, log_levels = Traces(site), Nodes(site), Statistics(site), LogLevels(site)
     return [
         *_stream_routes(site),
         _get("/api/v1/nodes", nodes.list),
@@ -77,6 +78,8 @@ def route_table(site: AppState, kubelets: Sequence[Route]) -> list[web.RouteDef]
         web.post("/rootlet/v1/apply", changes.apply),
         web.post("/rootlet/v1/stop", changes.stop),
         _get("/rootlet/v1/statistics", statistics.snapshot),
+        _get("/rootlet/v1/loglevel", log_levels.read),
+        web.post("/rootlet/v1/loglevel", log_levels.change),
         web.post("/rootlet/v1/trace", traces.start),
         _get("/rootlet/v1/trace", traces.read),
         web.delete("/rootlet/v1/trace", traces.stop),

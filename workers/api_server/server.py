@@ -25,7 +25,7 @@ from workers.api_server.core.listener import Door, Listener, until_idle
 from workers.api_server.core.route import Route
 from workers.api_server.core.stream_sockets import StreamSockets
 from workers.api_server.handlers.request_counts import counted
-from workers.api_server.http_log import HTTP_LOG
+from workers.api_server.http_log import HTTP_LOG, RequestLog
 from workers.api_server.kubelet_routes import kubelet_routes
 from workers.api_server.middleware import InFlight, own_users_only, statuses
 from workers.api_server.routes import route_table
@@ -112,7 +112,8 @@ async def _running(app: web.Application, keepalive_timeout_s: float) -> web.AppR
     runner = web.AppRunner(
         app,
         handler_cancellation=True,
-        access_log=None,
+        access_log=HTTP_LOG,
+        access_log_class=RequestLog,
         logger=HTTP_LOG,
         shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         keepalive_timeout=keepalive_timeout_s,

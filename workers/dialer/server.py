@@ -30,6 +30,7 @@ from ipc.messages.base import Ready, Shutdown
 from ipc.messages.catalogue import DIALER, DIALING
 from ipc.messages.dialer import DialerAnswer, DialerCommand, MakeSocket, SocketMade, SocketRefused
 from ipc.shm.board import WorkerRowWriter
+from ipc.shm.followed_verbosity import FollowedVerbosity
 from ipc.wire.boot import EXIT_IDLE, EXIT_RESPAWN, ChildContext
 from ipc.wire.framing import FrameDecoder, ProtocolError, encode_frame
 from ipc.wire.packets import PacketLink
@@ -65,10 +66,11 @@ def run_dialer(context: ChildContext, clock: Clock, row_writer: WorkerRowWriter)
     context.link.sendall(encode_frame(msgspec.msgpack.encode(Ready(pid=os.getpid()))))
     master = _MasterLink(context.link)
     dialer.watch(master.fileno())
-    next_beat = 0.0
+    next_beat, verbosity = 0.0, FollowedVerbosity(context.board)
     while (leave := dialer.leave(now := clock.now().mono)) is None:
         if now >= next_beat:
             row_writer.beat(now)
+            verbosity.look()
             next_beat = now + context.settings.heartbeat_period_s
         ready = dialer.turn(now, next_beat)
         if master.fileno() in ready and master.says_leave():

@@ -25,6 +25,7 @@ from ipc.messages.event_reasons import EventReason
 from ipc.messages.sync_error import SyncError
 from ipc.metrics import kubelet as metrics
 from ipc.shm.metric_cells import METERS
+from ipc.shm.trace import TRACER
 from workers.images.pull_backoff import PullBackoff
 from workers.images.pull_records import PullRecords
 from workers.kubecontainer.event_messages import duration_to_the_ms
@@ -193,7 +194,8 @@ class ImageManager:
     async def _pull(self, backoff: PullBackoff, reference: str, pull: Pull, send_event: SendEvent) -> ImageInfo:
         await send_event(event_reasons.PULLING_IMAGE, f'Pulling image "{reference}"')
         asked_at = self._clock.now().mono
-        ended = await self._watch_pull(backoff.uid, reference, pull, send_event)
+        with TRACER.span(f"pull: {reference}"):
+            ended = await self._watch_pull(backoff.uid, reference, pull, send_event)
         if ended.error == ErrorKind.UNAVAILABLE:
             raise RuntimeCallError(ErrorKind.UNAVAILABLE, "pull image", ended.message)
         if ended.error:

@@ -27,6 +27,7 @@ from ipc.messages.base import EventReport
 from ipc.messages.pod_worker import ContainersChanged, ProbePod, ProbeResultChanged, ProbingStopped
 from ipc.shm.board import Board
 from ipc.shm.observation_rows import decode_status
+from ipc.shm.trace import TRACER
 from workers.podhttp.pod_network import pod_network
 from workers.prober.events import outcome_event
 from workers.prober.outcome import Answer, ProbeError, ProbeOutcome, ProbeTarget
@@ -250,7 +251,8 @@ class PodProber:
         give_back = await self._capacity.take(pod.command.uid)
         began = self._clock.now().mono
         try:
-            outcome = await self._try(prober, self._target(prober, target, view))
+            with TRACER.span(f"probe: {prober.type}", pod.command.uid):
+                outcome = await self._try(prober, self._target(prober, target, view))
         finally:
             give_back()
         said = RESULTS[outcome.answer] if isinstance(outcome, ProbeOutcome) else ProbeResult.UNKNOWN

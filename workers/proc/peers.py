@@ -18,11 +18,15 @@ class SocketLike(Protocol):
     def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
 
 
+def peer_ids(sock: SocketLike) -> tuple[int, int]:
+    """Pid and uid of the process that connected, as the kernel noted them then. Raises OSError."""
+    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return pid, uid
+
+
 def peer_uid(sock: SocketLike) -> int:
-    """The uid of the process that connected, as the kernel noted it then. Raises OSError."""
-    packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    uid: int = _CREDENTIALS.unpack(packed)[1]
-    return uid
+    """The uid of the process that connected. Raises OSError."""
+    return peer_ids(sock)[1]
 
 
 def may_speak(uid: int) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def run(load_worker_main: LoadWorkerMain, config_path: Path | None) -> int:
     """Run the agent in the foreground until SIGTERM or `rootlet stop`; containers keep running after it."""
-    from ipc.host import logs
+    from ipc.log import setup, verbosity
     from supervisor.agent import run_agent
     from supervisor.processes.inherited_descriptors import close_inherited
     from supervisor.processes.podman_service import BrokenContainersConf
@@ -28,7 +28,8 @@ def run(load_worker_main: LoadWorkerMain, config_path: Path | None) -> int:
 
     settings = load_configuration(config_path)  # before: it may be read from one of them (/dev/fd)
     close_inherited()
-    logs.set_up(settings.logging.verbosity, settings.logging.format, "master")
+    setup.set_up(settings.logging.target, "master")
+    verbosity.apply(settings.logging.levels)
     try:
         return run_agent(settings, load_worker_main, config_path)
     except (InstanceBusy, DirectoryTaken, BrokenContainersConf, OSError) as error:

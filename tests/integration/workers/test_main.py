@@ -25,10 +25,11 @@ import socket, sys
 from ipc.shm.board import Board
 from ipc.wire.boot import ChildContext, Role, WorkerSettings
 from ipc.kubecontainer.label_key import LabelKey
+from ipc.log.setup import LogTarget
 from workers.main import main
 settings = WorkerSettings(instance="t", label_key=LabelKey(secret=bytes(32), made_at=0.0), node_name="n",
                           podman_socket="/nowhere", pod_logs_dir="/nowhere",
-                          log_format=sys.argv[2], heartbeat_period_s=0.01)
+                          log=LogTarget(sys.argv[2]), heartbeat_period_s=0.01)
 context = ChildContext(slot=1, incarnation=3, role=Role.POD_WORKER, settings=settings,
                        link=socket.socket(fileno=int(sys.argv[1])), listen=None,
                        board=Board.create(worker_slots=2, pod_rows=1))

@@ -21,6 +21,7 @@ from ipc.wire.server_settings import ServerSettings
 from workers.api_server.access.attributes import request_attributes
 from workers.api_server.access.rules import forbidden, is_allowed
 from workers.api_server.access.users import TokenFileError, Tokens, User, authenticate, read_tokens
+from workers.api_server.core.request_keys import USER
 from workers.api_server.core.route import plain_text
 
 _FOR_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -76,6 +77,7 @@ class AccessFilter:
         user = self._user(request)
         if user is None:
             return plain_text(401, UNAUTHORIZED)
+        request[USER] = user.name
         wanted = request_attributes(request.method, request.path)
         if not is_allowed(user, wanted, self._settings.rules):
             words = forbidden(user, wanted)

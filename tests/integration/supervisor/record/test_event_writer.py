@@ -131,7 +131,7 @@ async def test_a_file_that_cannot_be_used_is_told_and_does_not_matter(
 async def test_a_full_disk_is_told_once_and_what_was_missed_is_written_later(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "rootlet.events")
+    caplog.set_level(logging.INFO, "supervisor.record.event_writer")
     clock, disk, history = HandClock(), Disk(path), recorder_of("a")
     keeper, disk.is_full = EventWriter(disk, clock), True
     await ticks(keeper, history, lambda: "not kept" in caplog.text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ipc.shm.trace import LANE_BYTES, MAX_NAME_BYTES, Span, Trace, TraceBuffer, Tracer
+from ipc.shm.trace import EXPORTED_LANE_BYTES, LANE_BYTES, MAX_NAME_BYTES, Span, Trace, TraceBuffer, Tracer, TraceReader
 
 Made = tuple[TraceBuffer, Tracer]
 
@@ -157,3 +157,50 @@ def test_a_tracer_that_is_detached_tells_nothing(made: Made) -> None:
     tracer.detach()
     tracer.instant("late")
     assert buffer.read().spans == ()
+
+
+def test_a_reader_takes_each_span_once(made: Made) -> None:
+    buffer, tracer = made
+    reader = TraceReader(buffer)
+    assert reader.take() == []
+    buffer.export()
+    for name in ("a", "b"):
+        tracer.instant(name, "uid")
+        assert [span.name for span in reader.take()] == [name]
+    assert reader.take() == []
+
+
+def test_an_exported_trace_begins_anew_before_its_memory_grows(made: Made) -> None:
+    buffer, tracer = made
+    reader, told, found = TraceReader(buffer), 0, 0
+    buffer.export()
+    first = buffer.switch[0]
+    while buffer.switch[0] == first:
+        for _ in range(500):
+            tracer.instant("x" * MAX_NAME_BYTES, "uid")
+            told += 1
+        found += len(reader.take())
+        buffer.export()
+    tracer.instant("y", "uid")
+    assert (found, [span.name for span in reader.take()]) == (told, ["y"])
+    assert told * MAX_NAME_BYTES < 2 * EXPORTED_LANE_BYTES
+
+
+def test_a_trace_of_a_client_comes_first_and_the_export_goes_on_after_it(made: Made) -> None:
+    buffer, tracer = made
+    reader = TraceReader(buffer)
+    buffer.export()
+    tracer.instant("a", "uid")
+    buffer.start()
+    tracer.instant("b", "uid")
+    buffer.export()
+    assert [span.name for span in reader.take()] == names(buffer.read()) == ["b"], "it is not begun anew"
+    buffer.stop_export()
+    assert tracer.on, "it is the client's"
+    buffer.stop()
+    assert not tracer.on
+    buffer.export()
+    buffer.stop()
+    assert tracer.on, "it is not the client's"
+    buffer.stop_export()
+    assert not tracer.on

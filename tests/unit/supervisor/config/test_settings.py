@@ -363,7 +363,48 @@ def test_workers_get_their_part() -> None:
     assert workers.quiet_relist_period_s == 60
     assert (workers.relist_period_s, workers.runtime_request_timeout_s, workers.image_pull_timeout_s) == (3, 9, 8)
     assert (workers.pod_logs_dir, workers.max_container_restart_period_s) == ("/l", 7)
-    assert (workers.log_format, workers.log_level) == ("json", "debug")
+    assert (workers.log.format, workers.log.destination) == ("json", "auto")
+
+
+def test_log_levels_are_names_or_klogs_numbers_and_areas_have_their_own() -> None:
+    areas = (("pleg", "5"), ("libpod", "error"), ("pleg", "0"))
+    vmodule = ", ".join(f"{{filePattern: {area}, verbosity: {level}}}" for area, level in areas)
+    levels = resolve(f"logging: {{verbosity: 2, vmodule: [{vmodule}]}}").logging.levels
+    assert levels.words == ("info", "libpod=error", "pleg=debug")
+
+
+@pytest.mark.parametrize(
+    ("logging", "path", "message"),
+    [
+        ("{verbosity: loud}", "logging.verbosity", "is no level"),
+        ("{verbosity: 11}", "logging.verbosity", "is no level"),
+        ("{verbosity: true}", "logging.verbosity", "Expected int | str, got bool"),
+        ("{destination: printer}", "logging.destination", "Expected one of auto, stderr, journal"),
+        ("{vmodule: [{filePattern: plg, verbosity: 1}]}", "logging.vmodule", "'plg' is no area"),
+        ("{vmodule: [{filePattern: pleg, verbosity: loud}]}", "logging.vmodule", "is no level"),
+        ("{vmodule: [{filePattern: pleg}]}", "logging.vmodule[0]", "verbosity"),
+        ("{vmodule: [" + "{filePattern: pleg, verbosity: 1}," * 33 + "]}", "logging.vmodule", "more than 32"),
+    ],
+)
+def test_a_wrong_log_setting_is_refused(logging: str, path: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)) as refused:
+        resolve(f"logging: {logging}")
+    assert refused.value.field_path == path
+
+
+@pytest.mark.parametrize(
+    ("tracing", "path", "message"),
+    [
+        ("{endpoint: localhost:4317}", "tracing.endpoint", "must be an http:// or https:// URL"),
+        ("{endpoint: 'http://user:planted@host/'}", "tracing.endpoint", "without a user"),
+        ("{samplingRatePerMillion: 1000001}", "tracing.samplingRatePerMillion", "is not between 0 and 1000000"),
+    ],
+)
+def test_a_wrong_setting_of_traces_is_refused(tracing: str, path: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)) as refused:
+        resolve(f"tracing: {tracing}")
+    assert refused.value.field_path == path
+    assert "planted" not in str(refused.value)
 
 
 def test_reload_takes_what_it_can_and_names_the_rest() -> None:
@@ -374,8 +415,8 @@ def test_reload_takes_what_it_can_and_names_the_rest() -> None:
     assert (applied.max_pods, applied.event_history.ttl_s) == (20, 7200.0)
     assert (applied.workers.count, applied.workers.heartbeat_timeout_s) == (3, old.workers.heartbeat_timeout_s)
     assert applied.workers.pods_per_worker == 7
-    assert applied.logging == old.logging
-    assert sorted(restart) == ["logging.verbosity", "workers.heartbeatTimeout"]
+    assert applied.logging == new.logging
+    assert sorted(restart) == ["workers.heartbeatTimeout"]
 
 
 def test_reload_of_the_same_changes_nothing() -> None:
