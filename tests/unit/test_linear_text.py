@@ -453,6 +453,10 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/proc/rlimit_tag.py",
         "workers/exec/direct.py",
         "workers/proc/procfs.py",
+        "workers/stats/flat_files.py",
+        "workers/stats/host.py",
+        "workers/stats/machine.py",
+        "workers/stats/process_table.py",
     ),
     "numbers, no texts": (
         "workers/api_server/server.py",
@@ -464,6 +468,9 @@ NO_PARSER: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/pod_worker.py",
         "workers/pleg/relist.py",
         "workers/volumemanager/plugins/empty_dir.py",
+        "workers/stats/storage.py",
+        "workers/api_server/handlers/statistics.py",
+        "ipc/nodestatus/machine.py",
     ),
     "names of files, which have 255 bytes, and of names the first 200": (
         "supervisor/sources/applied.py",
